@@ -1,4 +1,4 @@
-"""What all tests share: the real stack, started once per run on free ports in a directory of its own."""
+"""Fixtures for all tests: the real stack, started once per run on free ports in its own directory."""
 
 import gc
 from collections.abc import AsyncIterator
@@ -12,10 +12,10 @@ from hypothesis import settings
 
 from footplate.stack import Stack
 
-# What is imported stays until the end: the garbage collector need not look at it, now or later.
+# Imported modules stay until the end, so the garbage collector need not scan them.
 gc.disable()
 
-# No deadline: other lanes use the machine too.
+# No deadline: other jobs use the machine too.
 settings.register_profile("sample", max_examples=25, deadline=None)
 settings.register_profile("fuzz", max_examples=5000, deadline=None)  # `just fuzz`
 settings.load_profile("sample")
@@ -29,7 +29,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def commands() -> AsyncIterator[CommandServer]:
-    """Has loaded the command line, and forks for each command."""
+    """A process that has loaded the command line and forks for each command."""
     server = CommandServer()
     await server.start()
     yield server
@@ -37,8 +37,9 @@ async def commands() -> AsyncIterator[CommandServer]:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What snapshots need to know of their files is read before anything runs beside: CPython 3.11 breaks off now and
-    then when it parses while something else goes on ("AST constructor recursion depth mismatch").
+    """Parses the files with snapshots before any test runs.
+
+    CPython 3.11 sometimes fails when it parses while other threads run ("AST constructor recursion depth mismatch").
     """
     for path in {str(item.path) for item in session.items if hasattr(getattr(item, "module", None), "snapshot")}:
         Source.for_filename(path)

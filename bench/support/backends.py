@@ -1,4 +1,4 @@
-"""Which backends this machine has, so that a claim about every one of them says which it was shown in."""
+"""Finds which environment backends this machine has, so that a claim can name those that it covers."""
 
 import io
 import shutil
@@ -21,7 +21,7 @@ IMAGE: Final = "footplate-proof:usual"
 
 
 def known() -> list[str]:
-    """As `FOOTPLATE_ENVIRONMENT` takes them."""
+    """Returns all values that `FOOTPLATE_ENVIRONMENT` accepts."""
     return list(get_args(Settings.model_fields["environment"].annotation))
 
 
@@ -30,13 +30,13 @@ def present() -> list[str]:
 
 
 def default() -> str:
-    """Where commands run if nobody says anything."""
+    """Returns the backend that commands use by default."""
     return str(Settings.model_fields["environment"].default)
 
 
 @asynccontextmanager
 async def settings(backend: str) -> AsyncIterator[dict[str, str]]:
-    """Of a cluster. Containers are made by an engine of the proof's own, of an image from scratch."""
+    """Yields a cluster's settings for the backend. For docker it starts an engine with an image built from scratch."""
     if backend != "docker":
         yield {"FOOTPLATE_ENVIRONMENT": backend}
         return
@@ -50,7 +50,7 @@ async def settings(backend: str) -> AsyncIterator[dict[str, str]]:
 
 @asynccontextmanager
 async def engine(programs: Sequence[str] = scratch.USUAL) -> AsyncIterator[str]:
-    """Where one listens that has `IMAGE`, with these programs, and is gone afterwards."""
+    """Starts a docker engine that has `IMAGE` with these programs, yields its address, and removes it afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="footplate-engine-"))
     engine = dockerd.Dockerd(directory / "engine", log_file=directory / "log")
     try:

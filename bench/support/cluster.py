@@ -222,7 +222,7 @@ class Cluster:
             environment={**self.environment(), "FOOTPLATE_HOST": LOOPBACK, "FOOTPLATE_PORT": str(port)},
             log_file=self.directory / "logs" / f"api-{number}.log",
             address=f"{LOOPBACK}:{port}",
-            answers=partial(http_ok, LOOPBACK, port, "/readyz"),
+            probe=partial(http_ok, LOOPBACK, port, "/readyz"),
         )
 
     def _worker(self, number: int) -> Program:

@@ -1,4 +1,4 @@
-"""What Temporal wrote down of a cluster's sessions: their histories, event by event."""
+"""Reads the Temporal workflow histories of a cluster's sessions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,11 +32,11 @@ class Histories:
         return self._client.get_workflow_handle(workflow_id(ORGANISATION, session_id), run_id=run_id)
 
     async def events(self, session_id: str, run_id: str | None = None) -> Sequence[HistoryEvent]:
-        """Of the newest run unless another is named."""
+        """Returns the history of one run, by default of the newest."""
         return (await self._handle(session_id, run_id).fetch_history()).events
 
     async def at_rest(self, session_id: str) -> Sequence[HistoryEvent]:
-        """The same once the workflow only waits: for the end of its linger, or for nothing any more."""
+        """Waits until the workflow has completed or only waits for its linger timer, then returns its history."""
         found: Sequence[HistoryEvent] = ()
 
         async def resting() -> bool:
@@ -45,7 +45,7 @@ class Histories:
             return found[-1].event_type in _AT_REST
 
         rests = await wait_until(resting, _PATIENCE)
-        require(holds=rests, otherwise=f"the workflow of {session_id} does not come to rest")
+        require(holds=rests, otherwise=f"the workflow of {session_id} did not become idle")
         return found
 
     async def describe(self, session_id: str, run_id: str | None = None) -> WorkflowExecutionDescription:
@@ -60,13 +60,13 @@ class Histories:
             raise
 
     async def closed(self, session_id: str) -> WorkflowExecutionDescription:
-        """Wait until its newest run is over."""
+        """Waits until the newest run has closed, then returns its description."""
 
         async def over() -> bool:
             return not await self.is_open(session_id)
 
         ended = await wait_until(over, _PATIENCE)
-        require(holds=ended, otherwise=f"the workflow of {session_id} stays open after its linger")
+        require(holds=ended, otherwise=f"the workflow of {session_id} is still open after its linger")
         return await self.describe(session_id)
 
 
@@ -79,6 +79,6 @@ def moment(event: HistoryEvent) -> float:
 
 
 def seconds(time: datetime | None) -> float:
-    require(holds=time is not None, otherwise="a workflow that is over has no time of its end")
+    require(holds=time is not None, otherwise="a closed workflow has no end time")
     assert time is not None
     return time.timestamp()

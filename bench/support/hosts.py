@@ -1,4 +1,4 @@
-"""Workers whose disks no other worker has, as on machines of their own."""
+"""Starts workers that each have their own disk, as on separate machines, and simulates the loss of one."""
 
 import asyncio
 import os
@@ -15,11 +15,14 @@ from footplate.stack.leftovers import wait_until
 
 _REMOVED_WITHIN: Final = 60.0
 _PATIENCE: Final = 180.0
-"""Seconds for a start: other hosts' turns may keep the machine busy."""
+"""Seconds that a worker may take to start: turns of other workers may keep the machine busy."""
 
 
 def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) -> Program:
-    """Where objects are is the same for all: where the cluster's api has them, if nothing else is said."""
+    """Creates a worker with its own home and data directory.
+
+    All workers share one object store: `objects`, or by default the one of the cluster's API.
+    """
     directory = data_of(cluster, name).parent
     environment = {
         **cluster.environment(),
@@ -53,7 +56,7 @@ async def lose_host(cluster: Cluster, name: str, program: Program) -> None:
 
 
 async def remove_disk(cluster: Cluster, name: str) -> None:
-    """Delete the host's data directory. Tries again, because the killed worker's guardian may be deleting files too."""
+    """Deletes the host's data directory. Retries, because the killed worker's guardian may be deleting files too."""
     data = data_of(cluster, name)
 
     async def removed() -> bool:

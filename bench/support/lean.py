@@ -1,7 +1,7 @@
-"""A client for measurements: HTTP/1.1 over asyncio streams and nothing else, so that the figure is the server's.
+"""A minimal HTTP/1.1 client over asyncio streams, so that measurements show the server's time and not the client's.
 
-The official SDK costs more than the answer it waits for. What is received here is kept as bytes with its time, and
-held against the SDK's models by `check` once the clock no longer runs.
+The official SDK takes more time than the response that it waits for. This client stores received events as bytes with
+their arrival time; `check` validates them with the SDK's models after the measurement.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _KEPT_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One server-sent event, and when it came (seconds since the epoch)."""
+    """One server-sent event, and its arrival time (seconds since the epoch)."""
 
     at: float
     event: str
@@ -42,7 +42,7 @@ class Received:
 
 class Lean:
     def __init__(self, base_url: str, key: str = "", *, extra: Mapping[str, str] | None = None) -> None:
-        """`extra` are further headers of every request."""
+        """`extra` are additional headers of every request."""
         url = urlsplit(base_url)
         self.address = url.hostname or "", url.port or 80
         self.key = key
@@ -59,7 +59,10 @@ class Lean:
             idle.writer.close()
 
     async def seat(self, **more: str) -> dict[str, str]:
-        """A new agent without tools and an environment: what a session is created with. `more` is of the agent."""
+        """Creates an agent without tools and an environment, and returns the fields for creating a session with them.
+
+        `more` are additional fields of the agent.
+        """
         named = {"name": f"measured-{secrets.token_hex(4)}"}
         agent = await self.post("/v1/agents", {**named, "model": MODEL, **more})
         environment = await self.post(
@@ -78,7 +81,7 @@ class Lean:
 
     @asynccontextmanager
     async def stream(self, path: str) -> AsyncIterator["Frames"]:
-        """Open once the answer's headers are there. A stream has a connection of its own."""
+        """Opens a stream on its own connection, and yields once the response headers have arrived."""
         connection = await self._connect()
         try:
             connection.writer.write(self._request("GET", path, b""))
@@ -98,7 +101,7 @@ class Lean:
         return answer
 
     def _take(self) -> "_Connection | None":
-        """The last one used, unless the server is about to close it."""
+        """Returns the most recently used idle connection, unless the server is about to close it."""
         while self._idle:
             connection = self._idle.pop()
             if time.monotonic() - connection.used < _KEPT_SECONDS:
@@ -122,7 +125,7 @@ class _Connection:
 
 
 class Frames:
-    """The events of one stream, as they come."""
+    """Iterates over the events of one stream as they arrive."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -142,7 +145,7 @@ class Frames:
         return self._ready.pop(0)
 
     async def until(self, *events: str, patience: float = _PATIENCE) -> list[Received]:
-        """Everything up to and with the next of one of these."""
+        """Returns all events up to and including the next one of these types."""
         found = []
         async with asyncio.timeout(patience):
             async for frame in self:
@@ -168,13 +171,13 @@ def message(text: str) -> dict[str, Any]:
 
 
 def events_path(session_id: str, *, deltas: bool = False, after: int | None = None) -> str:
-    """Where its stream is; from now on unless `after` says otherwise."""
+    """Returns the path of the session's event stream. It starts with new events, or after the sequence `after`."""
     query = [f"after={after}"] if after is not None else []
     return f"/v1/sessions/{session_id}/events/stream?" + "&".join([*query, *([DELTAS] if deltas else [])])
 
 
 def check(frames: Iterable[Received], ledger: Ledger | None = None) -> int:
-    """Hold every frame against the SDK's models; how many there were."""
+    """Validates every frame with the SDK's models and returns how many there were."""
     ledger = ledger or Ledger()
     for frame in frames:
         ledger.check_frame(Frame(frame.id, frame.body), frame.event)
@@ -182,10 +185,10 @@ def check(frames: Iterable[Received], ledger: Ledger | None = None) -> int:
 
 
 async def _head(reader: asyncio.StreamReader) -> dict[bytes, bytes]:
-    """The headers of an answer; anything but success ends the measurement."""
+    """Reads the response headers. A status other than 200 ends the measurement."""
     status, *lines = (await reader.readuntil(b"\r\n\r\n")).rstrip().split(b"\r\n")
     headers = dict(line.lower().split(b": ", 1) for line in lines)
     if b" 200 " not in status:
         text = await reader.read(int(headers.get(b"content-length", b"0")))
-        raise NotHeld(f"the server answered {status.decode()}: {text.decode(errors='replace')[:300]}")
+        raise NotHeld(f"the server responded with {status.decode()}: {text.decode(errors='replace')[:300]}")
     return headers

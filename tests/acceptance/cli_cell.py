@@ -1,4 +1,4 @@
-"""A `footplate dev` with a scripted model for tests of the command line, and the command line as a shell starts it."""
+"""A `footplate dev` with a scripted model for tests of the command line, and commands as a shell starts them."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ SCRIPTS: Final[Mapping[str, Any]] = {
 
 
 def fits(name: str, text: str) -> Any:
-    """What a command printed, held against its schema."""
+    """Validates the output of a command against its schema and returns it."""
     value = json.loads(text)
     Draft202012Validator(json.loads((SCHEMAS / f"{name}.json").read_text())).validate(value)
     return value
@@ -71,7 +71,7 @@ class Cell:
     def __init__(self, home: Path, commands: CommandServer) -> None:
         self.home = home
         self.person = home.with_name(f"{home.name}-person")
-        """The home directory of whoever calls the commands: no agent works in one."""
+        """The home directory of the user. Agents do not work in it."""
         self.person.mkdir()
         self._commands = commands
         self.port = free_port()
@@ -109,7 +109,7 @@ class Cell:
         await self._dev.wait()
 
     async def stop(self) -> None:
-        """Tell `footplate dev` to stop, and check that it ends in order and leaves nothing behind."""
+        """Stops `footplate dev` and checks that it exits cleanly without orphans."""
         if self._dev is None or self._dev.returncode is not None:
             return
         self._dev.send_signal(signal.SIGTERM)
@@ -118,11 +118,11 @@ class Cell:
         assert local.find(self._data) is None
 
     async def spawn(self, *arguments: str, **extra: str) -> Command:
-        """A command in a process of its own, forked from one that has loaded the command line before."""
+        """Starts a command in its own process, forked from one that has already loaded the command line."""
         return await self._commands.spawn(*arguments, cwd=self.home, env={**self.environment, **extra})
 
     async def start_program(self, *arguments: str, **extra: str) -> asyncio.subprocess.Process:
-        """The program as a shell starts it."""
+        """Starts the program as a shell does."""
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", *arguments),
             env={**self.environment, **extra},

@@ -1,4 +1,4 @@
-"""One `footplate dev` for all tests of the command line, and the product's own client to look at it."""
+"""One `footplate dev` for all tests of the command line, and the product's own client to inspect it."""
 
 from collections.abc import AsyncIterator
 

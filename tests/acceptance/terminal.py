@@ -15,7 +15,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Terminal:
-    """A program on a terminal of so many columns, and all that it wrote there."""
+    """Runs a program on a terminal of the given width and records its output."""
 
     def __init__(self, width: int) -> None:
         self._ours, self._theirs = pty.openpty()
@@ -45,7 +45,7 @@ class Terminal:
     def _read(self) -> None:
         try:
             self.written += os.read(self._ours, 65536)
-        except OSError:  # how Linux says that nobody holds the other end
+        except OSError:  # how Linux reports that the other end is closed
             asyncio.get_running_loop().remove_reader(self._ours)
 
     def type(self, text: str) -> None:
@@ -60,6 +60,6 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """What is on the screen in the end: a line that was overwritten counts as its last version."""
+        """The lines on the screen at the end: of an overwritten line, the last version."""
         whole = ESCAPE.sub(lambda match: "\x00" if match[0] == "\x1b[2K" else "", self.text)
         return [line.rpartition("\x00")[2].strip("\r") for line in whole.split("\n")]

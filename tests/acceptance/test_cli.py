@@ -1,4 +1,4 @@
-"""The command line against a running server: every command, every exit code, and JSON that keeps its word."""
+"""The command line against a running server: every command, every exit code, and JSON that matches its schema."""
 
 import asyncio
 import json
@@ -74,6 +74,7 @@ async def test_an_agent_that_is_gone_is_replaced(cell: Cell, client: AsyncFootpl
     assert second.agent.id != first.agent.id
 
 
+@pytest.mark.requirement("K1")
 async def test_a_session_goes_on_with_other_words_for_one_turn(cell: Cell, client: AsyncFootplate) -> None:
     first = await _json(cell, "run", "run", "Say hello")
     second = await _json(
@@ -85,8 +86,9 @@ async def test_a_session_goes_on_with_other_words_for_one_turn(cell: Cell, clien
     assert (turn["config"]["model"], turn["config"]["system"]) == ("claude-sonnet-5", "Be brief.")
 
 
+@pytest.mark.requirement("C1")
 async def test_it_works_in_the_directory_that_it_is_called_in(cell: Cell, client: AsyncFootplate) -> None:
-    """C1: one instruction against a repository."""
+    """One instruction runs on a repository."""
     project = cell.home / "project"
     project.mkdir()
     result = await _json(cell, "run", "run", "--directory", str(project), "[[script:here]]")
@@ -101,8 +103,9 @@ async def test_it_works_in_the_directory_that_it_is_called_in(cell: Cell, client
     assert not (cell.home / "here.txt").exists()
 
 
+@pytest.mark.requirement("C1")
 async def test_tools_that_are_taken_away_are_not_run(cell: Cell) -> None:
-    """C1: allowed and disallowed tools are a limit and no advice."""
+    """Allowed and disallowed tools are enforced."""
     for option in (["--disallowed-tools", "bash"], ["--allowed-tools", "read,grep"]):
         done = await cell.run("run", *option, "[[script:here]]")
         assert "bash" in done.err
@@ -176,7 +179,7 @@ async def test_what_waits_for_a_person_is_approved_or_denied(cell: Cell, client:
 
 
 async def _replayed(cell: Cell, session_id: str) -> None:
-    """What was asked would be denied."""
+    """Checks that the replay denies the call that required approval."""
     rules = cell.home / "rules.json"
     rules.write_text(json.dumps({"permissions": {"deny": ["Bash"]}}))
     found = await _json(cell, "policy-replay", "policy", "replay", "--rules", str(rules), "--session", session_id)
@@ -212,6 +215,7 @@ async def test_a_command_is_explained_without_a_server(cell: Cell) -> None:
     assert explained["outcome"] == "ask"
 
 
+@pytest.mark.requirement("C1")
 async def test_timed_out_is_4_and_the_turn_is_stopped(cell: Cell, client: AsyncFootplate) -> None:
     result = await _json(cell, "run", "run", "--timeout", "1", "[[script:slow]]")
     assert (result["exit_code"], result["status"]) == (4, "timed_out")
@@ -229,7 +233,7 @@ async def test_ctrl_c_interrupts_and_is_5(cell: Cell, client: AsyncFootplate) ->
 
 
 async def test_a_second_ctrl_c_leaves_and_is_130(cell: Cell) -> None:
-    """In a directory of the session's own: it may be left before the interrupt is sent, and then works on there."""
+    """Uses a scratch directory: the session may keep working if the command exits before the interrupt is sent."""
     process = await cell.spawn("run", "--scratch", "[[script:slow]]")
     await _until(process, b"This takes long")
     process.send_signal(signal.SIGINT)
@@ -240,10 +244,12 @@ async def test_a_second_ctrl_c_leaves_and_is_130(cell: Cell) -> None:
     assert process.returncode == 130
 
 
+@pytest.mark.requirement("F3")
 async def test_limit_reached_is_6(cell: Cell) -> None:
     assert (await cell.run("run", "--max-turns", "1", "Say hello")).code == 6
 
 
+@pytest.mark.requirement("K4")
 async def test_killing_the_command_line_harms_nothing(cell: Cell, client: AsyncFootplate) -> None:
     process = await cell.spawn("run", "[[script:nap]]")
     for _ in range(200):
@@ -369,7 +375,7 @@ async def test_profiles_and_doctor(cell: Cell) -> None:
     assert fits("profiles", (await cell.run("config", "list", "--json")).out)[-1]["name"] == "local"
 
     async def all_is_well() -> bool:
-        """A server that is busy may answer too late for one of the checks."""
+        """A busy server may respond too late for one of the checks."""
         findings = fits("doctor", (await cell.run("doctor", "--json")).out)
         return {each["state"] for each in findings} <= {"ok", "warning"}
 

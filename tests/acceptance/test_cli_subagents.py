@@ -1,4 +1,4 @@
-"""Calls of subagents that a person is asked about: who watches at a terminal is asked while the turn goes on."""
+"""Calls of subagents that need approval: a user who watches at a terminal decides while the turn continues."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ QUESTION = "Allow it?"
 
 
 async def lead(client: AsyncFootplate, **more: Any) -> str:
-    """Asks two others, whose commands a person is asked about."""
+    """Creates an agent with two subagents whose commands need approval."""
     made: dict[str, Any] = {"model": "anthropic:scripted", "tools": [TOOLSET]}
     members = [(await client.agents.create(name=name, **made)).id for name in ("scout", "cook")]
     asks = {"type": "coordinator", "agents": members}
@@ -41,14 +41,14 @@ async def waiting(client: AsyncFootplate, number: int = 1) -> list[Approval]:
 
 
 def effects(folder: Path) -> int:
-    """How many commands had one: each adds a line."""
+    """Counts the commands that were executed: each adds a line."""
     file = folder / "looked.txt"
     return len(file.read_text().splitlines()) if file.exists() else 0
 
 
 @asynccontextmanager
 async def watching(cell: Cell, *arguments: str) -> AsyncIterator[Terminal]:
-    """Until it has ended, and well."""
+    """Runs a command on a terminal until it has ended successfully."""
     terminal = Terminal(100)
     running = asyncio.create_task(terminal.run(cell, *arguments, NO_COLOR="1"))
     try:
@@ -114,7 +114,7 @@ async def test_who_attaches_is_asked_too(cell: Cell, client: AsyncFootplate, tmp
 
 
 async def test_an_answer_from_elsewhere_ends_the_question(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
-    """And what was typed for it is not taken for the next one."""
+    """Input typed for it does not count for the next approval."""
     command = ("run", "--directory", str(tmp_path), "--agent", await lead(client), "[[script:both]]")
     async with watching(cell, *command) as terminal:
         asks = {str(ask.agent_name): ask for ask in await waiting(client, 2)}

@@ -1,4 +1,4 @@
-"""The command line on a terminal: widths, colour, nothing that steers it, and a server that is killed meanwhile."""
+"""The command line on a terminal: widths, colour, no control characters of the agent, and a killed server."""
 
 import asyncio
 import json
@@ -54,6 +54,7 @@ async def test_a_dumb_terminal_gets_lines_alone(cell: Cell) -> None:
     assert "\x1b" not in terminal.text
 
 
+@pytest.mark.requirement("O10")
 async def test_everything_is_killed_and_the_command_line_goes_on(cell: Cell) -> None:
     terminal = Terminal(100)
     running = asyncio.create_task(terminal.run(cell, "run", "[[script:nap]]"))

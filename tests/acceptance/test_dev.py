@@ -1,4 +1,4 @@
-"""Kills and restarts `footplate dev`, and kills one of its parts.
+"""Kills and restarts `footplate dev`, and kills one of its services.
 
 The `cell` fixture checks that it stops on SIGTERM.
 """

@@ -1,4 +1,4 @@
-"""A session's files outlive the host that they were made on, in every harness."""
+"""A session's files outlive the host on which they were created, in every harness."""
 
 import asyncio
 import shutil
@@ -66,28 +66,28 @@ async def a_session(client: Client, harness: str, repository: Path | None) -> st
 
 
 class Lost(ABC):
-    """A session on a host that is lost with its disk, and goes on elsewhere."""
+    """A session on a host that is lost with its disk, and continues on another."""
 
     def __init__(self, cluster: Cluster, client: Client, harness: str) -> None:
         self.cluster = cluster
         self.client = client
         self.harness = harness
         self.results: list[str] = []
-        """What its tools printed, in order."""
+        """The output of its tools, in order."""
 
     def bash(self, command: str) -> Step:
         return tool(NAMES[self.harness], {"command": command})
 
     @abstractmethod
     async def begin(self, stack: AsyncExitStack) -> None:
-        """Up to the moment when the host is lost."""
+        """Runs until just before the host is lost."""
 
     @abstractmethod
     async def finish(self) -> None: ...
 
 
 class InTheMiddle(Lost):
-    """Its third call is running, and the two before it changed files."""
+    """The third call is running, and the two before it changed files."""
 
     def __init__(self, cluster: Cluster, client: Client, harness: str, repository: Path | None) -> None:
         super().__init__(cluster, client, harness)
@@ -154,7 +154,7 @@ class BetweenTurns(Lost):
 
 
 class BeforeTheFirstCall(Lost):
-    """The model is answering, no call was made: a file is kept with the words that tell of it."""
+    """The model is responding and no call was made: a file is stored with the message that announces it."""
 
     async def begin(self, stack: AsyncExitStack) -> None:
         client = self.client
@@ -180,7 +180,7 @@ def _with_file(words: str, file_id: str) -> Any:
 
 @pytest.fixture(scope="module")
 async def after_the_loss(stack: Stack, projects: Path) -> AsyncIterator[dict[str, list[str]]]:
-    """What the tools of each session printed: one host is lost under all of them at once, and another goes on."""
+    """The output of each session's tools. One host is lost under all sessions at once, and another continues them."""
     environment = {**FAST, "FOOTPLATE_PROJECTS_ROOT": str(projects)}
     async with AsyncExitStack() as exits:
         cluster = await exits.enter_async_context(open_cluster(workers=0, stack=stack, environment=environment))
@@ -195,7 +195,7 @@ async def after_the_loss(stack: Stack, projects: Path) -> AsyncIterator[dict[str
         exits.push_async_callback(second.kill)
         await first.start()
         await asyncio.gather(*(session.begin(exits) for session in lost.values()))
-        # Last, because the model's slow answer must not end before.
+        # Last, because the model's slow response must not end before.
         lost["native answering"] = BeforeTheFirstCall(cluster, client, "native")
         await lost["native answering"].begin(exits)
         await lose_host(cluster, "a", first)
@@ -230,6 +230,7 @@ async def test_a_file_that_the_model_was_told_of_is_there_when_the_host_is_lost_
     assert after_the_loss["native answering"] == ["a.txt"]
 
 
+@pytest.mark.requirement("S4")
 @pytest.mark.parametrize("with_project", [True, False])
 @pytest.mark.parametrize("harness", ["native", "claude"])
 async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(

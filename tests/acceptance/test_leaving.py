@@ -1,4 +1,4 @@
-"""A session's work leaves by the command line, in every harness: into a checkout, as a branch, merged on the server."""
+"""A session's work is delivered by the command line, with every harness: applied, exported, merged and pushed."""
 
 import asyncio
 import os

@@ -1,7 +1,8 @@
-"""A package that Footplate has never heard of gives it a harness (S1)."""
+"""A separate package adds a harness to Footplate."""
 
 from pathlib import Path
 
+import pytest
 from bench.support import out_of_tree
 from bench.support.checking import Ledger
 from bench.support.cluster import open_cluster
@@ -10,6 +11,7 @@ from footplate.harness import registry
 from footplate.stack import Stack
 
 
+@pytest.mark.requirement("S1")
 async def test_a_harness_of_another_package_runs_turns(stack: Stack, tmp_path: Path) -> None:
     target = tmp_path / "installed"
     await out_of_tree.install(target)

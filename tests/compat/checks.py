@@ -1,4 +1,4 @@
-"""What probes ask for, again and again."""
+"""Helpers that several probes use."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from bench.support.sdk.door import Door
 
 
 def equal(found: object, wanted: object) -> None:
-    require(holds=found == wanted, otherwise=f"found {found!r} where {wanted!r} was due")
+    require(holds=found == wanted, otherwise=f"expected {wanted!r}, found {found!r}")
 
 
 async def walked(door: Door, method: str, *args: Any, **kwargs: Any) -> list[list[Any]]:
-    """A list's pages, one call each, by the cursor of the page before."""
+    """Reads every page of a list, one call per page, by following the cursors."""
     page = await door.call(method, *args, **kwargs)
     pages = [page.data]
     while page.next_page is not None:

@@ -1,4 +1,4 @@
-"""A whole cell on the run's stack, and the shared client: it checks strictly every event that a test receives."""
+"""Fixtures: a complete cell on the shared stack, and the shared client, which validates every event it receives."""
 
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,7 @@
-"""`just compatibility` writes docs/compatibility.md from what the probes claim; `--check` says if it is up to date.
+"""Writes docs/compatibility.md from the claims of the probes (`just compatibility`). `--check` fails if it is outdated.
 
-Every method, parameter, request object, answer field and event of the installed SDK must be claimed by a probe: what is
-not fails here, and so does a claim about something that the SDK does not have.
+A probe must claim every method, parameter, request object, response field and event of the installed SDK. A missing
+claim is an error, and so is a claim about something that the SDK does not have.
 """
 
 import sys
@@ -17,21 +17,21 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 _HEAD: Final = """\
 # Compatibility
 
-How Footplate compares with the reference, the managed agents API as Anthropic's official SDKs speak it: `anthropic`
-{version} on PyPI. Every line is shown by a probe in `tests/compat` that drives the unmodified SDK, synchronous and
-asynchronous, against a running server; `just prove door-1` runs them all. This page is made from those probes by
-`just compatibility`, and from the SDK's own signatures, so that nothing of it is missing here.
+This page compares Footplate with its reference: the managed agents API of Anthropic's official SDKs (`anthropic`
+{version} on PyPI). A probe in `tests/compat` shows each line by running the unmodified SDK, synchronous and
+asynchronous, against a server. `just prove door-1` runs all probes. `just compatibility` writes this page from the
+probes and from the SDK's own signatures, so it is complete.
 
-- **supported**: it does what the reference says.
-- **refused**: 400, and `error.field` names it. No field is accepted and then ignored.
-- **different**: it does what the note says.
+- **supported**: works as the reference documents.
+- **refused**: the server responds with 400, and `error.field` names the field. No field is accepted and then ignored.
+- **different**: works as the note describes.
 """
 
 Row = tuple[str, Claim]
 
 
 class Incomplete(Exception):
-    """The reference and the claims do not fit together."""
+    """The claims do not match the reference."""
 
 
 def render() -> str:
@@ -45,7 +45,7 @@ def render() -> str:
         *(_method(method, reader, objects) for method in reference.methods()),
         "## Objects inside requests\n",
         *(_object(title, reader, objects) for title in _walk(objects)),
-        "## Answers\n\nBeside these fields answers have others of ours; clients must expect them.\n",
+        "## Responses\n\nResponses also have fields that only Footplate has. Clients must tolerate unknown fields.\n",
         *(
             _section(title, reader.rows(title, model.model_fields), level=3)
             for title, model in reference.ANSWERS.items()
@@ -57,7 +57,7 @@ def render() -> str:
 
 
 class _Reader:
-    """Looks claims up, and keeps account of those that nobody made or nobody needs."""
+    """Looks up claims, and tracks claims that are missing or unused."""
 
     def __init__(self) -> None:
         self._used: set[tuple[str, str]] = set()
@@ -76,7 +76,7 @@ class _Reader:
     def complain(self) -> None:
         foreign = [" ".join(key).strip() for key in CLAIMS if key not in self._used]
         if self._missing or foreign:
-            raise Incomplete(f"no probe tells of: {self._missing}; the SDK does not have: {foreign}")
+            raise Incomplete(f"no probe covers: {self._missing}; the SDK does not have: {foreign}")
 
 
 def _method(method: reference.Method, reader: _Reader, objects: dict[str, Any]) -> str:
@@ -96,14 +96,14 @@ def _object(title: str, reader: _Reader, objects: dict[str, Any]) -> str:
     fields = reference.fields_of(objects[title])
     if not fields or (title, METHOD) in CLAIMS:
         whole = reader.claim(title)
-        return _section(title, [("*the whole*", whole)] if whole else [], level=3)
+        return _section(title, [("*whole object*", whole)] if whole else [], level=3)
     rows = reader.rows(title, fields)
     _collect(objects, fields, rows)
     return _section(title, rows, level=3)
 
 
 def _collect(objects: dict[str, Any], fields: Mapping[str, Any], rows: list[Row]) -> None:
-    """What stands inside a field that is refused needs no word of its own."""
+    """Collects the objects inside fields. The contents of a refused field need no claims of their own."""
     for name, claim in rows:
         if claim.verdict is not Verdict.REFUSED:
             for found in reference.objects_in(fields[name]):
@@ -111,7 +111,7 @@ def _collect(objects: dict[str, Any], fields: Mapping[str, Any], rows: list[Row]
 
 
 def _walk(objects: dict[str, Any]) -> Iterator[str]:
-    """Those that are found on the way are walked too."""
+    """Yields every title, including titles that are added during the walk."""
     done: set[str] = set()
     while rest := sorted(set(objects) - done):
         done.add(rest[0])
@@ -135,8 +135,8 @@ def main() -> None:
     if "--check" not in sys.argv:
         PAGE.write_text(page)
     elif not PAGE.exists() or PAGE.read_text() != page:
-        sys.exit("docs/compatibility.md is not what the probes say. Run `just compatibility` and look at the change.")
-    sys.stdout.write(f"docs/compatibility.md tells of {len(CLAIMS)} things.\n")
+        sys.exit("docs/compatibility.md is out of date. Run `just compatibility` and review the change.")
+    sys.stdout.write(f"docs/compatibility.md: {len(CLAIMS)} claims.\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What the reference has, read from the installed SDK: methods, parameters, and the objects inside them.
+"""Reads the reference from the installed SDK: methods, parameters, and the objects inside them.
 
-Nothing is listed by hand, so that a newer SDK's new field fails the page until somebody tells what becomes of it.
+Nothing is listed by hand, so a new field in a newer SDK fails the page until a probe claims it.
 """
 
 import inspect
@@ -39,7 +39,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "Session": BetaManagedAgentsSession,
 }
 COMMON: Final = ("betas", "workspace_id", "extra_headers", "extra_query", "extra_body", "timeout")
-"""Parameters of every method; the last four are the SDK's own business."""
+"""Parameters of every method. The SDK itself handles the last four."""
 EVENTS: Final = "events"
 EVERY: Final = "every method"
 _PATH: Final = re.compile(r'(?:path_template\(\s*)?"(/v1/[^"]*)"')
@@ -51,9 +51,9 @@ class Method:
     name: str
     """`sessions.create`."""
     route: str
-    """`POST /v1/sessions`; empty for a helper that uses the others."""
+    """`POST /v1/sessions`; empty for a helper that calls other methods."""
     fields: Mapping[str, Any]
-    """Parameter to type."""
+    """The type of each parameter."""
 
 
 def methods() -> Iterator[Method]:
@@ -64,7 +64,7 @@ def methods() -> Iterator[Method]:
 
 
 def objects_in(annotation: Any) -> Iterator[Any]:
-    """The typed dictionaries that a parameter may hold, not those inside them."""
+    """Yields the typed dictionaries that a parameter may hold, without those nested in them."""
     if typing_extensions.is_typeddict(annotation):
         yield annotation
         return
@@ -73,18 +73,18 @@ def objects_in(annotation: Any) -> Iterator[Any]:
 
 
 def fields_of(typed_dict: Any) -> dict[str, Any]:
-    """Field to type, but for the one that says which object it is."""
+    """Returns the type of each field, without the field that names the type of the object."""
     hints = typing_extensions.get_type_hints(typed_dict, include_extras=False)
     return {name: hint for name, hint in hints.items() if not (name == "type" and _is_literal(hint))}
 
 
 def title_of(typed_dict: Any) -> str:
-    """`CustomToolParams` for BetaManagedAgentsCustomToolParams."""
+    """Returns the short name of a type: `CustomToolParams` for BetaManagedAgentsCustomToolParams."""
     return str(typed_dict.__name__).removeprefix("BetaManagedAgents").removeprefix("Beta")
 
 
 def event_types() -> list[str]:
-    """Of everything that a stream may carry."""
+    """Returns the types of all events that a stream may have."""
     union = typing.get_args(BetaManagedAgentsStreamSessionEvents)[0]
     return sorted(
         literal
@@ -102,7 +102,7 @@ def _parameters(function: Any) -> dict[str, Any]:
 def _hints(function: Any) -> dict[str, Any]:
     try:
         return typing_extensions.get_type_hints(function)
-    except NameError:  # a helper whose types exist for type checkers alone
+    except NameError:  # the types of a helper exist only for type checkers
         return {}
 
 

@@ -1,11 +1,11 @@
-"""What each probe shows of the reference: the page docs/compatibility.md is made of nothing else.
+"""Registers the claims of probes about the reference. docs/compatibility.md is generated from them.
 
     @supported("sessions.create", "title")
     @refused("sessions.create", "budget")
     async def how_it_is_called(door: Door) -> None: ...
 
-A probe is an async function that raises when its claim does not hold. `tests/compat` runs each with the synchronous and
-with the asynchronous SDK, and `just prove door-1` all of them in one go.
+A probe is an async function that raises if its claim does not hold. `tests/compat` runs each probe with the synchronous
+and with the asynchronous SDK, and `just prove door-1` runs all of them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -32,10 +32,10 @@ class Claim:
 
 
 CLAIMS: Final[dict[tuple[str, str], Claim]] = {}
-"""By method (`sessions.create`) or type (`CustomToolParams`), and field."""
+"""Claims by method (`sessions.create`) or type (`CustomToolParams`), and by field."""
 PROBES: Final[dict[str, Probe]] = {}
 METHOD: Final = ""
-"""In place of a field: the method or the type as a whole."""
+"""Used instead of a field for a claim about the whole method or type."""
 
 
 def supported(where: str, *fields: str, note: str = "") -> Callable[[Probe], Probe]:
@@ -43,7 +43,7 @@ def supported(where: str, *fields: str, note: str = "") -> Callable[[Probe], Pro
 
 
 def refused(where: str, *fields: str, note: str = "") -> Callable[[Probe], Probe]:
-    """With 400 and the field's name. A type or method that is refused as a whole needs no claim for its fields."""
+    """Claims a 400 that names the field. A method or type that is refused as a whole needs no claims for its fields."""
     return _claim(Verdict.REFUSED, where, fields, note)
 
 
@@ -52,7 +52,7 @@ def different(where: str, *fields: str, note: str) -> Callable[[Probe], Probe]:
 
 
 def probe(function: Probe) -> Probe:
-    """For behaviour that is no field's: ids, orders, errors."""
+    """Registers a probe of behaviour that belongs to no field: ids, orders, errors."""
     name = f"{function.__module__.rsplit('.', 1)[-1]}.{function.__name__}"
     PROBES[name] = function
     return function

@@ -1,4 +1,4 @@
-"""The compatibility page says what the probes say, and misses nothing that the SDK has."""
+"""The compatibility page matches the probes and covers the whole SDK."""
 
 import pytest
 from tests.compat import page
@@ -12,7 +12,7 @@ def test_the_page_is_up_to_date() -> None:
 def test_a_field_that_no_probe_tells_of_fails_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     page.render()
     monkeypatch.delitem(CLAIMS, ("sessions.create", "title"))
-    with pytest.raises(page.Incomplete, match=r"no probe tells of: .*sessions\.create title"):
+    with pytest.raises(page.Incomplete, match=r"no probe covers: .*sessions\.create title"):
         page.render()
 
 

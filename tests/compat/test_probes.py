@@ -1,4 +1,4 @@
-"""Each probe with the synchronous and with the asynchronous SDK, against a running cell."""
+"""Runs each probe with the synchronous and with the asynchronous SDK, against a running cell."""
 
 import pytest
 from bench.support.cluster import Cluster

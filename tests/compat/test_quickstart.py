@@ -1,4 +1,4 @@
-"""The unmodified official SDK against a running cell: the quickstart, and what users of it do next."""
+"""The unmodified official SDK works against a running cell: the quickstart, and common next steps."""
 
 import asyncio
 from importlib.metadata import version
@@ -18,9 +18,9 @@ def test_the_sdk_is_the_one_we_claim() -> None:
     assert version("anthropic") == "2.8.0"
 
 
-@pytest.mark.parametrize("story", quickstart.STORIES, ids=lambda story: story.__name__)
-async def test_story(client: Client, story: quickstart.Story) -> None:
-    await story(client)
+@pytest.mark.parametrize("scenario", quickstart.STORIES, ids=lambda scenario: scenario.__name__)
+async def test_story(client: Client, scenario: quickstart.Story) -> None:
+    await scenario(client)
     assert client.ledger.validated > 0
 
 

@@ -1,11 +1,10 @@
-"""The code blocks of a Markdown page, and a scratch checkout in which they are run in order, as a reader would.
+"""Runs the code blocks of a Markdown page in order, as a reader would, in a scratch checkout.
 
-```bash and ```python are run; what a bash block exports, and the directory it ends in, hold for the blocks after it.
-```bash background is started and left running until the last page ends; the next block waits until it has printed the
-text named after `until=`, with underscores for spaces. Any other language (text, json, …) is shown and not run.
+```bash and ```python blocks are run. The variables that a bash block exports, and the directory in which it ends, apply
+to the blocks after it. A ```bash background block runs until the last page ends; the next block waits until it has
+printed the text after `until=`, with underscores for spaces. Blocks in other languages (text, json, …) are not run.
 
-Pages share what several of them begin with, word for word: the virtual environment, and the `footplate dev` in the
-background.
+Pages share identical blocks for the virtual environment and for `footplate dev` in the background.
 """
 
 import os
@@ -64,17 +63,17 @@ def pages() -> Iterator[Path]:
 
 
 class Shared:
-    """What pages share, for as long as it is open."""
+    """Virtual environments and background processes that pages share until `close`."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._environments: dict[str, dict[str, str]] = {}
         self.virtual_environments: dict[str, str] = {}
-        """By the code that made one: the shell's lines that activate it."""
+        """The shell lines that activate a virtual environment, by the code that created it."""
 
     def environment(self, page: Sequence[Snippet]) -> dict[str, str]:
-        """The same variables for pages that start the same programs in the background: they find each other's."""
+        """Returns the same variables for pages that start the same background programs, so that they can share them."""
         started = "".join(snippet.code for snippet in page if snippet.is_background) or page[0].page
         if started not in self._environments:
             home = self._scratch / f"home-{len(self._environments)}"
@@ -86,7 +85,7 @@ class Shared:
         return process is not None and process.poll() is None
 
     def keep(self, snippet: Snippet, process: subprocess.Popen[bytes]) -> None:
-        """Let it run until the last page has ended."""
+        """Registers a process that runs until the last page has ended."""
         self._running[snippet.code] = process
 
     def close(self) -> None:
@@ -128,7 +127,7 @@ class Reader:
         return "".join(line for line in lines if line.startswith(("declare -x PATH=", "declare -x VIRTUAL_ENV=")))
 
     def _finish(self, snippet: Snippet) -> None:
-        # pytest's own limit is longer than this one, so that the page and the line are named.
+        # Shorter than pytest's own limit, so that the failure names the page and the line.
         result = subprocess.run(
             self._argv(snippet), env=self._environment, capture_output=True, text=True, check=False, timeout=280
         )
@@ -148,11 +147,11 @@ class Reader:
         deadline = time.monotonic() + _PATIENCE
         while awaited.replace("_", " ").encode() not in log.read_bytes():
             ended = process.poll() is not None or time.monotonic() > deadline
-            assert not ended, f"{snippet.page}:{snippet.line} did not get to {awaited}\n{log.read_text()[-3000:]}"
+            assert not ended, f"{snippet.page}:{snippet.line} did not print {awaited}\n{log.read_text()[-3000:]}"
             time.sleep(0.1)
 
     def _argv(self, snippet: Snippet) -> list[str]:
-        """A shell that begins where the last one ended, and leaves its state for the next."""
+        """Returns the command of a shell that continues the state of the last one and saves its own for the next."""
         before = f'cd "{self._checkout}"\n[ ! -f "{self._state}" ] || . "{self._state}"\n'
         if snippet.language == "python":
             file = self._logs / f"{snippet.page}-{snippet.line}.py"
@@ -179,7 +178,7 @@ def _info(info: str) -> tuple[str, Sequence[str]]:
 
 def _environment(home: Path) -> dict[str, str]:
     uv = shutil.which("uv")
-    assert uv is not None, "the pages use uv: install it, or run .ci/run, which does"
+    assert uv is not None, "The pages use uv. Install it, or run .ci/run, which installs it."
     path = f"{Path(uv).parent}:/usr/local/bin:/usr/bin:/bin"
     passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
     own = {f"XDG_{kind.upper()}_HOME": str(home / kind) for kind in ("data", "config", "state")}
@@ -187,9 +186,9 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _provide_dependencies(environment: Path) -> None:
-    """Link this environment's packages, except Footplate itself, into the page's, so that pip downloads nothing.
+    """Links this environment's packages, except Footplate, into the page's environment, so that pip downloads nothing.
 
-    How long the real installation takes is measured by `just prove door-8`.
+    `just prove door-8` measures how long the real installation takes.
     """
     packages = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
     for place in (packages, Path("bin")):

@@ -1,4 +1,4 @@
-"""docs/security.md says what the escape suite shows, and all of it; docs/environments.md is true to the settings."""
+"""docs/security.md matches the escape suite, and docs/environments.md matches the settings."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every command and snippet of the pages works, in the order in which a reader meets them."""
+"""Every command and snippet of the documentation works, in reading order."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_the_readme_is_run() -> None:
 
 
 def test_shell_commands_are_not_hidden_in_blocks_that_are_not_run() -> None:
-    """A block without a language would be shown as code and never tried."""
+    """A block without a language would never be run."""
     for page in snippets.pages():
         languages = {snippet.language for snippet in snippets.snippets(page)}
         assert languages <= {"bash", "python", "text", "json"}, page

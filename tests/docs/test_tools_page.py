@@ -1,4 +1,4 @@
-"""docs/tools.md is true to the toolset: every tool, every input, every setting, the limits as they are."""
+"""docs/tools.md matches the toolset: every tool, input, setting and limit."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pages are true to the tree: what they name exists, and what exists they name."""
+"""The documentation matches the code: everything that it names exists, and everything that it must list is listed."""
 
 import re
 import tomllib

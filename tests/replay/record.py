@@ -1,8 +1,8 @@
-"""Records histories of the workflows as they are today: `just record-histories`.
+"""Records histories of the current workflows: `just record-histories`.
 
-The engine, the waker, the worker and the activities are the product's own; only what a turn does inside is scripted,
-because nothing of it reaches a history. Files of older versions are kept: a running session must survive every
-upgrade, so a history, once recorded, is replayed for ever. A new version records under a new number.
+The engine, the waker, the worker and the activities are the product's own. Only the inside of a turn is scripted,
+because none of it reaches a history. The files of older versions stay: a running session must survive every upgrade,
+so every later version replays every recorded history. A new version records under a new number.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ HISTORIES: Final = Path(__file__).parent / "histories"
 PATIENCE: Final = 30.0
 ORGANISATION: Final = "org_recorded"
 SUGGEST_AFTER: Final = 60
-"""History events after which Temporal suggests to continue as new; its default would make a file of megabytes."""
+"""History events after which Temporal suggests continue-as-new. Its default would make a file of megabytes."""
 
 
 class ScriptedTurns(TurnRunner):
-    """Each session's turns, one outcome after the other; a turn with `None` waits until it is released."""
+    """Ends the turns of each session with scripted outcomes, in order. A turn with `None` waits for `release`."""
 
     def __init__(self) -> None:
         self.outcomes: dict[str, list[Ended | TryAgain | None]] = {}
@@ -108,7 +108,7 @@ class Recorder:
         return self.client.get_workflow_handle(workflow_id(ORGANISATION, session_id))
 
     async def until_turns_are_done(self, session_id: str) -> None:
-        """The last outcome was taken and the workflow has heard of it."""
+        """Waits until the last outcome was used and the workflow has received it."""
 
         async def done() -> bool:
             return not self.turns.outcomes[session_id] and not await self._works(session_id)
@@ -134,7 +134,7 @@ class Recorder:
 
 
 def _without_paths(value: Any) -> Any:
-    """A failure's stack trace names the files of the machine that recorded it, and no replay looks at it."""
+    """Removes stack traces: they name files of the recording machine, and no replay reads them."""
     if isinstance(value, dict):
         return {key: _without_paths(item) for key, item in value.items() if key != "stackTrace"}
     return [_without_paths(item) for item in value] if isinstance(value, list) else value
@@ -148,7 +148,7 @@ async def one_turn(recorder: Recorder) -> None:
 
 
 async def prepared(recorder: Recorder) -> None:
-    """Before its first turn, and once more when nobody needs it any more."""
+    """Prepares a session before its first turn, and once more when that is no longer needed."""
     session_id = recorder.session("prepared", Ended(more=False), Ended(more=False))
     await recorder.prepare(session_id)
     await recorder.wake(session_id)
@@ -218,7 +218,7 @@ async def swept(recorder: Recorder) -> None:
 
 
 async def handed_over(recorder: Recorder) -> None:
-    """A worker stops in the middle of a turn, another takes it: the second one replays before it goes on."""
+    """Stops a worker in the middle of a turn. The next worker replays the history before it continues."""
     session_id = recorder.session("handed_over", None)
     async with recorder.worker():
         recorder.turns.started.clear()
@@ -252,7 +252,7 @@ async def record(into: Path) -> None:
         )
         await engine.start()
         try:
-            # A name of its own: the default one is made of the machine's.
+            # The default identity contains the name of the machine.
             client = await connect_temporal(engine.address, identity="recorder")
             settings = Settings(
                 temporal_address=engine.address, linger=2, heartbeat_timeout=5, lease=2, sweep_interval=3600

@@ -1,4 +1,4 @@
-"""Recorded histories replay on today's workflows: a session that is open survives the upgrade of its worker."""
+"""Recorded histories replay on the current workflows, so an open session survives the upgrade of its worker."""
 
 import base64
 import json
@@ -39,7 +39,7 @@ def _load(path: Path) -> WorkflowHistory:
 
 
 def _replayer(*workflows: type, interceptors: Sequence[Interceptor] = ()) -> Replayer:
-    # As the worker runs them.
+    # The worker uses the same runner.
     return Replayer(workflows=workflows, workflow_runner=UnsandboxedWorkflowRunner(), interceptors=interceptors)
 
 
@@ -117,6 +117,7 @@ class ContinuedRuns(Interceptor):
         return Inbound
 
 
+@pytest.mark.requirement("O1")
 @pytest.mark.parametrize(
     ("more", "wakes", "woken"), [(True, 0, True), (False, 1, True), (False, 0, False)], ids=["more", "wake", "neither"]
 )
@@ -132,7 +133,7 @@ async def test_a_wake_before_continue_as_new_reaches_the_next_run(*, more: bool,
 
 
 def _with_last_turn(events: list[dict[str, Any]], *, more: bool, wakes: int) -> list[dict[str, Any]]:
-    """A history whose last turn returns `more`, and during which the session was woken so many times."""
+    """Returns a history whose last turn returns `more`, and during which the session is woken `wakes` times."""
     completed = "activityTaskCompletedEventAttributes"
     place = max(index for index, event in enumerate(events) if completed in event)
     result = events[place][completed]["result"]["payloads"][0]
@@ -144,7 +145,7 @@ def _with_last_turn(events: list[dict[str, Any]], *, more: bool, wakes: int) -> 
 
 
 def _moved(value: Any, first: str, *, by: int) -> Any:
-    """The event with a higher id, as are the ids by which it refers to events from `first` on."""
+    """Returns the event with higher ids: its own, and its references to events from `first` on."""
     if not isinstance(value, dict):
         return value
     return {
@@ -156,7 +157,7 @@ def _moved(value: Any, first: str, *, by: int) -> Any:
 
 
 def test_the_first_version_has_every_kind_of_history() -> None:
-    """What is not in the corpus is not proven: each file shows what its name says."""
+    """Each file contains the kind of history that its name says."""
     kinds = {path.stem: _kinds(path) for path in FIRST.glob("*.json")}
     assert kinds["one-turn-open"]["ACTIVITY_TASK_COMPLETED"] == 1
     assert kinds["one-turn-open"]["WORKFLOW_EXECUTION_COMPLETED"] == 0

@@ -1,4 +1,4 @@
-"""What the gate says of the corpus of bypasses; `just prove gate-1` also runs them."""
+"""The gate allows no command of the bypass corpus. `just prove gate-1` also runs the commands."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The settings files that `just prove gate-8` asks Claude Code and the gate about: many shapes, and no loose words."""
+"""The settings files of `just prove gate-8`, which compares Claude Code with the gate, cover many shapes."""
 
 import json
 

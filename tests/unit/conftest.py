@@ -1,4 +1,4 @@
-"""Keeps unit tests pure: a test here that starts a process or a server fails."""
+"""Fails every unit test that starts a process or a server."""
 
 import sys
 from collections.abc import Generator
@@ -11,7 +11,7 @@ _PROCESSES = frozenset(
 )
 _HERE = Path(__file__).parent
 _running: list[str] = []
-"""The unit test that runs now, if one does. An audit hook cannot be removed, so it looks here."""
+"""The running unit test, if any. An audit hook cannot be removed, so it checks this list."""
 
 
 def _forbid(event: str, arguments: tuple[object, ...]) -> None:
@@ -28,7 +28,7 @@ sys.addaudithook(_forbid)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """From before its first fixture until after its last."""
+    """Watches a test from before its first fixture until after its last."""
     if not item.path.is_relative_to(_HERE):
         return (yield)
     _running.append(item.nodeid)

@@ -1,4 +1,4 @@
-"""Two people write to one session at the same moment: both are heard, one after the other, and nothing is lost."""
+"""When two clients write to one session at the same time, both messages are processed in order and nothing is lost."""
 
 import asyncio
 from typing import Final
@@ -36,22 +36,25 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 await watcher.ended(2 * (number + 1))
         events = await one.events(session_id)
         asked = _in_order(events)
-        shown = [said for role, said in said((await cluster.model.requests(_SCRIPT))[-1]) if role == "user"]
+        shown = [message for role, message in said((await cluster.model.requests(_SCRIPT))[-1]) if role == "user"]
         if shown != asked:
-            faults.append(f"the model saw {len(shown)} messages, the log has {len(asked)}; or another order")
+            faults.append(f"the model saw {len(shown)} messages, the log has {len(asked)}, or in another order")
         if len(set(asked)) != 2 * times:
             faults.append(f"{2 * times} messages were sent, {len(set(asked))} processed")
         if len(texts(events)) != 2 * times:
-            faults.append(f"{len(texts(events))} answers to {2 * times} messages")
-    text_ = (
-        f"{times} times two clients sent at once: {2 * times} messages processed one after the other, each answered, "
-        f"all in the one history that the model saw last"
+            faults.append(f"{len(texts(events))} responses to {2 * times} messages")
+    headline = f"{2 * times} messages sent two at once: all processed, one after the other"
+    summary = (
+        f"two clients sent at once {times} times: {2 * times} messages were processed one after the other, each got a "
+        "response, and all are in the history that the model saw last"
     )
-    return Figure(text=faults[0] if faults else text_, holds=not faults, details={"faults": [*faults]})
+    if faults:
+        headline, summary = f"{2 * times} messages sent two at once: {len(faults)} faults", faults[0]
+    return Figure(headline=headline, summary=summary, holds=not faults, details={"faults": [*faults]})
 
 
 def _in_order(events: list[dict[str, object]]) -> list[str]:
-    """Messages in the order in which they were taken up."""
+    """Returns the messages in the order in which they were processed."""
     taken = [event for event in events if event["type"] == "user.message" and event["processed_at"]]
     ordered = dict.fromkeys((str(event["id"]), str(event["content"][0]["text"])) for event in taken)  # type: ignore[index]
-    return [said for _, said in ordered]
+    return [text_ for _, text_ in ordered]

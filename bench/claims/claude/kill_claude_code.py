@@ -1,4 +1,4 @@
-"""Kill Claude Code, its worker or both at any moment: every turn ends, no tool runs twice, nothing of it lives on."""
+"""Kill Claude Code, its worker or both at any time: every turn ends, no tool runs twice, no process survives."""
 
 import asyncio
 import functools
@@ -27,7 +27,7 @@ from bench.support.crash.watcher import Watcher
 from footplate.failpoints import POINTS
 from footplate.stack.leftovers import wait_until
 
-# No CLI stays for a next turn: whatever is alive after one was left behind.
+# No CLI stays warm for the next turn, so any process that is alive after a turn is an orphan.
 _SETTINGS: Final = {**kill_any_process.SETTINGS, "FOOTPLATE_MAX_FAILURES": "1000", "FOOTPLATE_KEPT_SESSIONS": "0"}
 _PATIENCE: Final = 120.0
 _MISSES: Final = 25
@@ -38,12 +38,12 @@ _SHORTER: Final = 0.95
 class Size:
     victims: Sequence[Victim]
     of_each: int
-    """Turns that are broken off by each kind of kill, uniform over the turn."""
+    """The turns that each kind of kill interrupts, uniformly distributed over the turn."""
     at_points: Sequence[str]
     stopped_at: Sequence[str]
-    """Where a worker is stopped, to wake up when another one has its turn."""
+    """The failpoints at which a worker is stopped; it wakes when another one has its turn."""
     cells: int
-    """Side by side, each with a share."""
+    """The clusters that run at once, each with a share of the kills."""
 
 
 FULL: Final = Size(
@@ -80,7 +80,7 @@ async def prove_at(size: Size) -> Figure:
 async def _in_a_cell(
     tally: "_Tally", moments: Sequence[tuple[Victim, float]], at_points: Sequence[str], stopped_at: Sequence[str]
 ) -> None:
-    """One turn after the other, each broken off once: what takes time is mostly to wait for leases to run out."""
+    """Runs one turn after the other and interrupts each once. It mostly waits for leases to expire."""
     async with (
         backends.settings(backends.default()) as settings,
         open_cluster(workers=2, environment={**_SETTINGS, **settings}) as cluster,
@@ -103,7 +103,7 @@ async def _in_a_cell(
 
 @dataclass(slots=True)
 class _Tally:
-    """What all cells found."""
+    """The findings of all clusters."""
 
     found: Findings = field(default_factory=Findings)
     hits: Counter[str] = field(default_factory=Counter)
@@ -113,31 +113,36 @@ class _Tally:
     def hit(self, what: str) -> None:
         self.hits[what] += 1
         if (count := sum(self.hits.values())) % 20 == 0:
-            print(f"  {count} turns broken off", flush=True)
+            print(f"  {count} turns interrupted by kills", flush=True)
 
     def dead(self, death: Death) -> None:
         self.gone_after = max(self.gone_after, death.aftermath.seconds)
         if death.aftermath.alive:
-            self.found.fault(f"alive {LIMIT:.0f} s after its worker: {death.aftermath.alive}")
+            self.found.fault(f"still alive {LIMIT:.0f} s after its worker: {death.aftermath.alive}")
 
     def figure(self) -> Figure:
         found, hits = self.found, self.hits
         points = sum(count for name, count in hits.items() if name in POINTS)
-        text = (
-            f"SIGKILL of the CLI {hits['cli']} times, of its worker {hits['worker']}, of both {hits['both']}, uniform "
-            f"over a turn of {work.CALLS} calls, and {points} at failpoints: all {found.turns} turns ended, in "
-            f"{found.attempts} attempts; {found.calls} calls none of which ran twice, {found.unknown} said to be "
-            f"unknown, {self.unstarted} lost before they began; {found.positions} positions without gap, duplicate or "
-            f"loss; last process gone after {self.gone_after:.2f} s; {hits['stopped']} workers that were stopped and "
-            f"woke later wrote and executed nothing"
+        kills = hits["cli"] + hits["worker"] + hits["both"] + points
+        headline = f"{kills} kills: all {found.turns:,} turns ended, none of {found.calls:,} calls ran twice"
+        summary = (
+            f"SIGKILL of the CLI {hits['cli']} times, of its worker {hits['worker']}, of both {hits['both']}, at "
+            f"random times of a turn of {work.CALLS} calls, and {points} at failpoints: all {found.turns} turns ended, "
+            f"in {found.attempts} attempts; none of {found.calls} calls ran twice, {found.unknown} have an unknown "
+            f"outcome, {self.unstarted} were lost before they began; {found.positions} positions without gap, "
+            f"duplicate or loss; last process gone after {self.gone_after:.2f} s; {hits['stopped']} workers that were "
+            "stopped and woke later wrote and executed nothing"
         )
         if found.faults:
-            text = f"{len(found.faults)} faults, the first: {found.faults[0]}"
-        return Figure(text=text, holds=not found.faults, details={"faults": [*found.faults], **hits})
+            headline = f"{kills} kills: {len(found.faults)} faults"
+            summary = f"{len(found.faults)} faults, the first: {found.faults[0]}"
+        return Figure(
+            headline=headline, summary=summary, holds=not found.faults, details={"faults": [*found.faults], **hits}
+        )
 
 
 class _Matrix:
-    """What is done to the turns of one cell."""
+    """Interrupts the turns of one cluster in every way."""
 
     def __init__(self, tally: _Tally, cluster: Cluster, client: Client, crew: Crew, agent: str) -> None:
         self._cluster = cluster
@@ -146,7 +151,7 @@ class _Matrix:
         self._agent = agent
         self._tally = tally
         self._turn = 0.0
-        """Seconds that an undisturbed one takes."""
+        """Seconds that an undisturbed turn takes."""
 
     async def measure(self) -> None:
         session_id = await self._session()
@@ -160,12 +165,12 @@ class _Matrix:
         print(f"  a turn of {work.CALLS} calls, undisturbed: {self._turn:.2f} s", flush=True)
 
     async def broken_off(self, victim: Victim, moment: float) -> None:
-        """`moment`: from 0 to 1, of the turn's time. A turn that was quicker is followed by another."""
+        """Kills at a fraction of the turn's duration, from 0 to 1. If the turn ended sooner, it tries with another."""
         for _ in range(_MISSES):
             if await self._hit(victim, moment * self._turn):
                 return
             self._turn *= _SHORTER
-        self._tally.found.fault(f"no turn was still running at {moment:.2f} of its measured time")
+        self._tally.found.fault(f"no turn was still running at {moment:.2f} of its measured duration")
 
     async def _hit(self, victim: Victim, after: float) -> bool:
         session_id = await self._session()
@@ -185,11 +190,11 @@ class _Matrix:
             return hit > 0
 
     async def _has_cli(self, session_id: str) -> bool:
-        """There is nothing to kill in a turn's first milliseconds."""
+        """Whether the session has a CLI process: in a turn's first milliseconds there is none to kill."""
         return bool(victims.clis(self._cluster, session_id))
 
     async def stopped_at(self, point: str) -> None:
-        """A worker is stopped there, and wakes when another one has taken its turn over and ended it."""
+        """Stops a worker at the failpoint; it wakes when another one has taken over and ended its turn."""
         trial = await fencing.stop_at(
             self._cluster, self._client, self._agent, point, wake_early=False, unstarted=work.unstarted
         )
@@ -197,7 +202,7 @@ class _Matrix:
         self._tally.hit("stopped")
 
     async def at_point(self, point: str, moment: float) -> None:
-        """A worker kills itself there."""
+        """Lets a worker kill itself at the failpoint."""
         armed, hit = (self._cluster.failpoints / name for name in (point, f"{point}.hit"))
         hit.unlink(missing_ok=True)
         session_id = await self._session()
@@ -208,7 +213,7 @@ class _Matrix:
             armed.write_text("kill")
             dead = await self._crew.killed_itself(patience=_PATIENCE)
             if dead is None:
-                self._tally.found.fault(f"no turn came to {point}")
+                self._tally.found.fault(f"no turn reached {point}")
                 armed.unlink(missing_ok=True)
             else:
                 self._tally.hit(point)
@@ -230,5 +235,7 @@ class _Matrix:
             return not victims.of(self._cluster, session_id)
 
         if not await wait_until(gone, LIMIT):
-            self._tally.found.fault(f"alive {LIMIT:.0f} s after its turn: {victims.of(self._cluster, session_id)}")
+            self._tally.found.fault(
+                f"still alive {LIMIT:.0f} s after its turn: {victims.of(self._cluster, session_id)}"
+            )
         self._tally.gone_after = max(self._tally.gone_after, time.monotonic() - began)

@@ -1,4 +1,4 @@
-"""Nothing that a tool prints or a provider does breaks a turn: large outputs pass, and errors end as documented."""
+"""Large tool outputs do not break a turn of Claude Code, and provider errors end it as documented."""
 
 import time
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ from footplate.testing import (
 _RETRY_WAIT: Final = 0.2
 _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": str(_RETRY_WAIT), "FOOTPLATE_MAX_FAILURES": "2"}
 _START: Final = 10.0
-"""Seconds that a cold start and a turn may take on a busy machine, waiting for a provider not included."""
+"""Seconds that a cold start and a turn may take on a busy machine, without the waits for a provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     script: Replies
     ends: str
-    """Its `stop_reason`."""
+    """The `stop_reason` of the turn."""
     error: str | None = None
-    """The last `session.error`, where it does not end well."""
+    """The last `session.error`, if the turn fails."""
     attempts: int = 1
 
 
@@ -44,25 +44,25 @@ _CASES: Final = {
     "a line of 5 MB": Case(_printing("head -c 5000000 /dev/zero | tr '\\0' y"), "end_turn"),
     "a message of 2 MB": Case(replies([text("z" * 2_000_000, chunks=20)]), "end_turn"),
     "401": Case(replies(reply(unauthorized(), repeat=True)), "retries_exhausted", "model_request_failed_error"),
-    "429, then well": Case(replies(reply(text("Seen."), first_attempts=[[rate_limited(1)]])), "end_turn", attempts=2),
-    "529, then well": Case(replies(reply(text("Seen."), first_attempts=[[overloaded()]])), "end_turn", attempts=2),
-    "cut, then well": Case(
+    "429 once": Case(replies(reply(text("Seen."), first_attempts=[[rate_limited(1)]])), "end_turn", attempts=2),
+    "529 once": Case(replies(reply(text("Seen."), first_attempts=[[overloaded()]])), "end_turn", attempts=2),
+    "cut once": Case(
         replies(reply(text("Seen."), first_attempts=[[text("Half of it", delay=0.05), cut()]])), "end_turn", attempts=2
     ),
-    "429 for good": Case(
+    "429 always": Case(
         replies(reply(rate_limited(1), repeat=True)), "retries_exhausted", "model_rate_limited_error", attempts=3
     ),
-    "529 for good": Case(
+    "529 always": Case(
         replies(reply(overloaded(), repeat=True)), "retries_exhausted", "model_overloaded_error", attempts=3
     ),
-    "cut for good": Case(
+    "cut always": Case(
         replies(reply(text("Half of it", delay=0.05), cut(), repeat=True)),
         "retries_exhausted",
         "unknown_error",
         attempts=3,
     ),
 }
-_QUICK: Final = ("10 MB of output", "401", "529, then well")
+_QUICK: Final = ("10 MB of output", "401", "529 once")
 _ROUNDS: Final = 5
 
 
@@ -84,13 +84,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 told += 1
                 faults += [f"{name}: {fault}" for fault in _faults(case, events, took)]
     longest = max(slowest.values())
-    text_ = (
+    headline = f"{told} turns of {len(slowest)} kinds ended as documented, the slowest after {longest:.1f} s"
+    summary = (
         f"{told} turns of {len(slowest)} kinds ({', '.join(slowest)}): each ended as documented, the slowest after "
         f"{longest:.1f} s"
     )
+    if faults:
+        headline, summary = f"{told} turns of {len(slowest)} kinds: {len(faults)} faults", faults[0]
     for fault in faults:
         print(f"  FAULT {fault}", flush=True)
-    return Figure(text=faults[0] if faults else text_, holds=not faults, details={"slowest": {**slowest}})
+    return Figure(headline=headline, summary=summary, holds=not faults, details={"slowest": {**slowest}})
 
 
 def _faults(case: Case, events: list[Event], took: float) -> list[str]:
@@ -101,7 +104,7 @@ def _faults(case: Case, events: list[Event], took: float) -> list[str]:
     if case.error and (not errors or errors[-1] != case.error):
         found.append(f"its errors are {errors}")
     if not case.error and not texts(events):
-        found.append("nothing was said")
+        found.append("there is no text")
     running = sum(event["type"] == "session.status_running" for event in events)
     if running != case.attempts:
         found.append(f"{running} attempts, not {case.attempts}")

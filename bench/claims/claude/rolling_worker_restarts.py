@@ -1,8 +1,8 @@
-"""Workers are restarted under running turns: no turn fails, no tool runs twice, and none has an unknown outcome.
+"""Restarting workers during running turns fails no turn, runs no tool twice and leaves no outcome unknown.
 
-Each round, every session has a turn whose tools each take a while; while all of them are in the middle of one, both
-workers are told to stop and started again, one after the other. Every tool writes its name into a file, which the
-last one prints.
+In each round, every session runs a turn of slow tool calls. While all of them are in the middle of a call, both workers
+receive SIGTERM and are started again, one after the other. Every call writes its name into a file, which the last call
+prints.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ async def _all_in_a_tool(client: Client, sessions: Sequence[str]) -> None:
     async def in_a_tool() -> bool:
         return all([await client.events(each, types=[ev.AGENT_TOOL_USE]) for each in sessions])
 
-    require(holds=await wait_until(in_a_tool, _PATIENCE), otherwise="not every turn has reached its first tool")
+    require(holds=await wait_until(in_a_tool, _PATIENCE), otherwise="not every turn reached its first tool")
 
 
 def _look(received: list[Event], turn: dict[str, Any], calls: int) -> dict[str, Any]:
@@ -95,10 +95,12 @@ def _judge(found: list[dict[str, Any]], exits: list[float], rounds: int, calls: 
     handed = sum(turn["attempts"] - 1 for turn in found)
     harnesses = ", ".join(HARNESSES)
     return Figure(
-        text=f"{rounds} rounds of restarting two workers under {len(found)} turns ({harnesses}), each in the middle of "
-        f"a tool: {failed} failed, {handed} times one was handed over, of {len(found) * (calls + 1)} tools "
-        f"{sums['twice']} ran twice, {sums['missing']} not at all, {sums['unknown']} with an unknown outcome, "
-        f"{sums['errors']} errors told; a worker was gone {max(exits):.1f} s after it was told to stop at most",
+        headline=f"{len(found)} turns through {rounds} rounds of restarts: {failed} failed, {sums['twice']} tools ran "
+        "twice",
+        summary=f"{rounds} rounds of restarting two workers during {len(found)} turns ({harnesses}), each in the "
+        f"middle of a call: {failed} failed, {handed} handovers; of {len(found) * (calls + 1)} calls {sums['twice']} "
+        f"ran twice, {sums['missing']} did not run, {sums['unknown']} have an unknown outcome; {sums['errors']} errors "
+        f"reported; a worker exited at most {max(exits):.1f} s after SIGTERM",
         holds=failed == 0 and not any(sums.values()) and handed >= len(found),
         details={"seconds_to_stop": [round(each, 2) for each in exits], "handed_over": handed},
     )

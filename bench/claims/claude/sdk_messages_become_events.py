@@ -1,4 +1,4 @@
-"""Claude Code speaks as every harness does: each message of the SDK is understood, and one script gives one story."""
+"""Claude Code produces the same events as the native harness: every SDK message type is converted to events."""
 
 import inspect
 import typing
@@ -16,7 +16,7 @@ from footplate.harness.claude import mapping
 _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
 _QUICK: Final = ("thoughts", "calls-at-once", "files", "mcp-server", "asking")
 _NOTES: Final = 1
-"""That the story of the MCP server leaves behind, each time that it is told."""
+"""The notes that the scenario of the MCP server writes in each run."""
 _ROUNDS: Final = 5
 
 
@@ -43,17 +43,20 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         rounds = 1 if quick else _ROUNDS
         if len(notes.noted()) != rounds * _NOTES * len(HARNESSES):
             faults.append(f"the MCP server's tool ran {len(notes.noted())} times")
-    text = (
+    mismatches = len(client.ledger.mismatches)
+    headline = f"{compared} scenarios on both harnesses: {events:,} events the same, {mismatches} mismatches"
+    summary = (
         f"claude-agent-sdk {sdk.__version__}: {len(mapping.READERS)} of {len(_exported())} message classes have a "
-        f"reader; {compared} stories told by both harnesses, one with an MCP server's tools, one with a custom tool, "
-        f"{events} events the "
-        f"same in order, names, inputs and usage; {checked} validated strictly, "
-        f"{len(client.ledger.mismatches)} mismatches"
+        f"reader; {compared} scenarios run by both harnesses, one with an MCP server's tools, one with a custom tool: "
+        f"{events} events with the same order, names, inputs and usage; {checked} strictly validated, "
+        f"{mismatches} mismatches"
     )
     faults += [str(item) for item in client.ledger.mismatches]
+    if faults:
+        headline, summary = f"{compared} scenarios on both harnesses: {len(faults)} differences", faults[0]
     for fault in faults:
         print(f"  FAULT {fault}", flush=True)
-    return Figure(text=faults[0] if faults else text, holds=not faults, details={"faults": [*faults]})
+    return Figure(headline=headline, summary=summary, holds=not faults, details={"faults": [*faults]})
 
 
 def _exported() -> set[type]:
@@ -62,7 +65,7 @@ def _exported() -> set[type]:
 
 
 async def _tell(client: Client, agent: str, script: str) -> list[Event]:
-    """What the agent asks is answered, one question at a time."""
+    """Runs the scenario and responds to the agent's custom tool calls, one at a time."""
     session_id = await client.session(agent)
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, f"Go on. [[script:{script}]]")

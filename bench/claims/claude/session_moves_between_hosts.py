@@ -1,4 +1,4 @@
-"""A session goes from host to host and back: whoever continues it, the model sees one unbroken history."""
+"""A session can move between hosts at every turn: the model sees one unbroken history."""
 
 from typing import Final
 
@@ -41,10 +41,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             }
         if len({place.partition("\n")[0] for place in places}) != len(hosts):
             faults.append(f"the hosts do not differ: {places}")
-    text_ = (
-        f"{turns} turns by two workers in turn, with another HOME, configuration and working directory each: the model "
-        f"saw one unbroken history {turns - len(faults)} times"
+    unbroken = f"one unbroken history {turns - len(faults)} times"
+    headline = f"{turns} turns alternated between two hosts: {unbroken}"
+    summary = (
+        f"{turns} turns alternated between two workers with different HOME, configuration and working directory: the "
+        f"model saw {unbroken}"
     )
+    if faults:
+        headline, summary = f"{turns} turns alternated between two hosts: {len(faults)} faults", faults[0]
     for fault in faults:
         print(f"  FAULT {fault}", flush=True)
-    return Figure(text=faults[0] if faults else text_, holds=not faults, details={"faults": [*faults]})
+    return Figure(headline=headline, summary=summary, holds=not faults, details={"faults": [*faults]})

@@ -1,7 +1,7 @@
-"""Conversations of the plain CLI become sessions, go on there, go back, and go on with the plain CLI.
+"""Transcripts of the plain CLI can be imported, continued, exported and continued again in the plain CLI.
 
-What the model was told at the end of each conversation is what it must be told by Footplate, and then by the plain CLI
-again, every word, call and result of it, with what was said since. A call that was killed has an unknown outcome.
+The history that the model saw at the end of each conversation must be in Footplate's request, and then again in the
+plain CLI's: every message, call and result, with the messages since. A call that was killed has an unknown outcome.
 """
 
 import asyncio
@@ -36,12 +36,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             count, fault = await _journey(cluster, client, scene)
             lines += count
             faults += [f"{name}: {fault}"] if fault else []
-            print(f"  {name}: {fault or 'held'} ({count} lines, {time.monotonic() - began:.1f} s)", flush=True)
+            print(f"  {name}: {fault or 'correct'} ({count} lines, {time.monotonic() - began:.1f} s)", flush=True)
         validated = client.ledger.validated
     return Figure(
-        text=f"{len(names)} transcripts of different shapes ({lines:,} lines) imported, gone on with, pulled back and "
-        f"gone on with by the plain CLI: the model was told the whole history both times in {len(names) - len(faults)}"
-        + (f"; {faults[0]}" if faults else ""),
+        headline=f"{len(names) - len(faults)} of {len(names)} transcripts imported, continued, exported and continued "
+        "by the plain CLI",
+        summary=f"{len(names)} transcripts of different shapes ({lines:,} lines) imported, continued, exported and "
+        f"continued by the plain CLI: the model saw the whole history both times in {len(names) - len(faults)}"
+        + (f"; the first fault: {faults[0]}" if faults else ""),
         holds=not faults,
         details={"faults": [*faults], "validated": validated},
     )
@@ -53,7 +55,7 @@ async def _journey(cluster: Cluster, client: Client, scene: Scene) -> tuple[int,
     history = await _history(cluster, scene, path)
     place = {"url": cluster.base_urls[0], "key": cluster.key}
     imported = []
-    for _ in range(2):  # a second time is the same session
+    for _ in range(2):  # the second import returns the same session
         answer = await scene.desk.footplate("import", "--json", "--model", MODEL, str(path), **place)
         imported += json.loads(answer)
     ours = imported[0]["session_id"]
@@ -63,22 +65,22 @@ async def _journey(cluster: Cluster, client: Client, scene: Scene) -> tuple[int,
     here = f"{_HERE} [[script:{scene.name}-here]]"
     await cluster.model.install(f"{scene.name}-here", replies([text("Gladly.")]))
     if texts(await client.run_turn(ours, here, patience=120))[-1:] != ["Gladly."]:
-        return 0, "Footplate did not go on with it"
+        return 0, "Footplate did not continue it"
     wanted: list[Told] = [*history, ("user", here)]
     fault = difference(_found(scene, await _last(cluster, f"{scene.name}-here")), wanted) or _untold(shown, history)
     if fault:
-        return 0, f"here, {fault}"
+        return 0, f"in Footplate, {fault}"
     pulled = json.loads(await scene.desk.footplate("pull", ours, "--json", **place))
     there = f"{_THERE} [[script:{scene.name}-there]]"
     await cluster.model.install(f"{scene.name}-there", replies([text("At home.")]))
     await scene.desk.resume(pulled["transcript_id"], there)
     wanted += [("assistant", "Gladly."), ("user", there)]
     fault = difference(_found(scene, await _last(cluster, f"{scene.name}-there")), wanted)
-    return imported[0]["lines"], f"at home, {fault}" if fault else None
+    return imported[0]["lines"], f"in the plain CLI, {fault}" if fault else None
 
 
 async def _history(cluster: Cluster, scene: Scene, path: Path) -> list[Told]:
-    """What the model was told last, and what it said then, by the transcript's own end."""
+    """Returns the model's last request and, from the end of the transcript, its response to it."""
     history = await _last(cluster, scene.script)
     messages = await asyncio.to_thread(_whole_lines, path)
     answers = [line for line in messages if line["type"] == "assistant" and not line.get("isSidechain")]
@@ -92,15 +94,15 @@ async def _history(cluster: Cluster, scene: Scene, path: Path) -> list[Told]:
 
 
 def _found(scene: Scene, found: list[Told]) -> list[Told]:
-    """The plain CLI forgets a call that was killed. Ours may tell of it: it was made, and its outcome is unknown."""
-    lost = {words.split()[0] for kind, words in found if scene.lost and kind == "result" and words.endswith(UNKNOWN)}
+    """Removes calls that were killed: the plain CLI forgets them, Footplate reports an unknown outcome."""
+    lost = {text_.split()[0] for kind, text_ in found if scene.lost and kind == "result" and text_.endswith(UNKNOWN)}
     return [item for item in found if item[0] not in {"call", "result"} or item[1].split()[0] not in lost]
 
 
 def _whole_lines(path: Path) -> list[dict[str, Any]]:
     found = []
     for line in path.read_bytes().splitlines():
-        with suppress(ValueError):  # one that was not written to its end
+        with suppress(ValueError):  # an incomplete last line
             found.append(json.loads(line))
     return found
 
@@ -116,7 +118,7 @@ async def _last(cluster: Cluster, script: str) -> list[Told]:
 
 
 async def _shown(client: Client, session_id: str) -> list[str]:
-    """All text in the session's events."""
+    """Returns all text in the session's events."""
     found = []
     for event in await client.events(session_id):
         found += [block["text"] for block in event.get("content") or () if block.get("type") == "text"]
@@ -124,11 +126,11 @@ async def _shown(client: Client, session_id: str) -> list[str]:
 
 
 def _untold(shown: Sequence[str], history: Sequence[Told]) -> str | None:
-    """What people and the model said is in the session's events as well."""
+    """Returns a message of the user or the model that is not in the session's events, if there is one."""
     whole = "\n".join(shown)
     for kind, words in history:
         if kind in {"user", "assistant"} and words[:60] not in whole and not words.startswith(_SUMMARY):
-            return f"no event tells of {words[:60]!r}"
+            return f"no event contains {words[:60]!r}"
     return None
 
 

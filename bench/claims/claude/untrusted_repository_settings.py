@@ -1,4 +1,4 @@
-"""Nothing that a repository brings runs or is told unless its project is trusted that far, whoever wrote it."""
+"""Nothing in a repository's settings runs or reaches the model unless the project is trusted for it."""
 
 import asyncio
 import secrets
@@ -23,7 +23,7 @@ _ROUNDS: Final = 5
 
 
 def _scripts(server: str) -> dict[str, Replies]:
-    """All that makes a CLI look for something: calls of every kind, and a file beside nested instructions."""
+    """Scripts that make the CLI load settings: calls of every kind, and a file next to nested instructions."""
     given = {"skill": "evil", "command": "/evil", "subagent_type": "evil", "description": "x", "prompt": "x"}
     return {
         _EVERYTHING: replies(
@@ -61,19 +61,22 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for _ in range(1 if quick else _ROUNDS):
             for name, case in cases.items():
                 await asyncio.gather(*(_one(name, case, scene, trust, count) for trust in _UNTRUSTED))
-        count.faults += [f"asked elsewhere: {line}" for line in scene.server.asked]
+        count.faults += [f"request elsewhere: {line}" for line in scene.server.asked]
         ran = await _control(scene)
-    count.faults += [f"through the api: {fault}" for fault in await whole.faults()]
+    count.faults += [f"through the API: {fault}" for fault in await whole.faults()]
     for fault in count.faults:
         print(f"  FAULT {fault}", flush=True)
     surfaces = len(hostile.HOOK_EVENTS) + len(hostile.HELPERS) + len(hostile.LINES)
-    figure = (
-        f"{count.sessions} sessions ({count.turns} turns) in hostile repositories ({surfaces} hooks and helpers in each"
-        " settings file, MCP servers, plugins, skills, links, all of it written by the agent too), trusted for nothing "
-        f"or for instructions: 0 ran, 0 requests elsewhere; trusted for all, {ran} of 5 kinds of hooks ran;"
-        " a session whose project's trust was changed obeyed the next turn, by its base commit"
+    headline = f"{count.turns} turns in hostile repositories: 0 programs ran, 0 requests elsewhere"
+    summary = (
+        f"{count.sessions} sessions ({count.turns} turns) in hostile repositories ({surfaces} hooks and helpers per "
+        "settings file, MCP servers, plugins, skills, links; also written by the agent itself), trusted for nothing or "
+        f"for instructions: 0 programs ran, 0 requests elsewhere; trusted for all, {ran} of 5 kinds of hooks ran; a "
+        "change of a project's trust took effect in the next turn, with the content of the base commit"
     )
-    return Figure(text=count.faults[0] if count.faults else figure, holds=not count.faults)
+    if count.faults:
+        headline, summary = f"{count.turns} turns in hostile repositories: {len(count.faults)} faults", count.faults[0]
+    return Figure(headline=headline, summary=summary, holds=not count.faults)
 
 
 async def _one(name: str, case: _Case, scene: Scene, trust: Trust, count: Count) -> None:
@@ -91,7 +94,7 @@ async def _hostile(scene: Scene, trust: Trust, count: Count) -> None:
 
 
 async def _disabling(scene: Scene, trust: Trust, count: Count) -> None:
-    """No call is made past the log because a repository has hooks turned off."""
+    """A repository that turns hooks off cannot keep a call out of the log."""
     session = await scene.session(trust, hostile.disabling(scene.server.url))
     await _run(session, count, f"Go. [[script:{_EVERYTHING}]]")
     await _judge(session, trust, count)
@@ -105,21 +108,21 @@ async def _links(scene: Scene, trust: Trust, count: Count) -> None:
     session = await scene.session(trust, hostile.linked(scene.server.url), links)
     await _run(session, count, f"Go. [[script:{_EVERYTHING}]]")
     if await session.told(hostile.OUTSIDE):
-        count.faults.append("was told what a link leads to")
+        count.faults.append("the model saw the target of a link")
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
 
 
 async def _own(scene: Scene, trust: Trust, count: Count) -> None:
-    """A repository without any of it; the agent writes all of it, where a CLI would look, and commits it."""
+    """The repository is clean; the agent writes the hostile files where the CLI looks for them, and commits them."""
     session = await scene.session(trust, {"src/main.py": "x = 1\n"})
     await _run(session, count, f"Write. [[script:{_WRITES}]]", f"/evil go [[script:{_EVERYTHING}]]")
     results = [event.body for event in session.log.events if event.type == ev.AGENT_TOOL_RESULT]
     require(holds=not results[0]["is_error"], otherwise=f"the agent could not write: {results[0]['content']}")
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
     if await session.told(hostile.OWN):
-        count.faults.append("was told its own word as somebody else's")
+        count.faults.append("the model saw the agent's own file as instructions")
     await _run(session, count, f"Look. [[script:{_SHORT}]]")
-    require(holds=session.marks() == ["git"], otherwise="the agent's own git did not do what its configuration says")
+    require(holds=session.marks() == ["git"], otherwise="the agent's own git did not follow its configuration")
 
 
 async def _run(session: Session, count: Count, *prompts: str) -> None:
@@ -138,24 +141,24 @@ async def _judge(session: Session, trust: Trust, count: Count) -> None:
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
     for word in hostile.NEVER.values():
         if await session.told(word):
-            count.faults.append(f"was told: {word}")
+            count.faults.append(f"the model saw {word}")
     for word in hostile.WORDS.values():
         if await session.told(word) != (trust is Trust.INSTRUCTIONS):
-            count.faults.append(f"{'was not told' if trust is Trust.INSTRUCTIONS else 'was told'}: {word}")
+            count.faults.append(f"the model {'did not see' if trust is Trust.INSTRUCTIONS else 'saw'} {word}")
     records = [event.body.get("repository") for event in session.log.events if event.type == ev.MODEL_REQUEST_START]
     if bool(records[0]) != (trust is not Trust.NOTHING):
-        count.faults.append("the record does not say what was loaded")
+        count.faults.append("the event does not record what was loaded")
 
 
 async def _control(scene: Scene) -> int:
-    """The same marks are left, and the same server is asked, where the repository is trusted: the traps are armed."""
+    """Checks that the traps work: in a trusted repository the same programs run and the same server gets requests."""
     session = await scene.session(Trust.ALL, hostile.files(scene.server.url))
     await session.turn(f"Go. [[script:{_SHORT}]]")
     ran = {mark.removeprefix("shared-") for mark in session.marks()}
     expected = {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"}
     require(holds=ran == expected | {"project-stdio"}, otherwise=f"trusted for all, these ran: {sorted(ran)}")
-    own = ("/project-http", "/project-sse", "/.well-known/")  # where a client of MCP asks how to be let in
+    own = ("/project-http", "/project-sse", "/.well-known/")  # MCP clients look there for how to authenticate
     paths = {line.split()[1] for line in scene.server.asked if line}
-    require(holds="/project-http" in paths, otherwise=f"trusted for all, these were asked: {paths}")
-    require(holds=all(path.startswith(own) for path in paths), otherwise=f"asked elsewhere: {paths}")
+    require(holds="/project-http" in paths, otherwise=f"trusted for all, these paths got requests: {paths}")
+    require(holds=all(path.startswith(own) for path in paths), otherwise=f"requests elsewhere: {paths}")
     return len(ran & expected)

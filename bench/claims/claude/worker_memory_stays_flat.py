@@ -1,8 +1,8 @@
-"""A worker that has run Claude Code two hundred times is no larger than after twenty, and has left nothing behind.
+"""After 200 Claude Code sessions a worker uses hardly more memory than after 20, and leaks no other resources.
 
-One session after the other: some get ready ahead of their input, all have a second turn by the CLI of the first, and
-some end in the middle of what they do. What is kept for a while is gone before anything is counted: connected CLIs, and
-the open workflows of idle sessions, which take some 100 KB each.
+The sessions run one after the other: some are prewarmed before their first message, all run a second turn with the same
+CLI, and some are interrupted. Before each count, the worker's warm CLIs have expired, and so have the workflows of idle
+sessions, which take some 100 KB each.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from footplate.testing import replies, text, tool
 _SETTINGS: Final = {"FOOTPLATE_KEPT_SECONDS": "2", "FOOTPLATE_SLOT_SECONDS": "2", "FOOTPLATE_LINGER": "2"}
 _MOST: Final = 1.10
 _BREATHES: Final = {"descriptors": 4}
-"""Connections to the stores come and go by a few; one that leaks would be there 180 times."""
+"""The number of connections to the stores varies by a few; a leak would add 180."""
 _MIB: Final = 1 << 20
 _SETTLES_WITHIN: Final = 60.0
 _GROUPS: Final = Path("/sys/fs/cgroup")
@@ -44,7 +44,7 @@ _SCRIPTS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     first: int
-    """Sessions after which the worker is looked at for the first time."""
+    """Sessions before the first count."""
     all: int
 
 
@@ -57,7 +57,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 async def prove_at(size: Size, *, judge: bool) -> Figure:
-    """Without `judge` the growth is told and not held to: a worker grows with what it does for the first time."""
+    """Without `judge` the limit on growth does not apply: a worker grows when it does something for the first time."""
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
         for name, script in _SCRIPTS.items():
             await cluster.model.install(name, script)
@@ -78,8 +78,12 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
         if name != "rss" and count > getattr(early, name) + _BREATHES.get(name, 0)
     }
     sizes = f"{early.rss / _MIB:.0f} MiB after {size.first} sessions, {late.rss / _MIB:.0f} after {size.all}"
+    headline = f"memory after {size.all} sessions is {growth:.3f} times that after {size.first} (limit {_MOST:.2f})"
+    if left:
+        headline = f"leaked after {size.all} sessions: {', '.join(left)}"
     return Figure(
-        text=f"the worker has {sizes}: {growth:.3f} (at most {_MOST:.2f}); descriptors {early.descriptors} and "
+        headline=headline,
+        summary=f"the worker uses {sizes}: {growth:.3f} times (limit {_MOST:.2f}); descriptors {early.descriptors} and "
         f"{late.descriptors}, processes {early.processes} and {late.processes}, leases {early.leases} and "
         f"{late.leases}, control groups {early.groups} and {late.groups}, other files {early.files} and {late.files}",
         holds=not left and (growth <= _MOST or not judge),
@@ -90,10 +94,10 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
 async def _session(client: Client, agent: str, number: int) -> None:
     session_id = await client.session(agent)
     if number % 4 == 0:
-        await asyncio.sleep(1.5)  # its slot is there by then
+        await asyncio.sleep(1.5)  # by then its CLI is prewarmed
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "Go. [[script:works]]")
-        require(holds=texts(await stream.until_idle()) == ["Made."], otherwise="a turn did not answer")
+        require(holds=texts(await stream.until_idle()) == ["Made."], otherwise="a turn did not complete")
         if number % 10 == 9:
             await client.send_text(session_id, "Wait. [[script:waits]]")
             await stream.until(events.AGENT_TOOL_USE)
@@ -101,7 +105,7 @@ async def _session(client: Client, agent: str, number: int) -> None:
             await stream.until_idle()
         else:
             await client.send_text(session_id, "And? [[script:talks]]")
-            require(holds=texts(await stream.until_idle()) == ["Well."], otherwise="a second turn did not answer")
+            require(holds=texts(await stream.until_idle()) == ["Well."], otherwise="a second turn did not complete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +113,15 @@ class _Seen:
     rss: int
     descriptors: int
     processes: int
-    """Below the worker."""
+    """Child processes of the worker."""
     leases: int
     groups: int
     files: int
-    """Of the worker's, apart from its sessions' own and their objects."""
+    """The worker's files, without those of its sessions and their objects."""
 
 
 async def _look(cluster: Cluster) -> _Seen:
-    """When nothing is kept any more."""
+    """Counts the worker's resources when no CLI is warm any more."""
     pid = cluster.workers[0].pid
     assert pid is not None
     worker = psutil.Process(pid)
@@ -148,7 +152,7 @@ def _files(data: Path) -> int:
 
 
 def _groups(worker: int) -> int:
-    """Control groups that carry a lease of this worker's: their names begin with its process."""
+    """Counts the control groups of this worker's leases: their names begin with its process id."""
     found: Counter[str] = Counter()
     for _, directories, _ in os.walk(_GROUPS):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""You cannot find out that another organisation's data exists: not by id, not in lists, not by response times.
+"""Nothing reveals that another organisation's data exists: no request by id, no list, no response time.
 
 Every route of the OpenAPI document is called with foreign ids, in each combination with the caller's own ids. A route
 that is added later is covered automatically, or fails the claim when the claim has no id for one of its parameters.
@@ -177,9 +177,9 @@ async def _answers_stay(owner: Organisation, stranger: Organisation, own: Ids) -
     for header in ({"idempotency-key": "the same"}, {"x-stainless-retry-count": "1"}):
         path = "/v1/environments"
         answers = [await org.http.post(path, json=body, headers=header) for org in (owner, stranger)]
-        statuses = [answer.status_code for answer in answers]
-        require(holds=statuses == [200, 200], otherwise=f"with {header}: {[answer.text for answer in answers]}")
-        first, second = (answer.json()["id"] for answer in answers)
+        statuses = [response.status_code for response in answers]
+        require(holds=statuses == [200, 200], otherwise=f"with {header}: {[response.text for response in answers]}")
+        first, second = (response.json()["id"] for response in answers)
         require(holds=first != second, otherwise=f"with {header} one organisation got another's response")
         body = {**body, "name": f"{name}-again"}
     theirs = await strangers.foreign_answer(stranger, own, await _waiting_call(owner))

@@ -1,4 +1,4 @@
-"""The code keeps its layers, the domain does no I/O, the docs are true, and an external harness can be installed.
+"""The layers hold, the domain does no I/O, the docs are true, an external harness works, CI takes under 30 minutes.
 
 At full size it also runs CI in a fresh clone of the last commit, and the tests of the docs. A sample omits both.
 """

@@ -1,4 +1,4 @@
-"""A new user who runs only the README's commands sees an agent's text two minutes after the download.
+"""A new user who runs only the README's commands sees an agent's text within two minutes of the download.
 
 At full size the commands run in an empty folder with the system's Python and the built wheel; the download is measured
 separately. A sample uses the existing environment with a fresh data directory, and stops after the first word.

@@ -118,7 +118,7 @@ async def _usage(cluster: Cluster, log: Totals) -> int:
 
 async def _labels_are_clean(cluster: Cluster) -> None:
     for text in await counting.scrape(cluster):
-        found = [word for word in ("sesn_", "turn_0", "agent_0", cluster.key) if word in text]
+        found = [prefix for prefix in ("sesn_", "turn_0", "agent_0", cluster.key) if prefix in text]
         require(holds=not found, otherwise="a metric's label names a session, a turn, an agent or a key")
 
 

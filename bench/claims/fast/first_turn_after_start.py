@@ -36,10 +36,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(
         headline=f"at worst {milliseconds(max(short)):.0f} ms after {lengths[0]} turns (limit {_SHORT_LIMIT_MS}), "
         f"{milliseconds(max(long)):.0f} after {lengths[1]:,} (limit {_LONG_LIMIT_MS})",
-        summary=f"after a restart, the request reaches the model {milliseconds(median(short)):.0f} ms after the claim in "
-        f"a conversation of {lengths[0]} turns, at worst {milliseconds(max(short)):.0f} (limit {_SHORT_LIMIT_MS}), and "
-        f"{milliseconds(median(long)):.0f} ms in one of {lengths[1]:,}, at worst {milliseconds(max(long)):.0f} (limit "
-        f"{_LONG_LIMIT_MS})",
+        summary=f"after a restart, the request reaches the model {milliseconds(median(short)):.0f} ms after the claim "
+        f"in a conversation of {lengths[0]} turns, at worst {milliseconds(max(short)):.0f} (limit {_SHORT_LIMIT_MS}), "
+        f"and {milliseconds(median(long)):.0f} ms in one of {lengths[1]:,}, at worst {milliseconds(max(long)):.0f} "
+        f"(limit {_LONG_LIMIT_MS})",
         holds=milliseconds(max(short)) <= time_limit(_SHORT_LIMIT_MS, quick=quick)
         and milliseconds(max(long)) <= time_limit(_LONG_LIMIT_MS, quick=quick),
         details={"short_ms": [*map(milliseconds, short)], "long_ms": [*map(milliseconds, long)]},

@@ -104,8 +104,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     cpu = max(row["cpu_ratio"] for row in rows.values())
     worst_claude = max(claude.values(), key=lambda row: row["added_ms"])
     return Figure(
-        headline=f"a call adds {worst['added_ms']:.0f} ms (limit {worst['limit_ms']}), CPU {cpu:.2f} times bubblewrap, "
-        f"Claude Code's calls {worst_claude['added_ms']:.0f} ms",
+        headline=f"a call adds {worst['added_ms']:.0f} ms (limit {worst['limit_ms']}), a Claude Code call "
+        f"{worst_claude['added_ms']:.0f} ms (limit {claude_calls.LIMIT_MS})",
         summary=f"in the row closest to its limit, the median call adds {worst['added_ms']:.0f} ms to the bare command "
         f"(limit {worst['limit_ms']}); the first call of a session that runs alone adds {first:.0f} ms (limit "
         f"{_FIRST_LIMIT_MS}); CPU {cpu:.2f} times that of bare bubblewrap (limit {_CPU_RATIO_LIMIT:g}); "

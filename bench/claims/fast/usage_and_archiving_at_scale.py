@@ -1,4 +1,4 @@
-"""Usage of 10,000,000 turns in a month is added up in 300 ms, and 50 sessions/s are archived beside live turns.
+"""The usage of 10,000,000 turns is added up within 300 ms, and 50 sessions/s are archived beside live turns.
 
 Usage: each of the 64 groupings is requested over HTTP, for the default period of 30 days. Archiving: the worker that
 runs the live turns also archives inactive sessions. The same number of live turns is measured before and meanwhile.

@@ -1,9 +1,9 @@
-"""An ask may be answered after ten days: it is still there, and its call is made once, or never.
+"""An approval can be decided after ten days: an allowed call then runs exactly once, a denied one never.
 
-Sessions of both harnesses park; every process is stopped, databases and Temporal too; all that the database says of
-time is put back by ten days; the processes start anew, with retention that archives, releases and deletes what nobody
-has touched for days. Once it has deleted a session that waits for nothing, the others are answered. What has a term has
-ended by then.
+Sessions of both harnesses park. Every process is stopped, including the databases and Temporal; all timestamps in the
+database are moved back by ten days; the processes start again, with retention that archives, releases and deletes
+inactive sessions. Once retention has deleted a session that waits for nothing, the approvals are decided. Approvals
+with an expiry have been denied by then.
 """
 
 import itertools
@@ -75,18 +75,22 @@ class _Trial:
             await self._idle(session_id)
             self._judge(session_id, {"a": "deny"})
         words = [await self._answer(session_id, asked) for session_id, asked in parked]
-        said = [word for each in words for word in each.values()]
-        told = (
-            f"{len(parked)} sessions (`native` and `claude`) with {len(said)} asks, ten days and the end of every "
-            f"process later: {said.count('allow')} allowed calls ran once each, {said.count('deny')} denied never; "
-            f"retention, which deleted a session that waited for nothing, left them alone; {len(ended)} asks with "
-            "a term were denied by it, and the sessions went on"
+        said = [decision for each in words for decision in each.values()]
+        headline = (
+            f"{len(said)} approvals decided ten days later: {said.count('allow')} ran once, {said.count('deny')} never"
+        )
+        summary = (
+            f"{len(parked)} sessions (`native` and `claude`) with {len(said)} approvals, ten days and a restart of "
+            f"every process later: {said.count('allow')} allowed calls ran once each, {said.count('deny')} denied "
+            f"never; retention deleted a session that waited for nothing, but none of these; {len(ended)} approvals "
+            "expired and were denied, and their sessions continued"
         )
         if self._faults:
-            told = f"{len(self._faults)} faults, the first: {self._faults[0]}"
+            headline = f"{len(said)} approvals decided ten days later: {len(self._faults)} faults"
+            summary = f"{len(self._faults)} faults, the first: {self._faults[0]}"
         each = len(parked) // len(_HARNESSES)
         details: dict[str, Json] = {"faults": [*self._faults], "harnesses": dict.fromkeys(_HARNESSES, each)}
-        return Figure(text=told, holds=not self._faults, details=details)
+        return Figure(headline=headline, summary=summary, holds=not self._faults, details=details)
 
     async def _agents(self) -> dict[str, str]:
         await self._cluster.model.install("talks", replies([text("Well.")]))
@@ -107,7 +111,7 @@ class _Trial:
         return session_id, reason["event_ids"]
 
     async def _ten_days(self) -> None:
-        """Pass, while nothing of ours runs."""
+        """Stops every process, moves all timestamps back by ten days, and starts the processes again."""
         for number in range(len(self._cluster.workers)):
             await self._cluster.kill_worker(number)
         await self._cluster.kill_api(0)
@@ -147,7 +151,7 @@ class _Trial:
     async def _answer(self, session_id: str, asked: list[str]) -> dict[str, str]:
         listed = (await self._http.get("/v1/approvals", params={"session_id": session_id})).json()["data"]
         if {one["id"] for one in listed} != {*asked}:
-            self._faults.append(f"{session_id} waits for {listed} and not for {asked}")
+            self._faults.append(f"{session_id} waits for {listed}, not for {asked}")
         words = {letter: self._chance.choice(["allow", "deny"]) for letter in "abc"[: len(asked)]}
         for event_id, word in zip(asked, words.values(), strict=True):
             said = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": event_id, "result": word}
@@ -155,7 +159,7 @@ class _Trial:
             await self._client.send(session_id, said)
             try:
                 await self._client.send(session_id, {**said, "result": "deny" if word == "allow" else "allow"})
-                self._faults.append(f"{session_id}: another answer was taken")
+                self._faults.append(f"{session_id}: a second, different decision was accepted")
             except anthropic.ConflictError:
                 pass
         await self._idle(session_id)
@@ -171,10 +175,10 @@ class _Trial:
             return bool(last) and last[0]["stop_reason"]["type"] == "end_turn"
 
         if not await wait_until(ended, _PATIENCE):
-            self._faults.append(f"{session_id} did not go on: {last}")
+            self._faults.append(f"{session_id} did not continue: {last}")
 
     def _judge(self, session_id: str, words: dict[str, str]) -> None:
         ran = sorted(work.lines(self._cluster, session_id))
-        wanted = [letter for letter, word in words.items() if word == "allow"]
+        wanted = [letter for letter, decision in words.items() if decision == "allow"]
         if ran != wanted:
-            self._faults.append(f"{session_id}: {words} and ran {ran}")
+            self._faults.append(f"{session_id}: the decisions are {words}, but these ran: {ran}")

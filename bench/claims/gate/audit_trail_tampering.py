@@ -1,7 +1,7 @@
-"""The audit trail tells when it was changed: an entry changed, removed or reordered is found, and erasure is no change.
+"""Tampering with the audit trail is detected: changed, removed or reordered entries are found, erasure stays valid.
 
-Calls of both harnesses are decided on, answered and made; then somebody who owns the database changes the trail behind
-the server's back, one thing at a time, and puts it back.
+Calls of both harnesses are approved and made. Then an owner of the database changes the trail without the server, one
+change at a time, and reverts it.
 """
 
 import asyncio
@@ -54,22 +54,23 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     faults = [f"not found: {what}" for what, found in tried.items() if not found]
     faults += [f"after a deletion: {fault}" for fault in after["faults"]]
     if erased:
-        faults.append(f"{erased} entries of a deleted session have their content")
-    told = (
+        faults.append(f"{erased} entries of a deleted session still have their content")
+    headline = f"{len(tried)} changes to {before['entries']} entries: all found, no false alarm"
+    summary = (
         f"{before['entries']} entries of sessions of `native` and `claude` in {before['batches']} batches; "
-        f"{len(tried)} changes behind the server's back: "
-        "each field, removals, another order; all found, and none where nothing was changed; a session's deletion "
-        "erased what its entries said and left the chain valid"
+        f"{len(tried)} changes without the server (each field, removals, another order): all found, and no false "
+        "alarm; the deletion of a session erased the content of its entries and left the chain valid"
     )
     if faults:
-        told = f"{len(faults)} faults, the first: {faults[0]}"
+        headline = f"{len(tried)} changes to {before['entries']} entries: {len(faults)} faults"
+        summary = f"{len(faults)} faults, the first: {faults[0]}"
     harnesses: dict[str, Json] = {harness: sessions // len(_TOOLS) for harness in _TOOLS}
     details: dict[str, Json] = {"faults": [*faults], "tried": [*tried], "harnesses": harnesses}
-    return Figure(text=told, holds=not faults, details=details)
+    return Figure(headline=headline, summary=summary, holds=not faults, details=details)
 
 
 async def _work(client: Client, http: httpx2.AsyncClient, sessions: int, cluster: Cluster) -> list[str]:
-    """Sessions with a call that somebody allowed and one that nobody was asked about, and rules that changed."""
+    """Creates sessions with an approved call and one that needs no approval, and changes the rules."""
     asking = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
     agents = {}
     for harness, (command, reading) in _TOOLS.items():
@@ -99,7 +100,7 @@ class _Trail:
         self._said: set[str] = set()
 
     async def verified(self) -> dict[str, Any]:
-        """Once all of it is sealed."""
+        """Returns the server's verification once all entries are sealed."""
         last: dict[str, Any] = {}
 
         async def sealed() -> bool:
@@ -110,7 +111,7 @@ class _Trail:
         return last
 
     async def tamper(self, *, quick: bool) -> dict[str, bool]:
-        """What was done, and whether it was found. `quick`: only one entry of those that there are."""
+        """Makes each change and returns whether it was found. `quick` changes one entry only."""
         found: dict[str, bool] = {}
         before = await self.verified()
         require(holds=not before["faults"], otherwise="there are faults before anything was changed")
@@ -118,16 +119,16 @@ class _Trail:
         for target, (what, statement) in itertools.product(rows[:1] if quick else rows[::7], _CHANGES.items()):
             async with self._changed(statement, target) as changed:
                 now = (await self._http.get("/v1/audit/verify")).json()
-                # What is cut off at the end has no fault; whoever kept the head sees that it is another.
+                # Entries cut off at the end leave no fault, but the head differs from the one noted before.
                 if changed:
                     await self._command(finds=bool(now["faults"]), what=what, quick=quick)
                     found[f"{what} of {target}"] = bool(now["faults"]) or now["head"] != before["head"]
             clean = (await self._http.get("/v1/audit/verify")).json()["faults"]
-            require(holds=not clean, otherwise=f"what was put back is a fault: {clean}")
+            require(holds=not clean, otherwise=f"there are faults after the change was reverted: {clean}")
         return found
 
     async def _command(self, *, finds: bool, what: str, quick: bool) -> None:
-        """`footplate audit verify` says the same; once for each change, and once in a small sample."""
+        """Checks that `footplate audit verify` agrees, once for each kind of change; in a sample once."""
         if what in self._said or (self._said and quick):
             return
         self._said.add(what)
@@ -139,12 +140,13 @@ class _Trail:
             stderr=asyncio.subprocess.STDOUT,
         )
         printed = (await process.communicate())[0].decode()
-        require(holds=process.returncode == int(finds), otherwise=f"{what}: `footplate audit verify` says {printed}")
+        require(holds=process.returncode == int(finds), otherwise=f"{what}: `footplate audit verify` printed {printed}")
 
     @asynccontextmanager
     async def _changed(self, statement: str, target: str) -> AsyncIterator[bool]:
-        """Committed, so that the server sees it; the tables are put back afterwards as they were. False: there was
-        nothing to change, such as the order of one entry.
+        """Commits a change, so that the server sees it, and restores the tables afterwards.
+
+        Yields False if there was nothing to change, such as the order of a single entry.
         """
         tables = ("audit", "audit_batches")
         await self._connection.execute("set session_replication_role = 'replica'")

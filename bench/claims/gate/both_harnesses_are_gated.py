@@ -1,8 +1,8 @@
-"""Both harnesses meet the gate: every claim about it was shown with each of them, and no case was skipped.
+"""The gate applies to both harnesses: every claim about it holds for each of them, with no case skipped.
 
-The tests of the gate in front of each harness run, all of them; then the last full figure of every claim is read: each
-says how many cases of which harness it had. Only how a command is read (gate-2) is shown without one: it is one
-function, and the other claims show that it stands before both.
+All tests of the gate run with each harness. Then the last full result of every claim is read, which has the number of
+cases of each harness. Only the parsing of commands (gate-2) has no harness: it is one function, and the other claims
+show that both harnesses use it.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     claims = [claim.key for claim in registry.claims() if claim.key.startswith("gate-") and claim.key not in _WITHOUT]
     counts = {key: await asyncio.to_thread(_counts, key) for key in claims}
     lacking = [
-        f"{key} says nothing of {harness}"
+        f"{key} has no cases of {harness}"
         for key, of_harness in counts.items()
         for harness in HARNESSES
         if not of_harness.get(harness)
@@ -39,12 +39,17 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         cases = f"{len(lacking)} faults, the first: {lacking[0]}"
     ran = ", ".join(f"{number} of `{harness}`" for harness, number in tests.items())
     shown = f"tests of the gate: {ran}, all passed and none skipped" if ran else "the tests run in CI's lanes"
+    headline = f"{len(claims)} claims shown with both harnesses"
+    if tests:
+        headline += f", {sum(tests.values())} tests passed, none skipped"
+    if lacking:
+        headline = f"{len(lacking)} claims lack cases of a harness"
     details: dict[str, Json] = {"tests": {**tests}, "cases": {key: dict(each) for key, each in counts.items()}}
-    return Figure(text=f"{shown}; {cases}", holds=not lacking, details=details)
+    return Figure(headline=headline, summary=f"{shown}; {cases}", holds=not lacking, details=details)
 
 
 def _counts(key: str) -> dict[str, Any]:
-    """Cases by harness in the last full figure. A claim that has none was never run: that is a fault."""
+    """Returns the cases by harness of the last full result. A claim without a result fails this one."""
     file = ROOT / "bench" / "results" / f"{key}.json"
     require(holds=file.is_file(), otherwise=f"{key} was never run at full size")
     found: dict[str, Any] = json.loads(file.read_text())

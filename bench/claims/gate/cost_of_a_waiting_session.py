@@ -1,7 +1,7 @@
-"""A session that waits for a person costs rows, and nothing else: no process, no place on a worker, no memory.
+"""A session that waits for an approval costs only database rows: no process, no worker slot, no memory.
 
-Sessions of both harnesses park, each with a call that a person is asked about, on a worker that has room for two turns
-at a time. Then another turn runs at once, and some of those that waited are answered and go on.
+Sessions of both harnesses park, each with a call that requires approval, on a worker that runs two turns at a time.
+Then another turn runs at once, and some of the waiting calls are approved and continue.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _HARNESSES: Final = {"native": "bash", "claude": "Bash"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Size:
     first: int
-    """Sessions after which the worker is looked at for the first time."""
+    """Sessions before the first count."""
     all: int
 
 
@@ -58,7 +58,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         early = await _look(cluster)
         while len(parked) < size.all:
             parked += await _park_all(client, agents, min(_STEP, size.all - len(parked)))
-            print(f"  {len(parked)} sessions wait", flush=True)
+            print(f"  {len(parked)} sessions waiting", flush=True)
         late = await _look(cluster)
         await cluster.model.install("plain", replies([text("At once.")]))
         await client.run_turn(await client.session(), "Go. [[script:plain]]", patience=_PATIENCE)
@@ -70,10 +70,19 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         f"{late.rss[name] / _MIB:.0f} with all ({growth[name]:.3f})"
         for name in growth
     )
+    headline = (
+        f"{size.all:,} waiting sessions: worker memory {growth['worker']:.3f} times, processes {early.processes} and "
+        f"{late.processes}"
+    )
+    if late.leases:
+        headline = f"{size.all:,} waiting sessions hold {late.leases} leases"
+    elif growth["api"] > _MOST and not quick:
+        headline = f"{size.all:,} waiting sessions: API memory {growth['api']:.3f} times (limit {_MOST:.2f})"
     return Figure(
-        text=f"{size.all} sessions wait, half of them of `native` and half of `claude`: {memory}, at most {_MOST:.2f}; "
-        f"processes {early.processes} and {late.processes}, leases {early.leases} and {late.leases}; with room for "
-        f"{_ROOM} turns another one ran at once, and {len(answered)} that were answered went on",
+        headline=headline,
+        summary=f"{size.all} waiting sessions, half of them of `native` and half of `claude`: {memory}, limit "
+        f"{_MOST:.2f}; processes {early.processes} and {late.processes}, leases {early.leases} and {late.leases}; with "
+        f"room for {_ROOM} turns another one ran at once, and {len(answered)} that were approved continued",
         holds=late.processes <= early.processes and not late.leases and (max(growth.values()) <= _MOST or quick),
         details={
             "growth": {**growth},
@@ -85,7 +94,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 async def _park_all(client: Client, agents: dict[str, str], number: int) -> list[str]:
-    """As many at a time as the worker has room for, of both harnesses in turn."""
+    """Parks sessions, as many at a time as the worker has room for, alternating between the harnesses."""
     room = asyncio.Semaphore(_ROOM)
 
     async def one(harness: str) -> str:
@@ -105,19 +114,19 @@ async def _park(client: Client, agents: dict[str, str], harness: str) -> str:
 
 async def _answer(client: Client, http: httpx2.AsyncClient, session_id: str) -> str:
     waiting = (await http.get("/v1/approvals", params={"session_id": session_id})).json()["data"]
-    require(holds=len(waiting) == 1, otherwise=f"{session_id} waits for {len(waiting)} answers")
+    require(holds=len(waiting) == 1, otherwise=f"{session_id} waits for {len(waiting)} decisions")
     async with client.stream(session_id) as stream:
         word = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": waiting[0]["id"], "result": "allow"}
         await client.send(session_id, word)
         told = await stream.until_idle(patience=_PATIENCE)
-    require(holds=told[-1]["stop_reason"]["type"] == "end_turn", otherwise=f"{session_id} did not go on: {told[-1]}")
+    require(holds=told[-1]["stop_reason"]["type"] == "end_turn", otherwise=f"{session_id} did not continue: {told[-1]}")
     return session_id
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     rss: dict[str, int]
-    """Of worker and api."""
+    """The memory of the worker and of the API."""
     processes: int
     leases: int
 
@@ -132,7 +141,7 @@ async def _look(cluster: Cluster) -> _Seen:
         return not count()
 
     await wait_until(calm, _SETTLES_WITHIN)
-    await asyncio.sleep(3)  # open workflows of sessions that wait end by themselves
+    await asyncio.sleep(3)  # until the open workflows of waiting sessions have ended
     programs = {"worker": _process(cluster.workers[0].pid), "api": _process(cluster.apis[0].pid)}
     rss = {name: process.memory_info().rss for name, process in programs.items()}
     return _Seen(rss, len(cluster.alive()), count())

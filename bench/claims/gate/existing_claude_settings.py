@@ -1,7 +1,7 @@
-"""Settings files that teams have mean here what they mean to Claude Code, or something stricter, and never less.
+"""Existing Claude Code settings files have the same effect as in Claude Code or a stricter one, never a looser one.
 
-The real CLI is asked first, in a repository that has the file; then sessions of both harnesses make the same calls in
-the same repository behind the imported file. What a call did decides, not what was said of it.
+First the real CLI makes the calls in a repository that has the file; then sessions of both harnesses make the same
+calls in the same repository with the imported file. The effects of the calls are compared, not their messages.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ _QUICK: Final = ("ask_list", "hooks_that_refuse")
 _LEAST: Final = 6
 _SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
 WHY_STRICTER: Final = {
-    "wrappers": "a program that runs another is asked about unless the rule names both; Claude Code looks through some",
+    "wrappers": "a program that runs another requires approval unless the rule names both; Claude Code unwraps some",
     "options": "an option that writes or runs is not covered by a rule for the program",
-    "hidden": "a rule that denies also finds what a shell, xargs or a variable hides, or asks where it cannot tell",
-    "reading": "a rule that asks about reading a file is also for commands that read it",
-    "failing": "a hook that fails, or prints what is no answer, has said no",
-    "modes": "`defaultMode` is not taken over: what no rule allows is asked",
-    "directories": "`additionalDirectories` is not taken over: directories belong to a session's workspace",
-    "searching": "a search that may show a file that may not be read is refused as a whole, not without that file",
+    "hidden": "a deny rule also matches commands inside a shell, xargs or a variable, or asks if they are unknown",
+    "reading": "a rule that asks about reading a file also applies to commands that read it",
+    "failing": "a hook that fails, or prints invalid output, denies the call",
+    "modes": "`defaultMode` is not imported: a call that no rule allows requires approval",
+    "directories": "`additionalDirectories` is not imported: directories belong to a session's workspace",
+    "searching": "a search that could show a forbidden file is refused as a whole, not only without that file",
 }
-"""Every way in which ours is stricter; calls name theirs. One that none of these explains is a fault."""
+"""Every way in which Footplate is stricter. Calls name theirs; a stricter call without one of these is a fault."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -95,23 +95,29 @@ class _Trial:
 
 
 def _compared(its: Outcome, here: Outcome, reason: str) -> tuple[str, str]:
-    """What it is, and what is wrong with it."""
+    """Returns how the outcomes compare, and the fault if there is one."""
     if its is here:
-        return "same", f"is the same, and {reason!r} says that it is not" if reason else ""
+        return "same", f"is the same, although {reason!r} expects it to be stricter" if reason else ""
     if stricter(its, here) is its:
         return "looser", "LOOSER"
-    return "stricter", "" if reason in WHY_STRICTER else "stricter, and nobody says why"
+    return "stricter", "" if reason in WHY_STRICTER else "stricter without a documented reason"
 
 
 def _figure(chosen: list[Shape], faults: list[str], count: Counter[str], made: Counter[str], *, enough: bool) -> Figure:
     named = sorted({call.stricter for shape in chosen for call in shape.calls if call.stricter})
-    text = (
-        f"{len(chosen)} settings files of different shapes, {sum(made.values())} calls in `native` and `claude` "
-        f"against the CLI itself: {count['same']} the same, {count['stricter']} stricter for {len(named)} "
-        f"reasons that are told, {count['looser']} looser"
+    calls = sum(made.values())
+    headline = (
+        f"{calls} calls compared with the CLI: {count['same']} the same, {count['stricter']} stricter, "
+        f"{count['looser']} looser"
+    )
+    summary = (
+        f"{len(chosen)} settings files of different shapes, {calls} calls in `native` and `claude` compared with the "
+        f"CLI itself: {count['same']} the same, {count['stricter']} stricter for {len(named)} documented reasons, "
+        f"{count['looser']} looser"
     )
     if faults:
-        text = f"{len(faults)} faults, the first: {faults[0]}"
+        summary = f"{len(faults)} faults, the first: {faults[0]}"
+        headline += f"; {len(faults)} faults"
     details: dict[str, Json] = {
         "harnesses": dict(made),
         "shapes": [shape.name for shape in chosen],
@@ -119,4 +125,6 @@ def _figure(chosen: list[Shape], faults: list[str], count: Counter[str], made: C
         "faults": [*faults],
     }
     complete = made["native"] == made["claude"] == sum(len(shape.calls) for shape in chosen)
-    return Figure(text=text, holds=not faults and complete and enough, details=details)
+    if not (complete and enough):
+        headline = f"only {calls} calls in {len(chosen)} settings files were compared"
+    return Figure(headline=headline, summary=summary, holds=not faults and complete and enough, details=details)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a hook of any kind, it has said no, in time, and people and the model are told why."""
+"""A hook that fails in any way denies the call in time, and the user and the model see the reason."""
 
 import asyncio
 import json
@@ -24,9 +24,9 @@ from footplate.testing.hooks import HookServer, install_bad_hooks, open_hook_ser
 
 _SECONDS: Final = 3
 _LONG: Final = 60
-"""For those that do not hang: the limit is not to be what ends them, on whatever machine."""
+"""The timeout of hooks that do not hang: so long that it never ends them, even on a slow machine."""
 _SLACK: Final = 30.0
-"""Seconds that a turn may take beside its hook, on a busy machine."""
+"""Seconds that a turn may take in addition to its hook, on a busy machine."""
 _MEMORY: Final = "1GiB"
 _SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 _BAD: Final = json.dumps({"hookSpecificOutput": {"permissionDecision": "perhaps"}})
@@ -85,7 +85,7 @@ class _Run:
     slowest: float = 0.0
 
     async def both(self, kind: str, way: str, reason: str, hook: Mapping[str, Any]) -> None:
-        """The organisation's: a server may be named by nobody below a project."""
+        """Sets the hook for the organisation, because levels below a project cannot name a server."""
         seconds = _SECONDS if way.startswith("hangs") else _LONG
         group = {"matcher": "Bash", "hooks": [{"type": kind, "timeout": seconds, **hook}]}
         answer = await self.http.post("/v1/policies", json={"permissions": {"hooks": {"PreToolUse": [group]}}})
@@ -126,16 +126,18 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         run.faults += await _still_heard(run) + await _when_asked(run)
     kinds = ", ".join(f"{kind} {number}" for kind, number in run.kinds.items())
     calls = sum(run.cases.values()) - prompts
-    found = (
-        f"{calls} calls behind hooks that hang, crash, flood, answer garbage, eat memory or are "
-        f"killed (ways: {kinds}), `native` and `claude`: none was made, each was denied within {run.slowest:.1f} s of "
-        f"a turn's beginning (the limit of those that hang is {_SECONDS} s), said why and is in the audit trail; "
-        f"{prompts} prompts came to no model behind hooks that fail; hooks that say nothing let all through"
+    headline = f"{calls} calls behind faulty hooks: all denied within {run.slowest:.1f} s and audited"
+    summary = (
+        f"{calls} calls behind hooks that hang, crash, flood, return garbage, use up memory or are killed (ways: "
+        f"{kinds}), `native` and `claude`: none was made; each was denied within {run.slowest:.1f} s of the turn's "
+        f"start (the timeout of hooks that hang is {_SECONDS} s), with a reason and an audit entry; {prompts} prompts "
+        "behind failing hooks did not reach a model; hooks without output let all calls through"
     )
     if run.faults:
-        found = f"{len(run.faults)} faults, the first: {run.faults[0]}"
+        headline = f"{calls} calls behind faulty hooks: {len(run.faults)} faults"
+        summary = f"{len(run.faults)} faults, the first: {run.faults[0]}"
     details: dict[str, Json] = {"faults": [*run.faults], "harnesses": {**run.cases}, "ways": {**run.kinds}}
-    return Figure(text=found, holds=not run.faults, details=details)
+    return Figure(headline=headline, summary=summary, holds=not run.faults, details=details)
 
 
 @asynccontextmanager
@@ -170,9 +172,9 @@ def _judge(told: list[dict[str, Any]], reason: str) -> list[str]:
     if [use["evaluated_permission"] for use in uses] != ["deny"] or len(results) != 1:
         return [f"{len(uses)} calls, {len(results)} results: {uses}"]
     said = str(uses[0].get("permission", {}).get("reason"))
-    faults = [] if said and reason in said else [f"said {said!r} and not {reason!r}"]
+    faults = [] if said and reason in said else [f"the reason is {said!r}, not {reason!r}"]
     if "a hook of the organisation" not in str(results[0]["content"]):
-        faults.append(f"the model was told {results[0]['content']}")
+        faults.append(f"the model saw {results[0]['content']}")
     return faults
 
 
@@ -181,7 +183,7 @@ async def _set(run: _Run, permissions: Mapping[str, Any]) -> None:
 
 
 async def _no_prompt(run: _Run, most: int | None) -> int:
-    """A hook that fails before a prompt, of each kind. How many prompts were stopped."""
+    """Sets a failing hook of each kind before prompts; returns the number of stopped prompts."""
     run.server.answer, run.server.floods = _ANSWERS["fails"][0], False
     hooks = (
         {"type": "command", "command": "exit 7"},
@@ -208,7 +210,7 @@ async def _turn(run: _Run, harness: str) -> list[dict[str, Any]]:
 
 
 async def _still_heard(run: _Run) -> list[str]:
-    """Hooks that say nothing let all through: the others were denied for what they did."""
+    """Checks that hooks without output let all calls through: the others were denied because of their faults."""
     run.server.says({})
     hooks = [
         {"type": "command", "command": "cat > /dev/null"},
@@ -225,12 +227,12 @@ async def _still_heard(run: _Run) -> list[str]:
         said = [(entry["content"]["hook_event"], entry["outcome"]) for entry in await _trail(run, session_id)]
         expected = [(moment, "none") for moment in moments for _ in hooks]
         if made != ["allow"] or said != expected or len(work.lines(run.cluster, session_id)) != 1:
-            faults.append(f"{harness}, hooks without a word: {made}, {said}")
+            faults.append(f"{harness}, hooks without output: {made}, {said}")
     return faults
 
 
 async def _when_asked(run: _Run) -> list[str]:
-    """That a person is asked is told, once the turn waits."""
+    """Checks that a notification hook runs once a turn waits for an approval."""
     notice = [{"matcher": "permission_prompt", "hooks": [{"type": "python", "name": "silent"}]}]
     await _set(run, {"ask": ["Bash"], "hooks": {"Notification": notice}})
     faults = []
@@ -239,7 +241,7 @@ async def _when_asked(run: _Run) -> list[str]:
         await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
         said = [entry["content"]["hook_event"] for entry in await _trail(run, session_id)]
         if said != ["Notification"]:
-            faults.append(f"{harness}: an ask was told as {said}")
+            faults.append(f"{harness}: the hooks of a waiting approval are {said}")
     return faults
 
 

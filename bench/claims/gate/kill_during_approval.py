@@ -1,7 +1,8 @@
-"""Approvals under fire: whoever dies between an ask and the end of its call, it runs at most once, or never.
+"""Kill any process while calls wait for approval: an allowed call runs at most once, a denied one never.
 
-In each round sessions of both harnesses ask side by side, about calls of every kind, and somebody dies: while they ask,
-while they wait, while they are answered, or at a named point after that. Judged by the effects that the calls had.
+In each round, sessions of both harnesses request approval for calls of every kind at the same time, and a process is
+killed: while they ask, while they wait, during the decision, or at a failpoint after it. The effects of the calls are
+checked.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from bench.support.mcp_server.process import McpProcess
 from footplate.domain.json import Json
 
 _SETTINGS: Final = {
-    # Long enough that no turn is lost by load alone: what is cut off here, somebody cut.
+    # Long enough that no turn is lost by load alone: only kills interrupt calls.
     "FOOTPLATE_LEASE": "5",
     "FOOTPLATE_HEARTBEAT_TIMEOUT": "8",
     "FOOTPLATE_MAX_FAILURES": "1000",
@@ -90,36 +91,37 @@ async def _round(fire: Fire, moment: Moment, cases: list[Case], found: Found) ->
         pipes = [await case.pipe(exits) for case in cases]
         if moment.when in {"answering", "after"}:
             striking = strike()
-            await asyncio.sleep(0)  # it is armed before anybody answers
+            await asyncio.sleep(0)  # so that it is armed before the decisions
         await asyncio.gather(*(case.answer() for case in cases))
         await asyncio.gather(*(case.end(pipe) for case, pipe in zip(cases, pipes, strict=True)))
         if striking is not None and not await striking:
-            found.faults.append(f"{moment.title}: the point was never met")
+            found.faults.append(f"{moment.title}: the failpoint was never reached")
 
 
 def _figure(found: Found, fire: Fire, rounds: int, *, quick: bool) -> Figure:
     count, asks = found.count, found.asks.total()
     kills = ", ".join(f"{fire.count[name]} {title}" for name, title in _KILLED.items())
-    told = (
-        f"{asks} asks ({', '.join(f'{number} `{name}`' for name, number in found.asks.items())}) in {rounds} rounds, "
-        f"killed meanwhile: {kills}; {count['allow']} allowed calls, each ran once but {count['unknown']} that were "
-        f"cut off, are said to be so and ran at most once; {count['deny']} denied, none ran; answers "
-        f"after the end of their subagent: {count['too late']}; second answers of another kind, all refused: "
-        f"{count['conflicts refused']}; "
-        "every session went on"
+    headline = f"{asks} approvals under kills: no call ran twice, none of {count['deny']} denied ran"
+    summary = (
+        f"{asks} approvals ({', '.join(f'{number} `{name}`' for name, number in found.asks.items())}) in {rounds} "
+        f"rounds, killed meanwhile: {kills}; {count['allow']} allowed calls, each ran once except {count['unknown']} "
+        f"that were interrupted, have an unknown outcome and ran at most once; {count['deny']} denied, none ran; "
+        f"decisions after the end of their subagent: {count['too late']}; second, different decisions, all refused: "
+        f"{count['conflicts refused']}; every session continued"
     )
     faults = [*found.faults]
     if not quick and asks < _WANTED:
-        faults.append(f"{asks} asks, and not {_WANTED}")
+        faults.append(f"{asks} approvals, fewer than {_WANTED}")
     if faults:
-        told = f"{len(faults)} faults, the first: {faults[0]}"
+        headline = f"{asks} approvals under kills: {len(faults)} faults"
+        summary = f"{len(faults)} faults, the first: {faults[0]}"
     details: dict[str, Json] = {"faults": [*faults], **count, "kills": {**fire.count}, "harnesses": {**found.asks}}
-    return Figure(text=told, holds=not faults, details=details)
+    return Figure(headline=headline, summary=summary, holds=not faults, details=details)
 
 
 _KILLED: Final = {
     "worker": "workers",
-    "api": "apis",
-    "harness": "processes of harnesses",
+    "api": "API processes",
+    "harness": "harness processes",
     "temporal": "Temporal servers restarted",
 }

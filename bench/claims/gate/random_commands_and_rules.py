@@ -1,8 +1,8 @@
-"""A million made-up commands and rules: the gate always answers, at once, and allows only what rules allow.
+"""For a million random commands and rules, the gate decides in under 1 ms (p99) and allows only what the rules allow.
 
-Half are made by a grammar that knows what they run and write; half are broken pieces of real ones. Of those that are
-broken and allowed nevertheless, bash itself tells what they run. Time is the processor's, and all commands of a batch
-are made before the first of them is judged: neither other work on the machine nor the making is the gate's.
+Half of the commands come from a grammar that knows what they run and write; half are broken pieces of real commands.
+Broken commands that are allowed run in bash, to see what they do. Times are CPU times, and all commands of a batch are
+generated before the first one is evaluated, so that neither other work on the machine nor the generation counts.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ _ALL: Final = 1_000_000
 _BATCH: Final = 10_000
 _SLOWEST_US: Final = 1_000
 _LOOSE: Final = 10
-"""Times that in a small sample, which has only to be sane."""
+"""The factor for the limit of a small sample."""
 _PLACE: Final = Place(root="/work/tree", home="/home/dev")
 _WRITABLE: Final = frozenset({"src", "tests", "docs", "build"})
-"""What the everyday rules let be written, beside logs: not by the gate's own reading of them."""
+"""The directories that the everyday rules let commands write, besides logs; written down independently of the gate."""
 _READERS: Final = frozenset({
     "ls", "cat", "head", "tail", "wc", "grep", "egrep", "fgrep", "rg", "find", "stat", "file", "du", "df", "diff",
     "cmp", "cut", "tr", "nl", "uniq", "sort", "basename", "dirname", "pwd", "echo", "printf", "true", "false", ":",
@@ -42,7 +42,7 @@ _READERS: Final = frozenset({
     "tac", "rev", "paste", "join", "comm", "realpath", "readlink", "strings", "expr", "groups", "arch", "nproc",
     "md5sum", "sha1sum", "sha256sum", "command", "python", "node", "jobs", "hexdump", "fold", "fmt",
 })  # fmt: skip
-"""Programs that only read, as they were meant to be: not the gate's own list."""
+"""Programs that only read; written down independently of the gate's own list."""
 
 
 @dataclass(slots=True)
@@ -51,11 +51,11 @@ class _Found:
     faults: list[str] = field(default_factory=list)
     microseconds: Counter[int] = field(default_factory=Counter)
     allowed: list[str] = field(default_factory=list)
-    """Broken ones, for the shell to tell about."""
+    """Broken commands, which bash will run."""
 
 
 class _Meant(NamedTuple):
-    """What a command that a grammar made does, and what was written about it."""
+    """The effects of a command from the grammar, and the rules that apply to it."""
 
     rules: grammar.Rules
     truth: grammar.Truth
@@ -70,7 +70,7 @@ class _Case(NamedTuple):
     command: str
     policy: Policy
     meant: _Meant | None = None
-    """None: it is broken, and nobody knows."""
+    """None for a broken command, whose effects are unknown."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -78,7 +78,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
     total = _Found()
-    # Two threads of one core slow each other down, which is not the gate's doing.
+    # Two hardware threads of one core slow each other down: use one of them.
     with ProcessPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
         loop = asyncio.get_running_loop()
         work = [loop.run_in_executor(pool, _batch, seed + index, size) for index in range(batches)]
@@ -112,7 +112,7 @@ def _batch(seed: int, size: int) -> _Found:
 def _known(rng: random.Random) -> _Case:
     rules, truth = grammar.rules(rng), grammar.Truth()
     command = grammar.command(rng, truth)
-    policy = Policy.of({Layer.PROJECT: {Outcome.ALLOW: [*rules.allow, "Edit(src/*)"], Outcome.DENY: rules.deny}})
+    policy = Policy.parse({Layer.PROJECT: {Outcome.ALLOW: [*rules.allow, "Edit(src/*)"], Outcome.DENY: rules.deny}})
     return _Case(command, policy, _Meant(rules, truth))
 
 
@@ -124,7 +124,7 @@ def _timed(policy: Policy, command: str, found: _Found) -> Outcome | None:
     start = time.thread_time_ns()
     try:
         outcome = decide(policy, command, _PLACE).outcome
-    except Exception as error:  # noqa: BLE001 - that there is none is what is claimed
+    except Exception as error:  # noqa: BLE001 - the claim is that there is none
         found.faults.append(f"{error!r} at {command!r}")
         return None
     if len(command) < 1_000:
@@ -134,18 +134,18 @@ def _timed(policy: Policy, command: str, found: _Found) -> Outcome | None:
 
 
 async def _witnessed(commands: list[str]) -> list[str]:
-    """What bash ran of commands that were allowed, and no rule allows."""
+    """Runs allowed commands in bash; returns those that run or write something that no rule allows."""
     rules = [each.rule.text for each in corpus.policy("everyday").rules if each.rule.outcome is Outcome.ALLOW]
     named = {text.removeprefix("Bash(").split()[0].rstrip(")") for text in rules if text.startswith("Bash(")}
     permitted = named | _READERS
-    words = {word for command in commands for word in command.split() if word.isidentifier()}
+    words = {part for command in commands for part in command.split() if part.isidentifier()}
     programs = sorted((permitted | words | {"touch", "rm", "curl", "sudo"}) - {":", "[", "."})
     faults = []
     for command, (ran, left) in zip(commands, await traced.run(commands, programs), strict=True):
         if strange := {name for name in ran if name not in permitted}:
             faults.append(f"allowed: {command!r}, which ran {sorted(strange)}")
         if strange := {name for name in left if not name.endswith(".log") and name.split("/")[0] not in _WRITABLE}:
-            faults.append(f"allowed: {command!r}, which made {sorted(strange)}")
+            faults.append(f"allowed: {command!r}, which created {sorted(strange)}")
     return faults
 
 
@@ -157,18 +157,21 @@ def _figure(total: _Found, witnessed: int, slowest_us: int) -> Figure:
             p99 = microseconds + 10
             break
     middle = sorted(total.microseconds.elements())[count // 2]
-    said = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(total.said.items()))
-    text = (
-        f"{sum(total.said.values()):,} commands: {said}; 0 exceptions, 0 allowed whose parts were not; bash ran "
-        f"{witnessed:,} broken ones that were allowed, and nothing else; p99 {p99 / 1000:.2f} ms of processor time "
-        f"under 1 KB (under 1 ms), p50 {middle / 1000:.2f}"
+    commands = sum(total.said.values())
+    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(total.said.items()))
+    headline = f"{commands:,} commands: 0 exceptions, 0 wrongly allowed, p99 {p99 / 1000:.2f} ms"
+    summary = (
+        f"{commands:,} commands: {outcomes}; 0 exceptions, 0 wrongly allowed; {witnessed:,} broken commands that were "
+        f"allowed ran nothing else in bash; p99 {p99 / 1000:.2f} ms of CPU time for commands under 1 KB (limit 1), p50 "
+        f"{middle / 1000:.2f}"
     )
     if total.faults:
-        text = f"{len(total.faults)} faults, the first: {total.faults[0]}"
+        headline = f"{commands:,} commands: {len(total.faults)} faults"
+        summary = f"{len(total.faults)} faults, the first: {total.faults[0]}"
     details: dict[str, Json] = {
         "faults": [*total.faults[:50]],
         "said": dict(total.said),
         "p99_us": p99,
         "p50_us": middle,
     }
-    return Figure(text=text, holds=not total.faults and p99 < slowest_us, details=details)
+    return Figure(headline=headline, summary=summary, holds=not total.faults and p99 < slowest_us, details=details)

@@ -1,8 +1,7 @@
-"""Subagents and forks meet the same gate: the corpus once more, made by them, and what they are told is no looser.
+"""The same rules apply to subagents and forks: none of the bypass attempts succeeds when they make it.
 
-Claude Code's subagents make every call of the corpus, and so do sessions that were forked off another one, of both
-harnesses; judged by what was done, in the tree itself, with nothing but the gate in the way. What an agent may not do
-by itself its subagent may not do either.
+Claude Code's subagents and forked sessions of both harnesses make every call of the corpus of gate-1, protected by the
+gate only. They are judged by the effects in the tree. A subagent may do no more than its agent.
 """
 
 from typing import Final
@@ -26,18 +25,20 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 def _figure(found: Found, groups: int) -> Figure:
-    told = "; ".join(
+    by_actor = "; ".join(
         f"{found.calls[f'{harness} {who}']} calls of a {who} of `{harness}`: "
         f"{found.said[f'{harness} {who} deny']} denied, {found.said[f'{harness} {who} ask']} asked, "
         f"{found.said[f'{harness} {who} allow']} allowed"
         for harness, who in _WAYS
     )
-    text = f"{groups} groups of attacks; {told}; 0 forbidden effects"
+    headline = f"{found.calls.total():,} attacks by subagents and forks: 0 forbidden effects"
+    summary = f"{groups} groups of attacks; {by_actor}; 0 forbidden effects"
     if found.faults:
-        text = f"{len(found.faults)} faults, the first: {found.faults[0]}"
+        headline = f"{found.calls.total():,} attacks by subagents and forks: {len(found.faults)} faults"
+        summary = f"{len(found.faults)} faults, the first: {found.faults[0]}"
     harnesses: dict[str, Json] = {
         harness: sum(found.calls[f"{each} {who}"] for each, who in _WAYS if each == harness)
         for harness in ("native", "claude")
     }
     details: dict[str, Json] = {"faults": [*found.faults], "said": dict(found.said), "harnesses": harnesses}
-    return Figure(text=text, holds=not found.faults, details=details)
+    return Figure(headline=headline, summary=summary, holds=not found.faults, details=details)

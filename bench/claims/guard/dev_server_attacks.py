@@ -1,9 +1,9 @@
-"""`footplate dev` attacked by another local user and by web pages in Chromium: nothing listed, changed or stopped.
+"""Neither another local user nor a web page can read, change or stop anything of `footplate dev`.
 
-The other user tries every port that the server's processes listen on, as HTTP, gRPC, PostgreSQL and Redis, and its
-files, sockets and processes. The pages call the same ports from another origin and after DNS rebinding, and also a
-decoy that answers everybody: it shows that they get through where nothing stops them. In the end everything has to be
-as it was, and to answer its owner.
+The other user tries every port of the server's processes, as HTTP, gRPC, PostgreSQL and Redis, and its files, sockets
+and processes. The pages, in Chromium, call the same ports from another origin and after DNS rebinding, and also an open
+decoy server: it shows that they do reach a port that nothing protects. At the end, everything has to be unchanged and
+to respond to its owner.
 """
 
 import asyncio
@@ -32,12 +32,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         await _owner_is_served(dev)
     achieved = [*other_user.achieved, *pages.achieved]
     changed = [name for name in before if before[name] != after[name]]
-    browser = f"{pages.tried} requests of web pages in Chromium" if pages.tried else "no web pages (no Chromium here)"
+    browser = f"{pages.tried} requests by web pages in Chromium" if pages.tried else "no web pages (no Chromium here)"
+    by = "another user and web pages" if pages.tried else "another user"
     return Figure(
-        text=(
-            f"{len(ports)} ports: {other_user.at_ports} requests of another local user, "
+        headline=f"{other_user.tried + pages.tried:,} attempts by {by}: {len(achieved)} succeeded"
+        + (f", {len(changed)} changes" if changed else ""),
+        summary=(
+            f"{len(ports)} ports: {other_user.at_ports} requests by another local user, "
             f"{other_user.tried - other_user.at_ports} attempts on files, sockets and processes, and {browser}; "
-            f"{len(achieved)} let through, {len(changed)} of {len(before)} things changed"
+            f"{len(achieved)} succeeded, {len(changed)} of {len(before)} things changed"
             + "".join(f"; {what}" for what in [*achieved[:5], *changed])
         ),
         holds=not achieved and not changed,
@@ -54,16 +57,16 @@ async def _attack_with_decoy(ports: Sequence[int]) -> Attempts:
     async with await asyncio.start_server(answer, LOOPBACK, decoy := free_port()):
         found = await attack_by_web_pages([*ports, decoy])
     deceived = [what for what in found.achieved if f":{decoy}" in what]
-    require(holds=bool(deceived), otherwise="the pages reach not even a server that answers everybody")
-    # Every port is tried alike, and the decoy's share shows nothing about the server.
+    require(holds=bool(deceived), otherwise="the pages do not even reach an open server")
+    # Every port is tried alike; the decoy's share does not count.
     tried = found.tried * len(ports) // (len(ports) + 1)
     return Attempts(tried, [what for what in found.achieved if what not in deceived])
 
 
 async def _state(dev: DevServer) -> dict[str, Any]:
-    """All that an attack could have changed or stopped."""
+    """Returns everything that an attack could change or stop."""
     running = local.find(dev.data)
-    require(holds=running is not None, otherwise="`footplate dev` is not found by its owner")
+    require(holds=running is not None, otherwise="the owner does not find `footplate dev`")
     assert running is not None
     temporal = await connect_temporal(running.temporal_address)
     schedule = (await temporal.get_schedule_handle(_SWEEP).describe()).schedule
@@ -81,7 +84,7 @@ async def _state(dev: DevServer) -> dict[str, Any]:
 
 
 async def _owner_is_served(dev: DevServer) -> None:
-    """The questions were good ones: with the right secrets they are answered."""
+    """Checks that the same requests succeed with the right secrets."""
     metrics = 0
     for port in dev.listening_ports():
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=5) as http:
@@ -90,7 +93,7 @@ async def _owner_is_served(dev: DevServer) -> None:
                 metrics += (await http.get("/metrics", headers=bearer)).status_code == httpx2.codes.OK
             except httpx2.HTTPError:
                 continue  # PostgreSQL and Redis
-    require(holds=metrics >= 2, otherwise=f"with the token {metrics} processes show their metrics, not two")
+    require(holds=metrics >= 2, otherwise=f"with the token, {metrics} processes show their metrics, fewer than two")
 
 
 def _owner(dev: DevServer) -> httpx2.AsyncClient:

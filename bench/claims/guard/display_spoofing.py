@@ -1,9 +1,9 @@
-"""What is shown is what runs: hostile inputs are recovered from every screen, and none of them steers a terminal.
+"""The command line shows exactly what would run: hostile inputs can neither be disguised nor control the terminal.
 
-Calls with hostile inputs wait for approval in real sessions. `approvals`, `approve`, the questions of `attach`, `show`
+Calls with hostile inputs wait for approval in real sessions. `approvals`, `approve`, the prompts of `attach`, `show`
 and `logs` show them on terminals of 60 and 140 columns and in pipes; `agents ls`, `ls`, `diff`, `diff --stat` and `run`
-show hostile names, files and words. A parser recovers the inputs: all of each where a person decides, and elsewhere the
-part that is shown and the number of characters that are missing.
+show hostile names, files and messages. A parser recovers each input: completely where a person decides, and elsewhere
+the part that is shown and the number of omitted characters.
 """
 
 import asyncio
@@ -88,18 +88,24 @@ class _Trial:
                 group.create_task(self._look_at_calls(screens, half))
         await self._look_at_names(self._screens[0], inputs)
         await self._look_at_files(self._screens[0], inputs)
-        told = (
+        summary = (
             f"{len(inputs)} hostile inputs on {self._shown} screens (60 and 140 columns and pipes): "
-            f"{self._recovered} recovered, {len(self._faults)} not, no control sequence from outside on a terminal"
+            f"{self._recovered} recovered, {len(self._faults)} not; no control sequence of an input reached a terminal"
         )
         for fault in self._faults[:_TOLD]:
             print(f"  {fault}", flush=True)
         if self._faults:
-            told = f"{len(self._faults)} faults, the first: {self._faults[0]}"
-        return Figure(text=told, holds=not self._faults, details={"faults": [*self._faults[:50]]})
+            summary = f"{len(self._faults)} faults, the first: {self._faults[0]}"
+        return Figure(
+            headline=f"{len(inputs)} hostile inputs on {self._shown} screens: {self._recovered:,} recovered, "
+            f"{len(self._faults)} not",
+            summary=summary,
+            holds=not self._faults,
+            details={"faults": [*self._faults[:50]]},
+        )
 
     async def _park(self, agent: str, batch: Sequence[str]) -> tuple[str, dict[str, dict[str, Any]]]:
-        """A session whose calls wait: its id, and the inputs by the calls' ids."""
+        """Creates a session whose calls wait for approval; returns its id, and the inputs by call id."""
         name = secrets.token_hex(4)
         calls = [
             tool("bash", {"command": each})
@@ -116,7 +122,7 @@ class _Trial:
             listed = [one async for one in self._client.approvals.list(limit=100, session_id=session.id)]
             return len(listed) == len(batch)
 
-        require(holds=await wait_until(waits, _PATIENCE), otherwise="the calls do not wait")
+        require(holds=await wait_until(waits, _PATIENCE), otherwise="the calls do not wait for approval")
         listed = [one.id async for one in self._client.approvals.list(limit=100, session_id=session.id)]
         whole = [await self._client.approvals.retrieve(event_id) for event_id in listed]
         for one, each in zip(whole, batch, strict=True):
@@ -180,7 +186,7 @@ class _Trial:
                     self._judge(f"{command[0]} at {width}", recovered=_is_part(part, missing, whole), about=whole)
 
     async def _look_at_files(self, screens: Screens, inputs: Sequence[str]) -> None:
-        """Files with hostile names and contents in a project, and a message of all inputs."""
+        """Checks files with hostile names and contents in a project, and a message of all inputs."""
         repository = self._root / "project"
         await asyncio.to_thread(_make_repository, repository)
         project = await self._client.projects.create(path=str(repository))

@@ -1,7 +1,7 @@
-"""What the attack on the running server found no longer works; on the commit before the fixes it did.
+"""Every attack that was found on a running server succeeds on the commit before the fixes, and none succeeds now.
 
 Each attack of bench/support/guard runs against a checkout of that commit and against this one, on a real server. Some
-act as another user of the machine, which takes root.
+act as another user of the machine, which requires root.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from bench.prove.figure import Figure, require
 BEFORE: Final = "30a320c"
 """The last commit without the fixes."""
 _ROOT: Final = Path(__file__).resolve().parents[3]
-_ATTACKS: Final = _ROOT / "bench" / "prove" / "guard"
+_ATTACKS: Final = _ROOT / "bench" / "support" / "guard"
 _RUNNER: Final = _ATTACKS / "run_attack.py"
 _SAMPLE: Final = ("hook_matcher",)
 _LIMIT: Final = 300.0
@@ -36,13 +36,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         await _check_out(old)
         for name in names:
             before[name], now[name] = await asyncio.gather(_run(name, old), _run(name, _ROOT))
-            print(f"  {name}: before: {before[name] or 'withstood'}; now: {now[name] or 'withstood'}", flush=True)
+            print(f"  {name}: before: {before[name] or 'failed'}; now: {now[name] or 'failed'}", flush=True)
     finally:
         shutil.rmtree(old)
     harmless = [name for name, achieved in before.items() if achieved is None]
     successful = [name for name, achieved in now.items() if achieved is not None]
     return Figure(
-        text=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on {BEFORE}, {len(successful)} succeed now"
+        headline=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on the old commit, {len(successful)} now",
+        summary=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on {BEFORE}, {len(successful)} succeed now"
         + "".join(f"; {name} succeeds" for name in successful)
         + "".join(f"; {name} never succeeded" for name in harmless),
         holds=not successful and not harmless,
@@ -55,7 +56,7 @@ def _list_attacks() -> list[str]:
 
 
 async def _check_out(place: Path) -> None:
-    """That commit, with an interpreter that finds its packages in this environment and the product in the checkout."""
+    """Checks out the old commit, with an interpreter that uses this environment's packages and the checkout's code."""
     await _call("git", "clone", "--quiet", "--no-checkout", str(_ROOT), str(place))
     await _call("git", "-C", str(place), "checkout", "--quiet", BEFORE)
     await _call(sys.executable, "-m", "venv", "--without-pip", str(place / ".venv"))

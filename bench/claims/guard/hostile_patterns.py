@@ -1,8 +1,8 @@
 """Hostile patterns, rules, globs, domains and cursors delay neither their own request nor other organisations.
 
-First each request is sent alone, and the API's processor time is compared with that of the same request with a plain
-text. Then attackers send all of them at once, plain ones and hostile ones in turn, while another organisation reads,
-runs turns, and asks for `/livez`; the attackers' sessions run turns under the worst rules that are accepted.
+First each request is sent alone, and the API's CPU time is compared with that of the same request with a plain text.
+Then attackers send all of them, alternating between plain and hostile ones, while another organisation reads, runs
+turns and requests `/livez`. The attackers' sessions run turns with the worst rules that the server accepts.
 """
 
 import asyncio
@@ -58,10 +58,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     worst = max(excess + files)
     ratio, turns, silent = rivals
     limit = time_limit(_RATIO, quick=quick)
+    headline = f"{count:,} hostile texts: at most {worst:.0f} ms of CPU each (limit {_EXCESS_MS:.0f})"
+    if max(ratio, turns) > limit or silent > time_limit(_SILENT_S, quick=quick):
+        headline = f"other organisations {max(ratio, turns):.2f} times slower; `/livez` took {silent * 1000:.0f} ms"
     return Figure(
-        text=f"{count} hostile texts: at most {worst:.0f} ms of CPU more than a plain one (at most {_EXCESS_MS:.0f}); "
-        f"another organisation's p95 {ratio:.2f} times for reads and {turns:.2f} for turns (at most {_RATIO}); "
-        f"`/livez` answered within {silent * 1000:.0f} ms (at most {_SILENT_S * 1000:.0f})",
+        headline=headline,
+        summary=f"{count} hostile texts: at most {worst:.0f} ms of CPU more than a plain one (limit {_EXCESS_MS:.0f}); "
+        f"another organisation's p95 {ratio:.2f} times for reads and {turns:.2f} for turns (limit {_RATIO}); "
+        f"`/livez` responded within {silent * 1000:.0f} ms (limit {_SILENT_S * 1000:.0f})",
         holds=worst <= time_limit(_EXCESS_MS, quick=quick)
         and max(ratio, turns) <= limit
         and silent <= time_limit(_SILENT_S, quick=quick),
@@ -81,7 +85,7 @@ def _http(cluster: Cluster, key: str) -> httpx2.AsyncClient:
 
 
 async def _prepare(cluster: Cluster, attacker: Client) -> dict[str, str]:
-    """Calls with long inputs, over which rules are replayed."""
+    """Makes calls with long inputs, for replaying rules over them."""
     path = "/".join(["a" * 60] * 10)
     calls = [tool("read", {"file_path": path}), tool("bash", {"command": _COMMAND[:9_000]})]
     await cluster.model.install("long", replies(*([call] for call in calls), [text("Done.")]))
@@ -93,9 +97,9 @@ async def _prepare(cluster: Cluster, attacker: Client) -> dict[str, str]:
 
 
 async def _excess(cluster: Cluster, http: httpx2.AsyncClient, cases: Sequence[Case]) -> list[float]:
-    """Milliseconds of processor time beyond the plain request's. A surprise is measured once more."""
+    """Returns the CPU milliseconds beyond the plain request's. A value above the limit is measured again."""
     pid = cluster.apis[0].pid
-    require(holds=pid is not None, otherwise="the api does not run")
+    require(holds=pid is not None, otherwise="the API does not run")
     found = []
     for case in cases:
         tries: list[float] = []
@@ -112,23 +116,23 @@ async def _cpu_of(pid: int, http: httpx2.AsyncClient, request: Request) -> float
     began = _cpu_ms(pid)
     method, path, given = request
     answer = await http.request(method, path, **given)
-    require(holds=answer.status_code < 500, otherwise=f"{method} {path} was answered with {answer.status_code}")
+    require(holds=answer.status_code < 500, otherwise=f"{method} {path} returned {answer.status_code}")
     return _cpu_ms(pid) - began
 
 
 def _cpu_ms(pid: int) -> float:
-    """Of all its threads, as the scheduler counts it."""
+    """Returns the CPU milliseconds of all threads of a process, as the scheduler counts them."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
             total += int((task / "schedstat").read_text().split()[0])
-        except OSError:  # it ended meanwhile
+        except OSError:  # the thread ended
             continue
     return total / 1e6
 
 
 def _rule_files(cases: Sequence[Case]) -> list[float]:
-    """A file of rules and a long command, as `footplate policy explain` reads them. Measured as the requests are."""
+    """Measures a file of rules and a long command, as `footplate policy explain` reads them, like the requests."""
     found = []
     for case in cases:
         if case.rule is None:
@@ -142,10 +146,12 @@ def _rule_files(cases: Sequence[Case]) -> list[float]:
 
 
 def _judge_by(rule: str) -> float:
-    """Milliseconds of processor time."""
+    """Returns the CPU milliseconds of evaluating the long command with the rule."""
     began = time.thread_time()
-    with contextlib.suppress(FootplateError):  # refused as it is read
-        commands.judge(Policy.of({Layer.PROJECT: {Outcome.DENY: [rule]}}), _COMMAND[:9_000], Place(root="/work/tree"))
+    with contextlib.suppress(FootplateError):  # the rule is refused
+        commands.judge(
+            Policy.parse({Layer.PROJECT: {Outcome.DENY: [rule]}}), _COMMAND[:9_000], Place(root="/work/tree")
+        )
     return (time.thread_time() - began) * 1000
 
 
@@ -158,7 +164,7 @@ async def _rivals(
     *,
     quick: bool,
 ) -> tuple[float, float, float]:
-    """How much slower reads and turns of another organisation are, and the longest silence."""
+    """Returns how much slower reads and turns of another organisation are, and the longest response of `/livez`."""
     sessions = {
         "plain": await attacker.session(await attacker.agent(extra_body={"permissions": _many_plain()})),
         "hostile": await attacker.session(await attacker.agent(extra_body={"permissions": _worst_accepted()})),

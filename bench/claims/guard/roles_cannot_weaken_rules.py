@@ -1,7 +1,8 @@
-"""Roles and rules: by no route does a key without the role weaken the rules of a project, and every attempt is audited.
+"""A key without the required role cannot weaken a project's rules by any route, and every attempt is audited.
 
-The routes come from the server's own OpenAPI document, so that one which is added later is classified or fails here.
-After each attempt, what the rules deny is tried in the session that the attempt made and in others at the same place.
+The routes come from the server's own OpenAPI document: a route that is added later has to be classified here, or the
+claim fails. After each attempt, a denied command is tried in the session that the attempt created and in others of the
+same project.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from footplate.stack.leftovers import wait_until
 from footplate.testing import replies, text, tool
 
 _WITHOUT: Final = ("member", "approver", "Admin", "policy-admin")
-"""Roles that may not write rules: two that there are, and two that are nearly called like those which may."""
+"""Roles that may not write rules: two that exist, and two that are named almost like those which may."""
 _WITH: Final = ("admin", "policy_admin")
 _QUICK: Final = {
     "POST /v1/projects": ("again_without_rules",),
@@ -57,7 +58,7 @@ class _Run:
     attempts: int = 0
     refused: int = 0
     invalid: int = 0
-    """Refused with 400 whoever asks; those alone are not in the audit trail."""
+    """Refused with 400 for every role; only these are not in the audit trail."""
     tried: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -106,9 +107,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with _open() as run:
         document = (await run.admin.get("/openapi.json")).json()
         operations = [str(one) for one in Document(document).operations()]
-        run.faults += [
-            f"{one} is not classified: does it change which rules apply?" for one in unclassified(operations)
-        ]
+        run.faults += [f"{one} is not classified: can it change which rules apply?" for one in unclassified(operations)]
         for role in _WITHOUT[:1] if quick else _WITHOUT:
             await _attack_as(run, role, quick=quick)
         for role in _WITH[:1] if quick else _WITH:
@@ -116,17 +115,18 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         verified = (await run.admin.get("/v1/audit/verify")).json()
         run.faults += [f"the audit trail: {fault}" for fault in verified["faults"]]
     roles = ", ".join(_WITHOUT[:1] if quick else _WITHOUT)
-    found = (
+    headline = f"{run.attempts} attempts without the role: none weakened the rules"
+    summary = (
         f"{len(ATTEMPTS) + len(HARMLESS)} writing routes, {len(HARMLESS)} of which cannot change rules; "
-        f"{run.attempts} attempts as {roles}: {run.refused} were refused with 403, none weakened the rules, "
-        f"which denied the command in {run.tried} sessions after them, and every attempt is in the audit trail but for "
-        f"{run.invalid} that were invalid requests (400); "
-        "with the role the same requests take effect"
+        f"{run.attempts} attempts as {roles}: {run.refused} were refused with 403, none weakened the rules, which "
+        f"denied the command in {run.tried} sessions afterwards; every attempt is in the audit trail, except "
+        f"{run.invalid} invalid requests (400); with the role the same requests take effect"
     )
     if run.faults:
-        found = f"{len(run.faults)} faults, the first: {run.faults[0]}"
+        headline = f"{run.attempts} attempts without the role: {len(run.faults)} faults"
+        summary = f"{len(run.faults)} faults, the first: {run.faults[0]}"
     details: dict[str, Json] = {"faults": [*run.faults], "routes": [*ATTEMPTS], "harmless": {**HARMLESS}}
-    return Figure(text=found, holds=not run.faults, details=details)
+    return Figure(headline=headline, summary=summary, holds=not run.faults, details=details)
 
 
 @asynccontextmanager
@@ -151,7 +151,7 @@ async def _open() -> AsyncIterator[_Run]:
             run = _Run(cluster, admin, client, root / RULED)
             run.project_id = (await run.made("/v1/projects", path=RULED, permissions=RULES))["id"]
             run.plain_project_id = (await run.made("/v1/projects", path="plain"))["id"]
-            # Its directory is made by the first session that works on it.
+            # The project's first session creates its directory.
             session = await client.session(extra_body={"project_ids": [run.project_id]})
             await client.run_turn(session, "Go. [[script:hello]]")
             yield run
@@ -206,9 +206,9 @@ async def _try(
     status = response.status_code
     run.invalid += attempt.is_invalid
     if attempt.is_invalid:
-        return [] if status == httpx2.codes.BAD_REQUEST else [f"answered {status}: {response.text[:200]}"]
+        return [] if status == httpx2.codes.BAD_REQUEST else [f"returned {status}: {response.text[:200]}"]
     if status not in {httpx2.codes.OK, httpx2.codes.FORBIDDEN}:
-        return [f"answered {status}: {response.text[:200]}"]
+        return [f"returned {status}: {response.text[:200]}"]
     run.refused += status == httpx2.codes.FORBIDDEN
     faults = await _audited(run, key_id, path, before, refused=status == httpx2.codes.FORBIDDEN)
     body = response.json()
@@ -240,7 +240,7 @@ async def _audited(run: _Run, key_id: str, path: str, before: set[str], *, refus
 async def _denied_everywhere(
     run: _Run, client: Client, operation: str, attempt: Attempt, ground: Ground, made: Mapping[str, Any]
 ) -> list[str]:
-    """In a new session on the ruled project, and wherever else the attempt leads."""
+    """Runs the denied command in a new session of the project, and in whatever the attempt created."""
     agent, environment = await client.agent(), await client.environment()
     wanted: list[Mapping[str, Any]] = [{"project_ids": [run.project_id]}]
     if made.get("type") == "project":
@@ -272,17 +272,17 @@ async def _run_denied(client: Client, session_id: str, *, is_claude: bool) -> li
 
 
 async def _ended(client: Client, session_id: str) -> list[str]:
-    """Of the turn that waited for an answer."""
+    """Judges the turn that waited for an approval, once the session is idle."""
 
     async def is_idle() -> bool:
         return (await client.sdk.beta.sessions.retrieve(session_id)).status == "idle"
 
-    require(holds=await wait_until(is_idle, 60), otherwise=f"{session_id} does not come to rest")
+    require(holds=await wait_until(is_idle, 60), otherwise=f"{session_id} does not become idle")
     return _judge(await client.events(session_id))
 
 
 def _judge(told: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The rule denied what it denies, and whatever else was called is not what it denies."""
+    """Checks that the rule denied the command, and that no other call ran it."""
     uses = [event for event in told if event["type"] == events.AGENT_TOOL_USE]
     results = {event["tool_use_id"]: event for event in told if event["type"] == events.AGENT_TOOL_RESULT}
     faults = [
@@ -296,19 +296,19 @@ def _judge(told: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _was_edited(results: Any) -> bool:
-    """An approved call with another input is judged again: its result says that the rule denied it."""
+    """Whether a result shows that the rule denied an approved call whose input was edited."""
     return any("Denied by the rule" in json.dumps(result["content"]) for result in results)
 
 
 async def _control(run: _Run, role: str) -> None:
-    """With the role, the same requests take effect: the proof would see a rule that is gone."""
+    """Checks that with the role the same requests take effect: the claim would detect a missing rule."""
     secret, _ = await _key(run.cluster, role)
     async with raw_client(run.cluster, key=secret) as http, Client(run.cluster, key=secret) as client:
         where = f"/v1/projects/{run.project_id}"
         await run.made(where, http, permissions=None)
         session = await client.session(extra_body={"project_ids": [run.project_id]})
         if not await _run_denied(client, session, is_claude=False):
-            run.faults.append(f"{role}: the command is denied though nothing denies it")
+            run.faults.append(f"{role}: the command is denied although no rule denies it")
         await run.made(where, http, permissions=RULES)
         await run.made(f"{where}/archive", http)
         run.project_id = (await run.made("/v1/projects", http, path=RULED))["id"]
@@ -317,7 +317,7 @@ async def _control(run: _Run, role: str) -> None:
 
 
 async def _key(cluster: Cluster, role: str) -> tuple[str, str]:
-    """A new key with the role, and its id."""
+    """Creates a key with the role; returns it and its id."""
     settings = Settings(database_url=cluster.settings.database_url)
     name = f"{role}-{secrets.token_hex(4)}"
     secret = await wiring.create_key(settings, wiring.DEFAULT_ORGANISATION, name, [role])

@@ -1,1 +1,1 @@
-"""Claims about working trees: snapshots, diffs, forks, merges."""
+"""Claims about working trees: snapshots, diffs, forks, merges, garbage collection."""

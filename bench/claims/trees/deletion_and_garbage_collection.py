@@ -1,10 +1,10 @@
-"""Deletion and gc leave what the living need, all of it and nothing else; of the deleted nothing is left in any store.
+"""Deleted sessions leave no trace in any store, and garbage collection keeps exactly the objects that others need.
 
-Sessions and forks, of forks too, with projects and without; half of them are deleted, parents of living forks among
-them, and some of the others have not been touched for long: they are archived, and their host lets go of their files.
-Some wait for a person. Cut-off turns have left packs and bodies that nobody needs. gc runs beside a turn that writes,
-and is killed in between. Then every object that is left is held against what the log leads to, every word of a deleted
-turn is looked for in every store, and a host that has nothing restores all that live.
+There are sessions, forks and forks of forks, with projects and without. Half of them are deleted, including parents of
+remaining forks. Some of the others are inactive: they are archived, and their host removes their files. Some wait for
+an approval. Interrupted turns left packs and bodies that no session needs. gc runs beside a turn that writes, and is
+killed once. Then the remaining objects are compared with those that the log refers to, every store is searched for the
+text of deleted turns, and an empty host restores all remaining sessions.
 """
 
 import asyncio
@@ -75,12 +75,12 @@ class _Trial:
         self._work = Work(cluster, client, project_id, seed=9)
         self._objects = cluster.directory / "data" / "objects"
         self._lost: list[str] = []
-        """Words that cut-off turns left."""
+        """Markers in the objects of interrupted turns."""
 
     async def run(self, sessions: int, forks: int, lost: int, other_project: str) -> Figure:
         work = self._work
         await work.begin(sessions, forks)
-        # Nobody else begins with what this one begins with.
+        # The only session of this project: no other has its base.
         alone = await work.on(other_project)
         waiting = [await work.ask() for _ in range(2)]
         made = [one for one in work.made if one not in waiting]
@@ -97,35 +97,41 @@ class _Trial:
         wanted = await needed(self._cluster)
         dead = self._dead(made)
         found = await words_in(self._cluster, [self._cluster.directory / "data"])
-        faults = [f"needed, and gone: {key}" for key in sorted(wanted - left)]
-        faults += [f"left, and not needed: {key}" for key in sorted(left - wanted)]
-        faults += [f"{place} has {each} of the deleted" for place, each in _left(found, dead).items() if each]
+        faults = [f"needed but removed: {key}" for key in sorted(wanted - left)]
+        faults += [f"not needed but still there: {key}" for key in sorted(left - wanted)]
+        faults += [f"{place} has {each} markers of the deleted" for place, each in _left(found, dead).items() if each]
         faults += _unseen(found, {each for one in living for each in (*one.inherited, *one.words)})
         faults += await self._restored(living, waiting, listed)
         for fault in faults:
             print(f"  FAULT {fault}", flush=True)
         gone, seen = len([one for one in made if one.deleted]), len(_all(found) & dead)
+        traces = f"{gone} of {len(work.made)} sessions deleted: {seen} traces remain"
         return Figure(
-            text=f"{len(work.made)} sessions and forks, {gone} deleted, {rested} archived and released by their host: "
-            f"gc removed {removed} of {len(before)} objects, beside a turn and killed once, and left the {len(left)} "
-            f"that the log leads to; of {len(dead)} words of deleted and cut-off turns {seen} are in "
-            "a table, in Redis, in Temporal, in an object, in a pack or on the host; a host that had nothing restored "
-            f"the files of {len(living) + len(waiting)} living sessions; {len(faults)} faults",
+            headline=f"{traces}, {len(faults)} faults" if faults else f"{traces}, all needed objects stay",
+            summary=f"{len(work.made)} sessions and forks, {gone} deleted, {rested} archived and removed from their "
+            f"host: gc removed {removed} of {len(before)} objects, beside a running turn and killed once, and kept the "
+            f"{len(left)} that the log refers to; of {len(dead)} markers of deleted and interrupted turns {seen} are "
+            "in a table, in Redis, in Temporal, in an object, in a pack or on the host; an empty host restored the "
+            f"files of {len(living) + len(waiting)} remaining sessions; {len(faults)} faults"
+            + (f", the first: {faults[0]}" if faults else ""),
             holds=not faults,
             details={"faults": [*faults[:100]], "removed": removed, "left": len(left), "words": len(dead)},
         )
 
     async def _delete_and_rest(self, made: list[Made], waiting: list[Made]) -> int:
-        """Half goes; of the others a third, and those that wait, have not been touched for long. How many rest now."""
+        """Deletes half of the sessions; makes a third of the others, and those that wait, old.
+
+        Returns how many were archived.
+        """
         chosen = [one for one in self._work.random.sample(made, len(made) // 2) if not one.deleted]
         await asyncio.gather(*(self._work.delete(one) for one in chosen))
         living = [one for one in made if not one.deleted]
         await self._grow_old([one.id for one in (*living[::3], *waiting)])
         connection = await asyncpg.connect(self._cluster.settings.database_url)
         try:
-            # The second look at what was deleted is an hour later, which has passed.
+            # Deletions are checked a second time after an hour: pretend that it has passed.
             await connection.execute("update deletions set deleted_at = now() - interval '2 hours' where true")
-            # Those that forks begin in do not rest.
+            # Parents of forks are not archived.
             parents = {row["owner"] for row in await connection.fetch("select distinct owner from stretches")}
             resting = {one.id for one in living[::3]} - parents
 
@@ -143,11 +149,11 @@ class _Trial:
         async def released() -> bool:
             return not any((workspaces / session_id).exists() for session_id in resting)
 
-        require(holds=await wait_until(released, _PATIENCE), otherwise="a host did not let go of the files")
+        require(holds=await wait_until(released, _PATIENCE), otherwise="a host did not remove the files")
         kept = [one.id for one in (*living, *waiting) if one.id not in resting]
         require(
             holds=all((workspaces / session_id).exists() for session_id in kept),
-            otherwise="a host let go of files of a session that waits, or was touched",
+            otherwise="a host removed the files of a session that waits or is active",
         )
         return len(resting)
 
@@ -163,7 +169,7 @@ class _Trial:
             await connection.close()
 
     def _leave(self, living: list[Made]) -> None:
-        """What workers leave that were cut off between upload and commit; some of it in folders of the deleted."""
+        """Writes objects as of workers that died between upload and commit, some in folders of deleted sessions."""
         for number, one in enumerate(living):
             folder = self._objects / "default" / (one.parent.id if one.parent and number % 2 else one.id)
             self._lost.append(word())
@@ -175,7 +181,7 @@ class _Trial:
                 shutil.copyfile(found, found.with_name(name))
 
     async def _collect(self) -> int:
-        """Beside a turn that writes, and killed once; how many objects went."""
+        """Runs gc beside a turn that writes, and kills it once; returns the number of removed objects."""
         calls = [[tool("bash", {"command": f"echo {n} > beside-{n}; sleep 0.3"})] for n in range(_CALLS)]
         await self._cluster.model.install("beside", replies(*calls, [text("Written.")]))
         beside = Made(await self._client.session())
@@ -190,12 +196,12 @@ class _Trial:
         self._work.made.append(beside)
         files = [line.split()[-1] for line in (await self._work.look(beside)).splitlines()[1:]]
         require(
-            holds=files == [f"./beside-{n}" for n in range(_CALLS)], otherwise=f"beside gc a turn left only {files}"
+            holds=files == [f"./beside-{n}" for n in range(_CALLS)], otherwise=f"beside gc, a turn has only {files}"
         )
         return told
 
     async def _gc(self, *options: str, killed: bool = False) -> dict[str, Any]:
-        """As an operator does it, when all that is there was written long ago."""
+        """Runs `footplate gc` as an operator does, after making all objects old."""
         await asyncio.to_thread(_age, self._objects)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", "gc", "--json", *options),
@@ -216,9 +222,9 @@ class _Trial:
         return {*self._lost, *(each for one in made for each in one.words)} - known
 
     async def _restored(self, living: list[Made], waiting: list[Made], listed: dict[str, str]) -> list[str]:
-        """On a host that has nothing but the object store."""
+        """Restores all remaining sessions on an empty host, from the object store only."""
         logs = {one.id: await self._client.events(one.id) for one in (*living, *waiting)}
-        faults = [f"{one.id}: its log is another" for one in (*living, *waiting) if logs[one.id] != one.log]
+        faults = [f"{one.id}: its log changed" for one in (*living, *waiting) if logs[one.id] != one.log]
         await self._cluster.workers[0].stop()
         await asyncio.to_thread(shutil.rmtree, self._cluster.directory / "data" / "workspaces")
         await asyncio.to_thread(shutil.rmtree, self._cluster.directory / "data" / "trees")
@@ -231,7 +237,7 @@ class _Trial:
                 received = await self._work.answer(one)
                 tree = data_of(self._cluster, "other") / "workspaces" / "default" / one.id
                 if received[-1]["stop_reason"]["type"] != "end_turn" or not (tree / "grows").exists():
-                    faults.append(f"{one.id}: it waited, and did not go on: {received[-1]}")
+                    faults.append(f"{one.id}: it did not continue after the approval: {received[-1]}")
         finally:
             await other.stop()
         return faults
@@ -244,21 +250,21 @@ def _age(objects: Path) -> None:
             try:
                 os.utime(path, (then, then))
             except FileNotFoundError:
-                continue  # an upload that is now in its place
+                continue  # a temporary file of an upload that has finished
 
 
 def _all(found: Found) -> set[str]:
-    return {each for words in found.values() for each in words}
+    return {each for markers in found.values() for each in markers}
 
 
 def _left(found: Found, dead: set[str]) -> dict[str, int]:
-    return {place: len(words & dead) for place, words in found.items()}
+    return {place: len(markers & dead) for place, markers in found.items()}
 
 
 def _unseen(found: Found, alive: set[str]) -> list[str]:
-    """A search that does not find what is there would find nothing of the deleted either."""
+    """Checks that the search finds the markers of remaining sessions; otherwise it would prove nothing."""
     return [
-        f"{place} does not have {len(alive - found[place])} of {len(alive)} words of the living"
+        f"{place} lacks {len(alive - found[place])} of {len(alive)} markers of remaining sessions"
         for place in ("packs",)
         if alive - found[place]
-    ] + ([] if alive <= found["PostgreSQL"] | found["objects"] else ["words of the living are not in their logs"])
+    ] + ([] if alive <= found["PostgreSQL"] | found["objects"] else ["logs of remaining sessions lack their markers"])

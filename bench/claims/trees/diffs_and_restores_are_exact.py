@@ -1,7 +1,8 @@
-"""A diff is the whole truth: its patch, applied to what was, gives what is, byte for byte; and so does restoring.
+"""Diffs and restores are exact: a diff's patch turns the old tree into the new one, byte for byte.
 
-Change sets are drawn by hypothesis: renames, binary files, modes, links, deletions, files that become directories,
-names in Latin-1, emoji and any other bytes, files of 10 MB, nested repositories. What should be is kept apart from git.
+Hypothesis generates the change sets: renames, binary files, modes, links, deletions, files that become directories,
+names in Latin-1, emoji and any other bytes, files of 10 MB, nested repositories. The expected content is stored without
+git.
 """
 
 import asyncio
@@ -28,16 +29,22 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     tally = _Tally()
     await asyncio.to_thread(_run, 20 if quick else 500, tally)
     done = ", ".join(f"{count} {kind}" for kind, count in tally.kinds.most_common())
-    text = (
-        f"{tally.sets} change sets ({done}), patches of {tally.patches / 1e6:.0f} MB in all: each, applied to what "
-        f"was, gave what is, byte for byte; so did restoring, with the history of nested repositories"
+    headline = f"{tally.sets} change sets: every patch and every restore exact, byte for byte"
+    summary = (
+        f"{tally.sets} change sets ({done}), patches of {tally.patches / 1e6:.0f} MB in all: each patch turned the old "
+        "tree into the new one, byte for byte; so did each restore, with the history of nested repositories"
     )
     if tally.faults:
-        text = f"{len(tally.faults)} faults in {tally.sets} change sets, the first: {tally.faults[0]}"
+        headline = f"{len(tally.faults)} faults in {tally.sets} change sets"
+        summary = f"{headline}, the first: {tally.faults[0]}"
     wanted = {"rename", "mode", "link", "delete", "edit", "write", "swap", "nested"} | (set() if quick else {"10 MB"})
+    if missing := sorted(wanted - tally.kinds.keys()):
+        headline = f"change sets lack {len(missing)} kinds of changes"
+        summary = f"no change set has: {', '.join(missing)}. {summary}"
     return Figure(
-        text=text,
-        holds=not tally.faults and wanted <= tally.kinds.keys() and tally.sets >= (20 if quick else 500),
+        headline=headline,
+        summary=summary,
+        holds=not tally.faults and not missing and tally.sets >= (20 if quick else 500),
         details={"faults": list(tally.faults), "kinds": dict(tally.kinds), "seed": _SEED},
     )
 

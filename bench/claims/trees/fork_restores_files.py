@@ -1,7 +1,8 @@
 """A fork has the files and the conversation of its event, and costs the same however long its parent is.
 
-In both harnesses, with a project and without. The cost is that of asking for the fork and of bringing its files to
-their place. A first turn is told beside it: in that the model is told the conversation, whose length is any turn's.
+It is checked in both harnesses, with a project and without. The cost is that of the fork request and of checking out
+its files. The cost with a first turn is reported separately, because that turn sends the whole conversation to the
+model.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ _HARNESSES: Final = ("native", "claude")
 _SHORT: Final = 10
 _MOST: Final = 1.2
 _SANITY: Final = 5.0
-"""Of a few."""
+"""The limit for a sample of a few forks."""
 _UNHURRIED: Final = {
     "FOOTPLATE_LEASE": "30",
     "FOOTPLATE_HEARTBEAT_TIMEOUT": "60",
@@ -49,12 +50,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         print(f"  FAULT {fault}", flush=True)
     ratio, whole = (median(late) / median(early) for early, late in ((short, long), first))
     most = _SANITY if quick else _MOST
+    count = sum(each.forks for each in found)
     return Figure(
-        text=f"{sum(each.forks for each in found)} forks at the events of sessions that made {files.FILES} files "
+        headline=f"{count} forks: {len(faults)} wrong files or conversations; cost grows {ratio:.2f} times",
+        summary=f"{count} forks at the events of sessions that made {files.FILES} files "
         f"({' and '.join(_HARNESSES)}, with a project and without): {len(faults)} times the files or the conversation "
         f"were not those of the event; a fork of {turns} turns, its request and its files, takes {ratio:.2f} times as "
-        f"long as one of {_SHORT} ({median(long) * 1000:.0f} ms; at most {most}); with a first turn, in which the "
-        f"model is told all of it, {whole:.2f} times ({median(first[1]) * 1000:.0f} ms)",
+        f"long as one of {_SHORT} ({median(long) * 1000:.0f} ms; limit {most}); with a first turn, which sends the "
+        f"whole conversation to the model, {whole:.2f} times ({median(first[1]) * 1000:.0f} ms)"
+        + (f"; the first fault: {faults[0]}" if faults else ""),
         holds=not faults and ratio <= most,
         details={"faults": [*faults], "short": [*short], "long": [*long], "first turns": [[*each] for each in first]},
     )

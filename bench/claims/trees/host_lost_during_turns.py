@@ -1,6 +1,6 @@
-"""A host is lost with its disk in the middle of turns, and another finishes them with their files.
+"""When a host and its disk are lost during turns, another host finishes them with their files.
 
-With every change up to the last completed call, and with nothing that a call left which was in flight.
+The files have every change up to the last completed call, and none of a call that was running.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ _MOMENTS: Final = 50
 _SESSIONS: Final = 5
 _QUICK: Final = 2
 _LONGEST: Final = 12.0
-"""Seconds: about what a turn takes while several run."""
+"""Seconds that a turn takes, about, while several run."""
 _LONGEST_QUICK: Final = 4.0
 _LEASES: Final = {"FOOTPLATE_LEASE": "10", "FOOTPLATE_HEARTBEAT_TIMEOUT": "20"}
-"""The worker that follows is not to be lost as well, however busy the machine is."""
+"""Long, so that the next worker keeps its lease however busy the machine is."""
 _LEASES_QUICK: Final = {"FOOTPLATE_LEASE": "4", "FOOTPLATE_HEARTBEAT_TIMEOUT": "6"}
 
 
@@ -43,15 +43,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 await server.stop()
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
-    told = "; ".join(
-        f"objects in {name}: {one.moments} moments, {one.restored} of them after completed calls ({one.calls} in all)"
+    by_store = "; ".join(
+        f"objects in {name}: {one.moments} losses, {one.restored} of them after completed calls ({one.calls} in all)"
         for name, one in found.items()
     )
     faults = sum(len(one.faults) for one in found.values())
     return Figure(
-        text=f"a worker was killed and its disk deleted in turns of {work.CALLS} calls, in both harnesses, with "
-        f"projects and without: {told}; the next worker finished every turn, and {faults} times its files "
-        "were not what the completed calls had left",
+        headline=f"{sum(one.moments for one in found.values())} hosts lost in turns: {faults} wrong files afterwards",
+        summary=f"a worker was killed and its disk deleted in turns of {work.CALLS} calls, in both harnesses, with "
+        f"projects and without: {by_store}; the next worker finished every turn, and {faults} times its files "
+        "differed from those after the completed calls",
         holds=not faults,
         details={name: {"moments": one.moments, "faults": [*one.faults]} for name, one in found.items()},
     )
@@ -67,9 +68,9 @@ async def _lose_hosts(root: Path, settings: dict[str, str], *, quick: bool) -> F
         trials = Trials(cluster, client, backend=backends.default(), objects=objects, seed=len(objects))
         while trials.found.moments < (1 if quick else _MOMENTS):
             await trials.lose_a_host(_QUICK if quick else _SESSIONS, longest=_LONGEST_QUICK if quick else _LONGEST)
-            print(f"  {trials.found.moments} moments, {len(trials.found.faults)} faults", flush=True)
+            print(f"  {trials.found.moments} hosts lost, {len(trials.found.faults)} faults", flush=True)
     for fault in trials.found.faults:
         print(f"  FAULT {fault}", flush=True)
     enough = quick or trials.found.restored > trials.found.moments / 2
-    require(holds=enough, otherwise="few of the turns had completed a call when their host was lost")
+    require(holds=enough, otherwise="too few turns had completed a call when their host was lost")
     return trials.found

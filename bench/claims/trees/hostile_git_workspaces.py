@@ -1,9 +1,9 @@
-"""A workspace can say what it likes to git: nothing of it runs on the host, and nothing outside is read or written.
+"""A hostile git workspace cannot run anything on the host, or read or write anything outside itself.
 
-Each trick is planted in a session's tree, and most in the project's own repository too. Then the host does all that it
-does with a session's files: placing, snapshots, packs, diffs, the agent's commits, restoring, forks, pushing, merging,
-on three hosts.
-At last plain git does one command in the same tree, and there the trick has to work: one that could not is none.
+Each trick is planted in a session's tree, and most in the project's own repository too. Then three hosts do everything
+that a host does with a session's files: checkouts, snapshots, packs, diffs, the agent's commits, restores, forks,
+pushes, merges. Finally plain git runs one command in the same tree, and there the trick has to work; otherwise it would
+prove nothing.
 """
 
 from typing import Final
@@ -26,13 +26,19 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     faults = [fault for outcome in outcomes for fault in outcome.faults]
     worked = sum(outcome.fired for outcome in outcomes)
     operations = sum(outcome.operations for outcome in outcomes)
-    text = (
-        f"{len(outcomes)} tricks: of {operations} operations of the host (placing, snapshots,"
-        " packs, diffs, commits, restoring, forks, pushes, merges) none ran, read or wrote anything outside; with plain"
-        f" git in the same tree {worked} of {len(outcomes)} worked"
+    headline = f"{len(outcomes)} tricks, {operations:,} operations: nothing ran, read or wrote outside"
+    summary = (
+        f"{len(outcomes)} tricks: none of {operations} operations of the host (checkouts, snapshots, packs, diffs, "
+        "commits, restores, forks, pushes, merges) ran, read or wrote anything outside; with plain git in the same "
+        f"tree {worked} of {len(outcomes)} tricks worked"
     )
+    if faults:
+        headline, summary = f"{len(outcomes)} tricks, {operations:,} operations: {len(faults)} faults", faults[0]
+    elif worked != len(outcomes):
+        headline = f"only {worked} of {len(outcomes)} tricks work with plain git"
     return Figure(
-        text=faults[0] if faults else text,
+        headline=headline,
+        summary=summary,
         holds=not faults and worked == len(outcomes) and (quick or len(tricks) >= _LEAST),
         details={"tricks": [trick.name for trick in chosen], "operations": operations, "faults": list(faults)},
     )

@@ -1,7 +1,7 @@
-"""A session's files cost what each turn changes: the thousandth turn adds as much to the object store as the tenth.
+"""Storage grows with the changes only: turn 1,000 adds as many bytes to the object store as turn 10.
 
-A session with a project changes one line of one file in each of its turns. What the turn added to the object store is
-measured after each; so is the time that it took, in which the model is told a conversation that grows.
+A session with a project changes one line of one file in each turn. After each turn, the bytes added to the object store
+are measured, and the turn's duration, which includes sending the growing conversation to the model.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _TURNS_QUICK: Final = 12
 _PART_QUICK: Final = 4
 _MOST: Final = 1.2
 _SANITY: Final = 1.5
-"""Of a few turns, each of whose packs has a few bytes more or fewer."""
+"""The limit for a sample of a few turns, whose packs differ by a few bytes."""
 _CHANGE: Final = "head -c 30 /dev/urandom | base64 > of_project/$((RANDOM % 50))"
 _UNHURRIED: Final = {"FOOTPLATE_LEASE": "30", "FOOTPLATE_HEARTBEAT_TIMEOUT": "60"}
 
@@ -55,10 +55,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     most = _SANITY if quick else _MOST
     early, late = (median(some) * 1000 for some in (found.seconds[:part], found.seconds[-part:]))
     return Figure(
-        text=f"{turns} turns with one small change each: {mean(found.bytes):,.0f} bytes a turn in the object store; "
-        f"the last {part} added {ratio:.2f} times what the first {part} did (at most {most}), and a turn's bytes "
-        f"change by {slope:+.3f} from one to the next; a turn took {early:.0f} ms at first and {late:.0f} ms at last, "
-        "its conversation included",
+        headline=f"{mean(found.bytes):,.0f} bytes per turn; the last {part} turns add {ratio:.2f} times the first "
+        f"{part}",
+        summary=f"{turns} turns with one small change each: {mean(found.bytes):,.0f} bytes per turn in the object "
+        f"store; the last {part} turns added {ratio:.2f} times the bytes of the first {part} (limit {most}), and the "
+        f"bytes change by {slope:+.3f} from one turn to the next; a turn took {early:.0f} ms at the beginning and "
+        f"{late:.0f} ms at the end, with its model request",
         holds=ratio <= most,
         details={"bytes": [*found.bytes], "seconds": [round(each, 4) for each in found.seconds], "slope": slope},
     )
@@ -75,7 +77,7 @@ async def _measured(cluster: Cluster, turns: int) -> _Measured:
         )
         seat = {**await lean.seat(), "agent": agent["id"], "project_ids": [project["id"]]}
         session_id = (await lean.post("/v1/sessions", seat))["id"]
-        await _turn(lean, session_id)  # with it comes what the project began with
+        await _turn(lean, session_id)  # also stores the project's files
         before = await asyncio.to_thread(_stored, objects)
         for _ in range(turns):
             began = time.perf_counter()
@@ -84,7 +86,7 @@ async def _measured(cluster: Cluster, turns: int) -> _Measured:
             now = await asyncio.to_thread(_stored, objects)
             found.bytes.append(now - before)
             before = now
-    require(holds=min(found.bytes) > 0, otherwise="a turn changed a file, and the object store has nothing of it")
+    require(holds=min(found.bytes) > 0, otherwise="a turn changed a file and stored no object")
     return found
 
 

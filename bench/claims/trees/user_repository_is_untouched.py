@@ -1,7 +1,7 @@
-"""A hundred sessions leave the user's repository as it is; in each the agent can commit, branch, stash and rebase.
+"""A hundred sessions do not change the user's repository, although each agent commits, branches, stashes and rebases.
 
-The repository has what a real one has and what is easily touched: uncommitted and staged changes, a stash, a linked
-worktree, hooks and filters of its own. Each file below it is compared by content, mode and time.
+The repository has what is easily changed by mistake: uncommitted and staged changes, a stash, a linked worktree, its
+own hooks and filters. Each file in it is compared by content, mode and time.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ git log --format=%s | tr '\\n' ' '
 """
 _SAYS: Final = ["0", "1", "third second first"]
 _UNHURRIED: Final = {"FOOTPLATE_LEASE": "30", "FOOTPLATE_HEARTBEAT_TIMEOUT": "60"}
-"""No worker is to be lost here, however busy the machine is: what happens then is other proofs' business."""
+"""Long, so that no worker loses its lease however busy the machine is: other claims cover that."""
 Fingerprint = dict[str, tuple[int, int, str]]
 
 
@@ -61,8 +61,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     require(holds=stashes.count("\n") == 0 and "stash@{0}" in stashes, otherwise=f"the user's stash: {stashes}")
     count = each * len(names)
     return Figure(
-        text=f"{count} sessions on one repository ({' and '.join(names)}): in each the agent committed, branched, "
-        f"stashed and rebased; of the user's {len(before)} files and directories, .git, worktree and stash among them, "
+        headline=f"{count} sessions on one repository: {len(changed)} of the user's {len(before)} files changed",
+        summary=f"{count} sessions on one repository ({' and '.join(names)}): in each the agent committed, branched, "
+        f"stashed and rebased; of the user's {len(before)} files and directories, including .git, worktree and stash, "
         f"{len(changed)} changed",
         holds=not changed,
         details={"sessions": count, "files": len(before), "changed": [*changed]},
@@ -71,7 +72,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 @asynccontextmanager
 async def _settings(backend: str) -> AsyncIterator[dict[str, str]]:
-    """Containers need an image that has git."""
+    """Yields the settings of a backend; docker gets an image that has git."""
     if backend != "docker":
         yield {"FOOTPLATE_ENVIRONMENT": backend}
         return
@@ -104,7 +105,7 @@ def _check(received: list[Event]) -> None:
     require(holds=len(results) == 1, otherwise=f"no result of the agent's work: {received[-2:]}")
     said = "".join(block.get("text", "") for block in results[0]["content"])
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    require(holds=lines == _SAYS, otherwise=f"the agent could not do its work: {said!r}")
+    require(holds=lines == _SAYS, otherwise=f"the agent's commands failed: {said!r}")
 
 
 def _users_own(at: Path) -> Path:

@@ -1,1 +1,1 @@
-"""Calls that people are asked about, while whoever takes part in them is killed."""
+"""Sessions whose calls need approval, while the processes that take part are killed."""

@@ -1,4 +1,4 @@
-"""One session whose calls a person is asked about: from its prompt to what became of each of them."""
+"""Runs one session whose calls need approval, from its prompt to a check of each call."""
 
 import random
 from collections import Counter
@@ -29,17 +29,17 @@ _UNKNOWN: Final = "outcome of this call is unknown"
 
 @dataclass(slots=True)
 class Found:
-    """In all cases so far."""
+    """Counts and faults of all cases so far."""
 
     faults: list[str] = field(default_factory=list)
     count: Counter[str] = field(default_factory=Counter)
     asks: Counter[str] = field(default_factory=Counter)
-    """By harness."""
+    """Approvals that were requested, by harness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What all cases share."""
+    """The objects that all cases share."""
 
     cluster: Cluster
     client: Client
@@ -58,11 +58,13 @@ class Case:
         self._tag = tag
         self.session_id = ""
         self._words: dict[str, str] = {}
-        """What was said of each ask, and counts."""
+        """The decision that counts, by the id of the tool-use event."""
 
     async def ask(self) -> None:
-        """Until it waits for a person. A worker that is lost between an answer of the model and its first ask leaves
-        calls that were never started, and the model hears so: then it is asked anew.
+        """Runs the session until a call needs approval.
+
+        If the worker dies after the model's response and before its first approval request, the calls are reported to
+        the model as never started. Then the prompt is sent again in a new session.
         """
         for number in range(_TRIES):
             tag = f"{self._tag}-{number}"
@@ -71,16 +73,16 @@ class Case:
             self.session_id = await self._scene.client.session(self._scene.agents[self._shape.harness])
             await self._scene.client.send_text(self.session_id, f"Go. [[script:{tag}]]")
             if not await wait_until(self._asked, PATIENCE):
-                self._fault(f"never asked: {await self._last()}")
+                self._fault(f"no approval was requested: {await self._last()}")
                 return
             if await self._open():
                 return
             self._scene.found.count["lost before they asked"] += 1
             await self._judge({})
-        self._fault(f"was never asked in {_TRIES} tries")
+        self._fault(f"no approval was requested in {_TRIES} tries")
 
     async def answer(self) -> None:
-        """Each ask, in any order, each answer once more, and then another one."""
+        """Decides each pending approval in random order: sends the decision twice, and then the opposite one."""
         asked = await self._open()
         self._scene.chance.shuffle(asked)
         for event_id in asked:
@@ -91,11 +93,11 @@ class Case:
         await self._say(event_id, self._words[event_id])
 
     async def end(self, pipe: Pipe | None) -> None:
-        """The session goes on to its end, and each call is judged."""
+        """Waits until the session has ended its turn, and checks every call."""
         if not self._words:
             return
         if not await wait_until(self._ended, PATIENCE):
-            self._fault(f"did not go on: {await self._last()}")
+            self._fault(f"the session did not continue: {await self._last()}")
         await self._judge(self._words, pipe)
 
     async def pipe(self, exits: AsyncExitStack) -> Pipe | None:
@@ -108,30 +110,32 @@ class Case:
         try:
             first = await self._scene.client.send(self.session_id, said)
         except anthropic.ConflictError as error:
-            # Who held it for its subagent is dead, and so is the question.
+            # The process that held the approval for its subagent is dead, so the approval is closed.
             self._words[event_id] = "deny"
             self._scene.found.count["too late"] += 1
             if not (self._shape.held and self._moment.victim in {"worker", "harness", "temporal"}):
-                self._fault(f"the first answer was refused: {error}")
+                self._fault(f"the first decision was refused: {error}")
             return
         if await self._scene.client.send(self.session_id, said) != first:
-            self._fault(f"the same answer to {event_id} again is another event")
+            self._fault(f"repeating the decision on {event_id} created another event")
         try:
             other = "deny" if word == "allow" else "allow"
             await self._scene.client.send(self.session_id, {**said, "result": other})
-            self._fault(f"another answer to {event_id} was taken")
+            self._fault(f"a second, different decision on {event_id} was accepted")
         except anthropic.ConflictError:
             self._scene.found.count["conflicts refused"] += 1
 
     async def _asked(self) -> bool:
-        """It waits, or it has come to its end without."""
+        """Whether the session waits for approval, or has ended its turn without."""
         idle = await self._scene.database.fetchval(_STATUS, self.session_id) == "idle"
         if self._shape.held:
             return bool(await self._open()) or (idle and await self._reason() == "end_turn")
         return idle and await self._reason() in {"requires_action", "end_turn"}
 
     async def _ended(self) -> bool:
-        """A turn that was lost and begins anew may ask anew."""
+        """Whether the turn has ended. A turn that restarts may request approval again, so pending approvals are
+        decided.
+        """
         for event_id in await self._open():
             if event_id not in self._words:
                 await self._answer(event_id)
@@ -163,7 +167,7 @@ class Case:
         }
         calls = [event for event in told if event["type"] in events.TOOL_USES]
         if uses.keys() != words.keys() or len([*results]) != len(calls):
-            self._fault(f"{len(words)} answers to {len(uses)} asks, {len(calls)} calls, {len(results)} results")
+            self._fault(f"{len(words)} decisions on {len(uses)} approvals, {len(calls)} calls, {len(results)} results")
         taken = pipe.taken if pipe is not None else 0
         for event_id, word in words.items():
             if event_id in uses:
@@ -172,7 +176,7 @@ class Case:
         asked = {shapes.name_of(use) for use in uses.values()}
         for name in {"a", "b", "c", self._tag} - asked:
             if count := self._ran(name, taken):
-                self._fault(f"{name} ran {count} times, and nobody was asked")
+                self._fault(f"{name} ran {count} times without approval")
 
     def _ran(self, name: str, taken: int) -> int:
         return shapes.ran(self._scene.cluster, self._scene.notes, self.session_id, name, taken)
@@ -189,7 +193,7 @@ class Case:
         elif ran > 1:
             self._fault(f"{name} ran {ran} times")
         elif cut and not self._moment.cuts:
-            self._fault(f"{name} is unknown, and nobody died in it: {result.get('content')}")
+            self._fault(f"{name} has an unknown outcome, and no process that runs it died: {result.get('content')}")
         elif word == "allow" and not ran and not cut:
             self._fault(f"{name} was allowed and never ran: {result.get('content')}")
 

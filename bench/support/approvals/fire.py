@@ -1,4 +1,4 @@
-"""Who dies, and when: one after the other, in a cluster in which many sessions ask and are answered."""
+"""Kills the worker, the api, the harness or Temporal at chosen points while sessions wait for approval."""
 
 import asyncio
 import itertools
@@ -16,7 +16,7 @@ from bench.support.cluster import Cluster
 from footplate.stack.leftovers import wait_until
 
 BEFORE: Final = ("after_ask", "before_turn_commit", "after_turn_commit")
-"""Points that are met while turns ask and park."""
+"""Failpoints that a turn passes when it requests approval and parks."""
 AFTER: Final = (
     "before_intent",
     "after_intent",
@@ -26,12 +26,12 @@ AFTER: Final = (
     "before_turn_commit",
     "after_turn_commit",
 )
-"""Points that are met when they go on."""
+"""Failpoints that a turn passes when it resumes."""
 VICTIMS: Final = ("worker", "api", "harness", "temporal")
 Sessions: TypeAlias = Callable[[], Sequence[str]]
-"""Those whose environments are the harness's: they may change while somebody waits for a point."""
+"""Returns the sessions whose harness processes may be killed. They can change while a failpoint is awaited."""
 _HELD_FOR: Final = "1.5"
-"""Seconds for which a worker is held at a point while somebody else dies."""
+"""Seconds for which a worker waits at a failpoint while another process is killed."""
 _MEETS_WITHIN: Final = 60.0
 _STRIKES_WITHIN: Final = 0.3
 
@@ -39,7 +39,7 @@ _STRIKES_WITHIN: Final = 0.3
 @dataclass(frozen=True, slots=True)
 class Moment:
     when: str
-    """never, asking, waiting, answering or after."""
+    """One of never, asking, waiting, answering or after."""
     victim: str = ""
     point: str = ""
 
@@ -49,7 +49,7 @@ class Moment:
 
     @property
     def cuts(self) -> bool:
-        """A call that has begun may be cut off."""
+        """Whether the kill can interrupt a call that has started."""
         return self.victim in {"worker", "harness"}
 
 
@@ -72,7 +72,7 @@ class Fire:
     _restarts: int = 0
 
     async def at(self, moment: Moment, sessions: Sessions) -> bool:
-        """Returns when the victim died and is there again. False: the point was not met."""
+        """Kills the victim and waits until it runs again. Returns False if the failpoint was not reached."""
         if moment.point:
             return await self._at_point(moment, sessions)
         if moment.when == "answering":
@@ -81,7 +81,9 @@ class Fire:
         return True
 
     async def _at_point(self, moment: Moment, sessions: Sessions) -> bool:
-        """A worker, or the api at a point of its own, kills itself there; for anybody else it waits there."""
+        """Arms the failpoint. A worker, or the api at its own failpoint, kills itself there; for other victims it waits
+        there.
+        """
         own = moment.victim == "worker" or moment.point == "before_answer"
         armed, hit = (self.cluster.failpoints / name for name in (moment.point, f"{moment.point}.hit"))
         hit.unlink(missing_ok=True)
@@ -101,7 +103,7 @@ class Fire:
         return True
 
     async def _raise_dead(self, victim: str) -> None:
-        """Whoever killed itself comes back."""
+        """Restarts the programs that killed themselves."""
         programs = self.cluster.workers if victim == "worker" else self.cluster.apis
 
         async def dead() -> bool:
@@ -130,7 +132,7 @@ class Fire:
             await asyncio.to_thread(self._kill_harnesses, sessions)
 
     async def _restart_temporal(self) -> None:
-        """Every other time without a warning."""
+        """Restarts Temporal, every other time with SIGKILL."""
         temporal = self.cluster.stack.temporal
         assert temporal is not None
         self._restarts += 1
@@ -142,7 +144,7 @@ class Fire:
         self.count["temporal"] += 1
 
     def _kill_harnesses(self, sessions: Sessions) -> None:
-        """All that runs in the environments of these sessions: CLIs, shells and what they started."""
+        """Kills all processes in the environments of these sessions: CLIs, shells and their children."""
         for session_id in sessions():
             for pid in victims.of(self.cluster, session_id):
                 with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""What a model asks for, and how it is counted: by the effect of each call, never by what anybody says of it."""
+"""The kinds of calls that a model makes, and how often each ran, counted by its effect and not by its result."""
 
 import asyncio
 import fcntl
@@ -27,7 +27,7 @@ _POLL: Final = 0.02
 class Shape:
     harness: str
     kind: str
-    """single, parallel, reads, mcp or subagent."""
+    """One of single, parallel, reads, mcp or subagent."""
 
     @property
     def title(self) -> str:
@@ -35,7 +35,7 @@ class Shape:
 
     @property
     def held(self) -> bool:
-        """Its ask waits in a process that runs."""
+        """Whether a running process holds the approval."""
         return self.kind == "subagent"
 
 
@@ -46,7 +46,7 @@ SHAPES: Final = (
 
 
 def scripts(shape: Shape, tag: str) -> dict[str, Replies]:
-    """By name; the first is the one that the session's prompt names."""
+    """Returns model scripts by name. The first is the one that the session's prompt names."""
     done = [text("Done.")]
     if shape.kind == "subagent":
         inside = {"description": "Leave a line", "prompt": f"Go. [[script:{tag}-inside]]", "subagent_type": "helper"}
@@ -70,7 +70,7 @@ def _bash(shape: Shape, command: str) -> Step:
 
 
 async def agents(client: Client, notes: McpProcess) -> dict[str, str]:
-    """By harness. Both are asked about every command and every call of the server's tools."""
+    """Creates one agent for each harness. Every command and every call of the MCP server's tools needs approval."""
     asked = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": _ASKING}]}
     server = {"type": "mcp_toolset", "mcp_server_name": NAME, "default_config": {"permission_policy": _ASKING}}
     helper = await client.agent(name="helper", tools=[asked], description="Leaves a line.")
@@ -90,21 +90,21 @@ async def agents(client: Client, notes: McpProcess) -> dict[str, str]:
 
 
 def name_of(event: dict[str, Any]) -> str:
-    """Which effect this call has."""
+    """Returns the name of the call's effect."""
     given = event["input"]
     command = str(given.get("command", ""))
     return work.name_of(command) if command.startswith("echo ") else str(given.get("line") or _TOKEN)
 
 
 def ran(cluster: Cluster, notes: McpProcess, session_id: str, name: str, taken: int) -> int:
-    """How often it had. `taken`: what the session took of its pipe."""
+    """Returns how often the effect happened. `taken`: how often the session read its pipe."""
     if name == _TOKEN:
         return taken
     return [*work.lines(cluster, session_id), *notes.noted()].count(name)
 
 
 class Pipe:
-    """A file that shows who only reads: what is read of it is gone, counted, and replaced."""
+    """A named pipe that counts reads: each read empties it, is counted, and fills it again."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -122,7 +122,7 @@ class Pipe:
     @classmethod
     @asynccontextmanager
     async def laid(cls, cluster: Cluster, session_id: str) -> AsyncIterator["Pipe"]:
-        """In the session's tree, once it has one."""
+        """Creates the pipe in the session's tree, which must exist."""
         path = work.workspace(cluster, session_id) / _TOKEN
         os.mkfifo(path)
         path.chmod(0o666)

@@ -1,1 +1,1 @@
-"""Machines that have a backend, and machines that cannot: what the product does on each."""
+"""Checks how a worker behaves on machines that cannot provide its backend."""

@@ -1,6 +1,6 @@
-"""Machines that cannot give the boundary that the operator wants: a worker there says so and takes no turn.
+"""Starts a worker on machines that cannot provide the configured boundary: it must explain that and take no turn.
 
-Each is this machine with something taken away for real, for the one worker that is started on it.
+Each machine is this one, with the capability really removed for the one worker that is started on it.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ class Machine:
     lacks: str
     environment: Mapping[str, str]
     says: Sequence[str]
-    """What happened, and what to do about it."""
+    """Texts that the error must contain: what happened, and what to do about it."""
     around: Sequence[str] = field(default=())
-    """What takes it away from the worker."""
+    """The command that removes the capability and then starts the worker."""
 
 
 MACHINES: Final = (
@@ -62,11 +62,11 @@ async def try_all(cluster: Cluster) -> None:
     for machine in MACHINES:
         said = await _worker_on(machine, cluster)
         missing = [words for words in machine.says if words not in said]
-        require(holds=not missing, otherwise=f"without {machine.lacks} a worker does not say {missing}, but: {said}")
+        require(holds=not missing, otherwise=f"without {machine.lacks} a worker does not report {missing}, but: {said}")
 
 
 async def _worker_on(machine: Machine, cluster: Cluster) -> str:
-    """What it says as it ends, which it has to, by itself."""
+    """Returns the output of the worker, which must exit by itself."""
     worker = await asyncio.create_subprocess_exec(
         *machine.around,
         *(sys.executable, "-m", "footplate", "worker"),

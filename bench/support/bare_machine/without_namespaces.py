@@ -1,6 +1,6 @@
-"""Run a program where the kernel makes no user namespace: `python -m … PROGRAM ARGUMENTS…`. For root.
+"""`python -m … PROGRAM ARGUMENTS…`: runs a program where the kernel creates no user namespaces. Needs root.
 
-The limit belongs to a user namespace, so it is set in one that holds all users and nothing but this program.
+The limit belongs to a user namespace, so it is set in a new one that maps all users and has only this program.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ def main() -> None:
         os.write(mapped[1], b".")
         os._exit(0)
     if ctypes.CDLL(None).unshare(_NEW_USER) != 0:
-        sys.exit("no user namespace can be made here to begin with")
+        sys.exit("This machine cannot create user namespaces at all.")
     os.write(entered[1], b".")
     os.read(mapped[0], 1)
     os.wait()

@@ -1,1 +1,1 @@
-"""What the proofs of the environments have in common."""
+"""Shared parts of the claims about environments."""

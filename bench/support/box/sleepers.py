@@ -1,4 +1,4 @@
-"""Commands that hold on to life, found by a number that is theirs alone, however they hide."""
+"""Commands that resist being ended. Their processes are found by a unique number in their arguments."""
 
 import asyncio
 import random
@@ -17,12 +17,12 @@ class Sleepers:
     def __init__(self) -> None:
         self._number = random.randrange(10**8, 10**9)
         self.unruly = _UNRULY.format(n=self._number)
-        """Double forks, sessions of their own, ignored signals: five of them."""
+        """Starts five processes with double forks, their own sessions and ignored signals."""
         self.deaf = f"echo partial; trap '' TERM INT HUP; sleep {self._number} & wait; while :; do sleep 0.1; done"
-        """Prints, and ignores being asked to end."""
+        """Prints, and ignores requests to end."""
 
     def alive(self) -> list[int]:
-        """Everything that has the number in its arguments, shells included."""
+        """Returns every process that has the number in its arguments, shells included."""
         number = str(self._number).encode()
         found = []
         for entry in Path("/proc").iterdir():
@@ -42,7 +42,7 @@ class Sleepers:
             await asyncio.sleep(0.02)
 
     async def gone(self, limit: float = 30) -> float:
-        """When the last one was."""
+        """Waits until none is alive, and returns the time of that."""
         end = time.monotonic() + limit
         while self.alive():
             if time.monotonic() > end:

@@ -1,1 +1,1 @@
-"""Ways past a command rule, tried for real: the corpus, the tree that they are tried in, and what they did there."""
+"""Attempts to bypass command rules, really executed: the corpus, the tree they run in, and their effects."""

@@ -1,7 +1,7 @@
-"""A throwaway tree to try a command in, inside bubblewrap, and what the command changed or showed.
+"""Runs a command in a throwaway tree inside bubblewrap, and reports what it changed or showed.
 
-The tree is a small repository with all that an attack may need: links out of it, programs under other names, archives,
-a second repository whose configuration runs something. Nothing of the machine can be written from inside.
+The tree is a small repository with everything that an attack may need: links out of it, programs under other names,
+archives, and a second repository whose configuration runs a program. Nothing on the machine is writable from inside.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ SECRET: Final = "the-secret-is-4711"
 _RUN: Final = "#!/bin/sh\ntouch CANARY\n"
 _SECONDS: Final = 20
 _WATCHED: Final = {"denied": ("CANARY",), "paths": ("protected", ".git", ".claude")}
-"""What a set of rules forbids to change; of the others, everything but `src`."""
+"""The paths that a set of rules protects. Without an entry: everything except `src`."""
 _GIT: Final = {
     "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -28,7 +28,7 @@ _GIT: Final = {
 @dataclass(frozen=True, slots=True)
 class Effect:
     forbidden: str
-    """What happened that no rule allows; empty: nothing."""
+    """The forbidden effect; empty if there was none."""
 
 
 class Arena:
@@ -42,7 +42,7 @@ class Arena:
         self._build()
 
     def _build(self) -> None:
-        """Made under its final name, because links and archives name it."""
+        """Builds the tree at its final path, because links and archives contain that path."""
         self.tree.mkdir(parents=True)
         self.outside.mkdir()
         self.home.mkdir()
@@ -72,7 +72,7 @@ class Arena:
         shutil.copytree(self._model, self.folder, symlinks=True)
 
     async def run(self, command: str, rules: str) -> Effect:
-        """In the tree as it is; a command that takes too long is ended, and what it did until then counts."""
+        """Runs the command in the current tree. It is killed at the time limit, and its effects until then count."""
         before = self.state(rules)
         process = await asyncio.create_subprocess_exec(
             *self._sandboxed(command),
@@ -92,7 +92,7 @@ class Arena:
         return Effect(self.changes(rules, before))
 
     def changes(self, rules: str, before: Mapping[str, object]) -> str:
-        """What is another than it was; empty: nothing."""
+        """Describes what changed since `before`; empty if nothing did."""
         changed = sorted(name for name, state in (self.state(rules).items() ^ before.items()))
         return f"changed: {', '.join(dict.fromkeys(changed))}"[:200] if changed else ""
 
@@ -106,7 +106,7 @@ class Arena:
         ]
 
     def state(self, rules: str) -> Mapping[str, object]:
-        """What is watched, by name: kind, mode and content."""
+        """Returns the mode and content hash of each watched path."""
         roots = [self.tree / name for name in _WATCHED.get(rules, (".",))]
         found: dict[str, object] = {}
         for root in [*roots, self.outside, self.home]:
@@ -123,7 +123,7 @@ class Arena:
 _IDLE: Final = frozenset({
     "index", "logs", "objects", "ORIG_HEAD", "FETCH_HEAD", "refs", "HEAD", ".npm", ".cache", "COMMIT_EDITMSG",
 })  # fmt: skip
-"""Git's own bookkeeping, which reading and committing change, and caches."""
+"""Git's own bookkeeping, which reads and commits change, and caches."""
 _FILES: Final = {
     "src/a.txt": "a\nb\n",
     "scripts/ok.js": "1\n",

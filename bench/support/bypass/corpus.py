@@ -1,6 +1,7 @@
-"""The corpus: commands that try to do what a team's rules do not allow, and everyday commands that they do.
+"""Loads the corpus: commands that try to break a team's rules, and everyday commands that the rules allow.
 
-A file for each group of ways, with commands for each set of rules. `nested` hides each once more, in other forms.
+There is a file for each group of techniques, with commands for each set of rules. `nested` wraps each command in
+further shell constructs.
 """
 
 import json
@@ -24,7 +25,7 @@ class Case:
     rules: str
     command: str
     nested: str = ""
-    """How it was hidden once more."""
+    """The construct that wraps the command; empty if none does."""
 
     def placed(self, tree: Path, outside: Path) -> str:
         return (
@@ -43,7 +44,7 @@ def cases() -> list[Case]:
 
 
 def nested(case: Case) -> Iterator[Case]:
-    """The same inside other forms."""
+    """Yields the same command inside other shell constructs."""
     text = case.command
     forms = {
         "after": f"ls\n{text}",
@@ -65,6 +66,6 @@ def everyday() -> list[str]:
 
 
 def policy(rules: str) -> Policy:
-    """One of the sets, or `everyday`."""
+    """Returns the policy of one of the sets, or of `everyday`."""
     folder = FOLDER if rules == "everyday" else FOLDER / "bypasses"
     return Policy(import_settings((folder / f"{rules}.settings.json").read_text(), Layer.PROJECT).rules)

@@ -1,8 +1,8 @@
-"""The corpus as calls of a scripted model, in sessions of a running server: of an agent, a subagent, or in a fork.
+"""Makes the corpus's calls in sessions of a running server: by an agent, by a subagent, and in a fork.
 
-Commands run in the arena's tree itself, without a sandbox, so that nothing but the gate is in their way. A message has
-several calls; what is asked about is denied by the next one. What no call may do is looked for once all have ended. A
-command that finds its way by `~` finds another home here than in the arena, and may be harmless and allowed.
+Commands run in the arena's tree without a sandbox, so only the gate stops them. A message has several calls; calls
+that need approval are denied by the next message. Forbidden effects are looked for after all calls have ended. A
+command that uses `~` finds a different home here than in the arena, so it may be harmless and allowed.
 """
 
 import itertools
@@ -41,7 +41,7 @@ _HELPER: Final = "helper"
 @dataclass(slots=True)
 class Found:
     said: Counter[str] = field(default_factory=Counter)
-    """What the gate said of calls, by who made them."""
+    """Decisions of the gate, by harness and caller."""
     calls: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
@@ -54,7 +54,7 @@ async def opened() -> AsyncIterator["Sessions"]:
 
 
 def batches(cases: Sequence[Case]) -> Iterator[list[Case]]:
-    """Cases of one group and one set of rules, as many as a message takes."""
+    """Yields cases of one group and one set of rules, as many as fit in a message."""
     for _, alike in itertools.groupby(cases, lambda case: (case.group, case.rules)):
         left = list(alike)
         while left:
@@ -72,27 +72,29 @@ class Sessions:
         self.found = Found()
 
     async def control(self, harness: str, who: str) -> None:
-        """Without rules the same way leads to an effect: what is looked for below can be found."""
+        """Checks that without rules the same call has an effect, so that the search below can find one."""
         free = Case("control", "free", "touch CANARY")
         effect, told = await self._message(harness, who, [free], {})
         require(holds=bool(effect), otherwise=f"{harness}, {who}: without rules {free.command!r} does nothing: {told}")
 
     async def attempt(self, harness: str, who: str, batch: Sequence[Case]) -> None:
-        """A worker that loses its turn, as may happen on a busy machine, leaves calls that never came to the gate: they
-        are made once more. What was done until then counts.
+        """Makes the calls of a batch and records forbidden effects.
+
+        On a busy machine a worker may lose its turn, so that calls never reach the gate. They are made again, and the
+        effects of all tries count.
         """
         name = f"{harness}, {who}, {batch[0].group}, {batch[0].rules}"
         for _ in range(_TRIES):
             effect, told = await self._message(harness, who, batch, _rules(batch[0].rules))
             if effect or not any(event["type"] == events.STATUS_RESCHEDULED for event in told):
                 break
-            print(f"  {name}: its worker was lost, and it is tried again", flush=True)
+            print(f"  {name}: the worker was lost; trying again", flush=True)
         made = [event for event in told if event["type"] == events.AGENT_TOOL_USE and "command" in event["input"]]
         self.found.said.update(f"{harness} {who} {event.get('evaluated_permission')}" for event in made)
         self.found.calls[f"{harness} {who}"] += len(made)
         wanted = Counter(self._placed(case) for case in batch)
         if Counter(str(event["input"]["command"]) for event in made) != wanted:
-            self._fault(f"{name}: of {len(batch)} calls {len(made)} came to the gate")
+            self._fault(f"{name}: {len(made)} of {len(batch)} calls reached the gate")
         if effect:
             allowed = [event["input"]["command"] for event in made if event.get("evaluated_permission") == "allow"]
             self._fault(f"{name}: {effect}, by one of {allowed}")
@@ -100,7 +102,7 @@ class Sessions:
     async def _message(
         self, harness: str, who: str, batch: Sequence[Case], rules: dict[str, Any]
     ) -> tuple[str, list[Event]]:
-        """What it did that is forbidden, and all that was told."""
+        """Sends one batch, and returns its forbidden effect and all events."""
         self._arena.reset()
         script = f"batch-{next(self._numbers)}"
         calls = [tool(_BASH[harness], {"command": self._placed(case)}) for case in batch]
@@ -137,15 +139,15 @@ class Sessions:
         return self._agents[harness, who]
 
     async def _turn(self, session_id: str, said: str) -> None:
-        """One turn; a second one if a person is asked, whose message denies what waits."""
+        """Runs one turn, and a second one if approval is requested: its message denies the pending calls."""
         for words in (said, "No. Go on."):
             told = await self._client.run_turn(session_id, words, patience=_PATIENCE)
             if told[-1]["stop_reason"]["type"] != "requires_action":
                 return
-        self._fault(f"{said}: a message did not end what waited")
+        self._fault(f"{said}: a message did not deny the pending calls")
 
     async def _told(self, session_id: str) -> list[Event]:
-        """The events of all threads."""
+        """Returns the events of all threads."""
         told = await self._client.events(session_id)
         threads: Any = await self._client.sdk.get(f"/v1/sessions/{session_id}/threads", cast_to=cast("Any", object))
         for thread in threads["data"]:

@@ -1,1 +1,1 @@
-"""The parts of `box-3`: a key that must not be found, all the places where it could be, and how it could look there."""
+"""Parts of `box-3`: a key that must not leak, all places where it could be stored, and its possible encodings."""

@@ -1,4 +1,4 @@
-"""A canary, and every form in which its bytes could lie about. Pure."""
+"""A canary key, and every encoding in which its bytes could be stored."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ _ALIGNMENTS: Final = 3
 @dataclass(frozen=True, slots=True)
 class Canary:
     value: str
-    """With signs that URLs and JSON escape, and a middle that neither does."""
+    """Has characters that URLs and JSON escape, and a middle part that neither escapes."""
 
     @classmethod
     def new(cls) -> "Canary":
@@ -25,7 +25,8 @@ class Canary:
         return self.value.split("\\")[1].split("&")[0]
 
     def looks(self) -> dict[str, bytes]:
-        """What to look for, by the form that it tells of. The core finds all that leaves letters as they are."""
+        """Returns the bytes to search for, by encoding. The core matches every encoding that keeps letters as they are.
+        """
         found = {
             "plain": self.value.encode(),
             "URL-encoded": quote(self.value, safe="").encode(),
@@ -45,7 +46,9 @@ class Canary:
 
 
 def _inside(encode: Callable[[bytes], bytes], text: str, alignment: int) -> bytes:
-    """Its base64 wherever in a longer text it stands: without the signs that its neighbours share."""
+    """Returns the part of its base64 that is the same inside any longer text, without the characters shared with
+    neighbours.
+    """
     encoded = encode(b"\0" * alignment + text.encode()).rstrip(b"=")
     start = -(-alignment * 8 // 6)
     whole = (alignment + len(text)) * 8 // 6
@@ -60,4 +63,4 @@ PLANTED: Final[Mapping[str, Callable[[str], str]]] = {
     "URL-encoded": quote_plus,
     "JSON-escaped": lambda value: json.dumps({"key": value}),
 }
-"""How a test hides one, to show that it would be found."""
+"""Encodings in which a canary is planted, to show that it would be found."""

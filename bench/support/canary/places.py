@@ -1,4 +1,4 @@
-"""Everywhere that a cluster leaves bytes: each place is read by its own means, to its last byte."""
+"""Reads all data that a cluster stores, place by place and completely."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -16,7 +16,7 @@ from bench.support.telemetry.sink import Sink
 from footplate.stack.temporal_connection import connect_temporal
 
 SEEN: Final = "seen-from-inside"
-"""The file in a session's tree into which an agent has copied all that it can read."""
+"""The file in a session's tree into which an agent copies everything that it can read."""
 PLACES: Final = (
     "sandbox",
     "objects and trees",
@@ -38,7 +38,7 @@ where c.relkind in ('r', 'm') and n.nspname not in ('pg_catalog', 'information_s
 
 
 async def everything(cluster: Cluster, sink: Sink) -> AsyncIterator[tuple[str, bytes]]:
-    """Each place by its name, in pieces."""
+    """Yields the data of every place in chunks, with the name of the place."""
     for place, data in _files(cluster):
         yield place, data
     async for data in postgres(cluster):
@@ -72,9 +72,9 @@ def _kind(path: Path, cluster: Cluster) -> str:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """Each begins with the end of the one before: what lies across the border is found."""
+    """Yields the path and the content. Chunks overlap, so that a match across a boundary is found."""
     yield str(path).encode()
-    with suppress(FileNotFoundError), path.open("rb") as file:  # servers remove files of their own while we look
+    with suppress(FileNotFoundError), path.open("rb") as file:  # servers remove their own files meanwhile
         end = b""
         while piece := file.read(_PIECE):
             yield end + piece
@@ -117,11 +117,11 @@ async def _value(redis: Any, key: bytes) -> object:
         case b"zset":
             return await redis.zrange(key, 0, -1)
         case kind:
-            raise AssertionError(f"a key of a kind that nobody reads: {kind!r}")
+            raise AssertionError(f"a Redis key of an unsupported type: {kind!r}")
 
 
 def repr_of(value: object) -> bytes:
-    """All bytes in it as they are, whatever it is made of."""
+    """Returns all bytes in the value unchanged, however it is nested."""
     if isinstance(value, bytes):
         return value + b"\n"
     if isinstance(value, dict):
@@ -132,7 +132,7 @@ def repr_of(value: object) -> bytes:
 
 
 async def temporal(cluster: Cluster) -> AsyncIterator[bytes]:
-    """Histories and what is kept beside them: of all workflows, for the namespace is this proof's own."""
+    """Yields the histories and descriptions of all workflows. The namespace belongs to this cluster alone."""
     client = await connect_temporal(cluster.settings.temporal_address)
     async for workflow in client.list_workflows():
         yield repr(workflow).encode()
@@ -143,7 +143,7 @@ async def temporal(cluster: Cluster) -> AsyncIterator[bytes]:
 
 
 def processes(cluster: Cluster) -> Iterator[bytes]:
-    """What others on the machine could read of guardians, sandboxes and tools; api and workers have the key."""
+    """Yields what other users could read of guardians, sandboxes and tools. The api and the workers have the key."""
     holders = {program.pid for program in (*cluster.apis, *cluster.workers) if program.running}
     for pid in remains.of(cluster.id, cluster.directory):
         for name in ("environ", "cmdline") if pid not in holders else ("cmdline",):
@@ -154,7 +154,7 @@ def processes(cluster: Cluster) -> Iterator[bytes]:
 
 
 async def watch_processes(cluster: Cluster, seen: list[bytes], stop: asyncio.Event) -> int:
-    """While turns run; how many processes were looked at."""
+    """Collects process data while turns run, and returns how many items it read."""
     count = 0
     while not stop.is_set():
         found = [*processes(cluster)]

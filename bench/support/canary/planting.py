@@ -1,4 +1,4 @@
-"""Puts canaries where the real one must not be, to show that it would be found there: in every place, in every form."""
+"""Plants canaries in every place and every encoding, to show that the search would find the real key there."""
 
 import secrets
 import subprocess
@@ -19,7 +19,7 @@ from footplate.stack.leftovers import wait_until
 from footplate.stack.temporal_connection import connect_temporal
 
 Plants = dict[tuple[str, str], Canary]
-"""By place and form."""
+"""The canary of each place and encoding."""
 
 _HIDDEN: Final = (
     "sandbox",
@@ -42,7 +42,7 @@ def hidden(plants: Plants, place: str) -> list[str]:
 
 
 async def plant(cluster: Cluster, sink: Sink, endpoint: str, plants: Plants, session_id: str) -> None:
-    """All but what the sandbox sees, which an agent has to copy, and processes, which have to live."""
+    """Plants all canaries except those that an agent must copy inside the sandbox and those of live processes."""
     data = cluster.directory / "data"
     home = data / "workspaces" / "default" / f"{session_id}.state" / "home"
     (home / "planted").write_text("\n".join(hidden(plants, "sandbox")))

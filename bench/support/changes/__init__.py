@@ -1,1 +1,1 @@
-"""Generated change sets: what a work tree had and has, as plain values, and what a snapshot and a diff make of them."""
+"""Random change sets of a working tree as plain values, and checks of the snapshots and diffs made of them."""

@@ -1,4 +1,4 @@
-"""Draws change sets with hypothesis: a tree, and what somebody did to it."""
+"""Generates change sets with hypothesis: a tree, and random changes to it."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ class ChangeSet:
     before: Tree
     after: Tree
     repositories: tuple[bytes, ...]
-    """Directories of which each is made a git repository of its own, with a commit, before or after the change."""
+    """Directories that are each made a git repository with a commit, before or after the change."""
     kinds: Counter[str]
-    """What was done how often."""
+    """How often each action was applied."""
 
 
 def _allowed(name: bytes) -> bool:
@@ -123,7 +123,7 @@ def _put(tree: Tree, path: bytes, node: Node) -> bool:
 
 
 def _edited(draw: st.DrawFn, content: Content) -> Content:
-    """Something in the middle is another: most of it stays, as in most edits. A large one is noted by its edit only."""
+    """Returns the content with a small change in the middle. A large content is replaced by another large one."""
     if content.noise >= _LARGE or content.lines * 15 >= _LARGE:
         return draw(large)
     whole = content.bytes()

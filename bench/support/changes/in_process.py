@@ -1,4 +1,4 @@
-"""The trees of sessions as a worker has them, in this process: where only their own time is to be measured."""
+"""Opens a worker's session trees in this process, to measure only their own time."""
 
 import os
 from pathlib import Path
@@ -14,11 +14,11 @@ from footplate.trees.sessions import SessionTrees
 ORGANISATION: Final = "default"
 _SECONDS: Final = 600
 _AGENT: Final = (65_520, 65_520)
-"""Whose the files are where the worker is root, as in a sandbox."""
+"""The owner of the files if the worker is root, as in a sandbox."""
 
 
 def open_trees(data: Path, *, projects: Path) -> SessionTrees:
-    mirrors = Mirrors(data, root=str(projects), reach=Reach(), seconds=_SECONDS)
+    mirrors = Mirrors(data, root=str(projects), address_policy=Reach(), seconds=_SECONDS)
     return SessionTrees(data, mirrors, Keeper(Objects.open(None, data)), seconds=_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Takes a change set through snapshot, diff, patch and restoring, and says where anything is not byte for byte."""
+"""Checks that snapshot, diff, patch and restore reproduce a change set byte for byte."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ _WHO = {f"GIT_{who}_{what}": "agent@example.com" for who in ("AUTHOR", "COMMITTE
 
 
 async def judge(changes: ChangeSet) -> tuple[list[str], int]:
-    """What is wrong, and how many bytes the patch had."""
+    """Returns the faults, and the size of the patch in bytes."""
     with _place() as place:
         host, files = place / "host.git", place / "files"
         files.mkdir()
@@ -32,9 +32,9 @@ async def judge(changes: ChangeSet) -> tuple[list[str], int]:
         write(files, changes.before, changes.after)
         _make_repositories(files, late)
         new = await snapshots.take(host, files)
-        faults = [f"left out: {left}" for taken in (old, new) for left in taken.left_out]
+        faults = [f"omitted: {left}" for taken in (old, new) for left in taken.left_out]
         if await snapshots.take(host, files) != new:
-            faults.append("the same files had another id")
+            faults.append("the same files got a different id")
         patch = place / "patch"
         with patch.open("wb") as written:
             async with diffs.patch(host, old.snapshot.tree, new.snapshot.tree) as pieces:
@@ -64,12 +64,12 @@ def _applied(place: Path, patch: Path, changes: ChangeSet) -> list[str]:
 
 
 def _summarised(changes: ChangeSet, lines: list[FileChange]) -> list[str]:
-    """The lines, done to the names that there were, give the names that there are."""
+    """Checks that the summary, applied to the old names, gives the new names."""
     names = set(changes.before)
     names -= {line.path for line in lines if line.status == "deleted"}
     names -= {line.old_path for line in lines if line.old_path is not None}
     names |= {line.path for line in lines if line.status in {"added", "renamed"}}
-    return [] if names == set(changes.after) else ["the summary tells of other files"]
+    return [] if names == set(changes.after) else ["the summary lists different files"]
 
 
 async def _restored(place: Path, host: Path, taken: Taken, changes: ChangeSet) -> list[str]:
@@ -85,7 +85,7 @@ async def _restored(place: Path, host: Path, taken: Taken, changes: ChangeSet) -
         for path in changes.repositories
         if (target / os.fsdecode(path)).is_dir() and _log(target, path) != _log(place / "files", path)
     ]
-    return faults + [f"the repository at {path!r} has another history" for path in other_history]
+    return faults + [f"the repository at {path!r} has a different history" for path in other_history]
 
 
 def _make_repositories(files: Path, paths: tuple[bytes, ...]) -> None:

@@ -1,4 +1,4 @@
-"""A work tree as a value: what is at each path. Nothing here knows git, so it can say whether git is right."""
+"""A working tree as a value: the content of each path. It uses no git, so it can check git."""
 
 import os
 import random
@@ -13,7 +13,7 @@ Kind = Literal["file", "program", "link"]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Bytes, or so many bytes of noise or of lines, by a seed: a report of 10 MB would help nobody."""
+    """Literal bytes, or a number of random bytes or lines from a seed, because a report of 10 MB would not help."""
 
     given: bytes = b""
     noise: int = 0
@@ -39,14 +39,14 @@ Tree = dict[bytes, Node]
 
 
 def fits(tree: Tree, path: bytes) -> bool:
-    """A path is a file or a directory, and not both."""
+    """Whether the path can be added: no path is both a file and a directory."""
     parts = path.split(b"/")
     above = {b"/".join(parts[:count]) for count in range(1, len(parts))}
     return not above & tree.keys() and not any(other.startswith(path + b"/") for other in tree)
 
 
 def write(root: Path, before: Tree, after: Tree) -> None:
-    """Only what differs is touched, as a person or a program would."""
+    """Writes the changes into a directory, and touches only the paths that differ."""
     for path in before.keys() - after.keys():
         _remove(root, path)
     for path, node in after.items():
@@ -72,15 +72,15 @@ def _remove(root: Path, path: bytes) -> None:
 
 
 def differences(root: Path, tree: Tree) -> Iterator[str]:
-    """Where a directory is not what it should be. Git directories are somebody else's."""
+    """Yields the differences between a directory and the tree. Git directories are ignored."""
     found = dict(_walk(root))
     for path in sorted(found.keys() - tree.keys()):
-        yield f"{path!r} is there"
+        yield f"{path!r} is unexpected"
     for path, node in sorted(tree.items()):
         if path not in found:
-            yield f"{path!r} is not there"
+            yield f"{path!r} is missing"
         elif (node.kind, node.content.bytes()) != _read(found[path]):
-            yield f"{path!r} is another"
+            yield f"{path!r} is different"
 
 
 def _walk(root: Path) -> Iterator[tuple[bytes, Path]]:

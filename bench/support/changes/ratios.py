@@ -1,4 +1,4 @@
-"""Times of snapshots and diffs, and of what bare git takes for the same, in turns on the same machine."""
+"""Measures snapshots and diffs alternately with the same work in plain git, on the same machine."""
 
 import asyncio
 import resource
@@ -31,7 +31,7 @@ async def measure(files: int, rounds: int) -> Measured:
         for tree in (ours, bare):
             git(tree, "update-index", "-q", "--refresh", accept=(0, 1))
         await _make_host(host, ours)
-        await asyncio.sleep(1.1)  # files that are younger than the index are read again by both
+        await asyncio.sleep(1.1)  # both read files again that are newer than the index
         before = (await snapshots.take(host, ours)).snapshot.tree
         found = Measured()
         for number in range(rounds):
@@ -50,7 +50,7 @@ async def _ours(host: Path, tree: Path, number: int, found: Measured) -> None:
 
 
 async def _bare(tree: Path, index: Path, number: int, found: Measured) -> None:
-    """As a script would do it, starting programs as we do; the copy of the index is not counted."""
+    """Runs git as a script would, in a process started the same way. Copying the index is not measured."""
     _change(tree, number)
     shutil.copy2(tree / ".git" / "index", index)
     await timed(program(tree, "sh", "-c", "git add -A && git write-tree", index=index), found.bare_snapshot)
@@ -81,7 +81,7 @@ async def _make_host(host: Path, tree: Path) -> None:
 
 
 def diff_memory() -> tuple[int, int]:
-    """How many bytes a large patch had, and how many KiB a process grew by that read it, its git included."""
+    """Returns the bytes of a large patch, and the KiB by which a process grew that streamed it, git included."""
     done = subprocess.run([sys.executable, "-m", __name__], check=True, capture_output=True, text=True)
     size, grown = map(int, done.stdout.split())
     return size, grown

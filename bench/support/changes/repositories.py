@@ -1,4 +1,4 @@
-"""Large repositories to measure on, and bare git as a script starts it."""
+"""Creates large repositories for measurements, and runs plain git as a script would."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ def space() -> Iterator[Path]:
 
 
 def fill(tree: Path, files: int) -> None:
-    """A repository of so many files, all in one commit and one pack."""
+    """Creates a repository with this number of files in one commit and one pack."""
     for number in range(files):
         directory = tree / f"d{number // (10 * PER_DIRECTORY)}" / f"p{number // PER_DIRECTORY}"
         if number % PER_DIRECTORY == 0:
@@ -52,7 +52,7 @@ def git(tree: Path, *argv: str, accept: Sequence[int] = (0,)) -> None:
 
 
 async def program(directory: Path, *argv: str, index: Path | None = None) -> None:
-    """Started as ours are, and it has to say something."""
+    """Runs a program in the same way as the product does. It must succeed and print something."""
     process = await asyncio.create_subprocess_exec(
         *argv,
         cwd=directory,

@@ -1,8 +1,8 @@
-"""Times of a session's start on a project, and of `git worktree add` in the same repository, in turns.
+"""Measures the start of a session on a project alternately with `git worktree add` in the same repository.
 
-A start is all that comes before the first tool: the mirror is brought up to date, and the tree is placed with a git
-directory for the agent and one for the host. The mirror itself is there: it is made once for a project. Nothing is
-removed in between: a filesystem is slow to use again what was given free a moment ago.
+A start is everything before the first tool call: the mirror is updated, and the tree is checked out with a git
+directory for the agent and one for the host. The mirror itself exists already: it is made once for a project. Nothing
+is deleted between rounds, because a filesystem is slow to reuse space that was just freed.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ async def measure_starts(files: int, rounds: int) -> Started:
         data.mkdir()
         trees = open_trees(data, projects=root / "projects")
         project = SessionProject(id="proj_app", name="app", path="app")
-        await trees.base(ORGANISATION, project)
+        await trees.resolve_base(ORGANISATION, project)
         found = Started()
         for number in range(rounds):
             turns = [_session(trees, project, data, number, found), _worktree(repository, root, number, found)]
@@ -45,16 +45,16 @@ async def _session(trees: SessionTrees, project: SessionProject, data: Path, num
     ground = ground_of(tree)
     based = await timed(_start(trees, project, session_id, ground), found.start)
     kept = KeptTree(organisation=ORGANISATION, session_id=session_id, project=based, files=tree)
-    await timed(trees.keep(kept, None), found.first_snapshot)
+    await timed(trees.store_snapshot(kept, None), found.first_snapshot)
 
 
 async def _start(trees: SessionTrees, project: SessionProject, session_id: str, ground: TreeGround) -> SessionProject:
-    based = replace(project, base=await trees.base(ORGANISATION, project))
-    await trees.place(ORGANISATION, session_id, [based], ground)
+    based = replace(project, base=await trees.resolve_base(ORGANISATION, project))
+    await trees.check_out(ORGANISATION, session_id, [based], ground)
     return based
 
 
 async def _worktree(repository: Path, root: Path, number: int, found: Started) -> None:
-    """Without a branch, so that what a session is offered stays the same."""
+    """Adds a worktree without a branch, so that the branches a session sees stay the same."""
     tree = root / "worktrees" / f"{number}"
     await timed(program(repository, "git", "worktree", "add", "--detach", str(tree)), found.worktree)

@@ -115,7 +115,7 @@ async def sandbox(root: Path) -> AsyncIterator[Backend]:
 async def sandbox_of_root(root: Path) -> AsyncIterator[Backend]:
     """In a directory that root owns and names, a root worker's commands are root to the kernel."""
     found = await probe.find(UID)
-    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, named=NamedRoots({"org": ["/"]}), limits=LIMITS)
+    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, allowed_roots=NamedRoots({"org": ["/"]}), limits=LIMITS)
     python = (view.python(), "-I", "-S", "-c")
     yield Backend(name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True)
 

@@ -60,7 +60,7 @@ def _open_files(_: Scene) -> int:
 
 
 def _own_limit(_: Scene) -> int:
-    return LIMITS.of_a_process(grouped=True)["RLIMIT_NOFILE"]
+    return LIMITS.of_a_process(has_cgroup=True)["RLIMIT_NOFILE"]
 
 
 def _queues(_: Scene) -> int:

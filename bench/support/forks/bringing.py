@@ -39,7 +39,7 @@ class Bringing:
         began = time.perf_counter()
         async with self.database.connection() as connection:
             files = await files_at(connection, fork["id"], [SCRATCH])
-        await self.trees.place(ORGANISATION, fork["id"], [], ground_of(tree), files)
+        await self.trees.check_out(ORGANISATION, fork["id"], [], ground_of(tree), files)
         brought = time.perf_counter() - began
         require(holds=(tree / "last").is_file(), otherwise="the files of a fork were not brought")
         await asyncio.to_thread(remove, tree)

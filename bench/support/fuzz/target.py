@@ -124,7 +124,7 @@ async def open_target(cluster: Cluster) -> AsyncIterator[Target]:
             "PYTHONPATH": str(ROOT),
         },
         log_file=cluster.directory / "logs" / "watched-api.log",
-        answers=partial(http_ok, LOOPBACK, port, "/readyz"),
+        probe=partial(http_ok, LOOPBACK, port, "/readyz"),
     )
     await program.start()
     try:

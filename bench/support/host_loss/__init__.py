@@ -1,1 +1,1 @@
-"""A host is lost in the middle of a turn, with all that it had on its disk."""
+"""Kills a worker's host in the middle of turns, deletes its disk, and checks that another host continues."""

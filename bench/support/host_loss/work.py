@@ -1,4 +1,4 @@
-"""The turn that loses its host: ten calls, each of which changes files and says its name."""
+"""Scripts the turn during which the host is lost: ten calls that each change files and print their number."""
 
 import re
 from datetime import datetime
@@ -14,7 +14,7 @@ HARNESSES: Final = {"native": "bash", "claude": "Bash"}
 
 
 def script(harness: str) -> Replies:
-    """Each call adds a line, a file and a link, and takes away the file of the one before."""
+    """Returns the model's script. Each call adds a line, a file and a link, and removes the previous call's file."""
     return replies(reply(_call(HARNESSES[harness]), repeat=CALLS), [text("All files are there.")])
 
 
@@ -27,14 +27,14 @@ def _call(name: str) -> Step:
 
 
 def completed(events: list[Event]) -> list[int]:
-    """The calls whose result says that they were done, in their order."""
+    """Returns the numbers of the calls whose result reports success, in order."""
     results = [event for event in events if event["type"] == "agent.tool_result"]
     said = ["".join(block.get("text", "") for block in event["content"]).strip() for event in results]
     return [int(text.removeprefix("done ")) for text in said if text.startswith("done ")]
 
 
 def begun_after(events: list[Event], moment: datetime) -> set[int]:
-    """Calls that were let through after it."""
+    """Returns the numbers of the calls that were allowed after this time."""
     uses = [event for event in events if event["type"] == "agent.tool_use"]
     later = [event for event in uses if datetime.fromisoformat(event["processed_at"]) > moment]
     named = [_NAME.match(event["input"]["command"]) for event in later]
@@ -42,8 +42,9 @@ def begun_after(events: list[Event], moment: datetime) -> set[int]:
 
 
 def faults(tree: Path, done: list[int], unsure: set[int]) -> list[str]:
-    """What is not as the completed calls left it, or was left by another. `unsure`: calls of the host that we look at,
-    which it was cut off from; nobody knows whether they took effect.
+    """Compares the tree with the effects of the completed calls and returns the differences.
+
+    `unsure` are calls of the inspected host that were cut off: they may or may not have taken effect.
     """
     lines = [int(line) for line in (tree / "lines").read_text().split()] if (tree / "lines").exists() else []
     done = sorted({*done, *unsure.intersection(lines)})

@@ -1,1 +1,1 @@
-"""Workspaces whose agent works against the host, and the host's own work on them."""
+"""Workspaces in which the agent attacks the host through git, and the host's own operations on them."""

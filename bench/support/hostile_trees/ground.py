@@ -1,6 +1,7 @@
-"""Ground for one trick: projects, hosts, a secret outside, and what tells that the trick got through.
+"""Sets up one trick: a project, hosts, a secret outside of the tree, and a marker file that shows success.
 
-A program of the agent's leaves a mark when it runs outside its sandbox; inside, the mark's place does not exist.
+The agent's program appends to the marker file if it runs outside its sandbox. Inside, the marker's directory does not
+exist.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ _WHO: Final = {f"GIT_{who}_{what}": "x@example.com" for who in ("AUTHOR", "COMMI
 _CONFIG: Final = Path(__file__).with_name("naive.gitconfig")
 FORGED: Final = "forged " * 40
 SHAPES: Final = {"file": "one\n", "other": "two\n", "deep/inner": "three\n"}
-"""What the project has."""
+"""The project's files."""
 
 
 class Ground:
@@ -71,7 +72,7 @@ class Ground:
 
     @property
     def before(self) -> str:
-        """The outside, every byte of it, as one value."""
+        """A digest of every path, mode and byte outside of the tree."""
         digest = hashlib.sha256()
         for path in sorted(self.outside.rglob("*")):
             content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
@@ -94,7 +95,7 @@ async def opened() -> AsyncIterator[Ground]:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A session's files as the log would have them."""
+    """A session's stored files, as the log would record them."""
 
     last: KeptSnapshot
     owners: tuple[str, ...] = ()
@@ -108,54 +109,54 @@ class _Lease:
     token = 1
 
     async def check(self) -> None:
-        """Nobody else is there."""
+        """Always succeeds: there is no other writer."""
 
 
 class Alone:
-    """Nobody else writes."""
+    """Write leases for a single writer: each is granted at once."""
 
     @asynccontextmanager
     async def held(
         self,
         organisation: str,
-        place: str,
+        target: str,
         *,
-        who: str,
+        owner: str,
         wait: float = 0,
-        named: str | None = None,
+        display_name: str | None = None,
         successor: bool = False,
     ) -> AsyncIterator[_Lease]:
-        del organisation, place, who, wait, named, successor
+        del organisation, target, owner, wait, display_name, successor
         yield _Lease()
 
 
 class Host:
-    """One of several workers' machines, which share the projects and the object store."""
+    """One of several worker machines that share the projects and the object store."""
 
     def __init__(self, ground: Ground, data: Path) -> None:
         self.data = data
         data.mkdir()
         data.chmod(0o700)
         self.shelf = Objects.open(None, ground.root)
-        mirrors = Mirrors(data, root=str(ground.root / "projects"), reach=Reach(), seconds=60)
-        self.mirror = mirrors.path(ORGANISATION, PROJECT)
+        mirrors = Mirrors(data, root=str(ground.root / "projects"), address_policy=Reach(), seconds=60)
+        self.mirror = mirrors.mirror_path(ORGANISATION, PROJECT)
         self.trees = SessionTrees(data, mirrors, Keeper(self.shelf), seconds=60)
-        self.reader = DiffReader(data, self.shelf, at_once=1)
-        self.leaver = Leaver(data, self.reader, mirrors, Alone(), at_once=1)
+        self.reader = DiffReader(data, self.shelf, max_concurrent=1)
+        self.leaver = Leaver(data, self.reader, mirrors, Alone(), max_concurrent=1)
 
     async def environments(self) -> Environments:
         backend = Backend(name="sandbox", network=Network(), cuts_network=True)
         found = await find(UID)
-        return Sandboxed(self.data, backend, found.host, uid=UID, placing=self.trees, hidden=[self.data])
+        return Sandboxed(self.data, backend, found.host, uid=UID, trees=self.trees, hidden=[self.data])
 
     async def based(self, project: SessionProject) -> SessionProject:
-        return replace(project, base=await self.trees.base(ORGANISATION, project))
+        return replace(project, base=await self.trees.resolve_base(ORGANISATION, project))
 
     def tree(self, session_id: str) -> Path:
         return self.data / "workspaces" / ORGANISATION / session_id
 
     def git_dir(self, session_id: str) -> Path:
-        return self.trees.private(ORGANISATION, session_id) / "host.git"
+        return self.trees.private_dir(ORGANISATION, session_id) / "host.git"
 
     async def place(self, session_id: str, project: SessionProject, kept: Kept | None) -> Path:
         tree = self.tree(session_id)
@@ -169,7 +170,7 @@ class Host:
             user=owner(),
         )
         files = Files() if kept is None else kept.files
-        await self.trees.place(ORGANISATION, session_id, [project], ground, files)
+        await self.trees.check_out(ORGANISATION, session_id, [project], ground, files)
         return tree
 
     async def keep(
@@ -179,13 +180,13 @@ class Host:
         last: KeptSnapshot | None,
         environment: OpenEnvironment | None = None,
     ) -> KeptSnapshot:
-        """With an environment, as at the end of a turn: the agent's own commits too."""
+        """Stores a snapshot. With an environment, also collects the agent's commits, as at the end of a turn."""
         tree = KeptTree(organisation=ORGANISATION, session_id=session_id, project=project, files=self.tree(session_id))
         collected = None
         if environment is not None:
-            with contextlib.suppress(NoCommits):  # its git directory is not fit for any
-                collected = await self.trees.commits(tree, environment, environment.root, last)
-        kept = await self.trees.keep(tree, last, collected)
+            with contextlib.suppress(NoCommits):  # the agent's git directory may be too broken
+                collected = await self.trees.collect_commits(tree, environment, environment.root, last)
+        kept = await self.trees.store_snapshot(tree, last, collected)
         assert kept is not None
         return kept
 
@@ -195,7 +196,7 @@ def owner() -> tuple[int, int]:
 
 
 def plain(at: Path, script: str, **more: str) -> str:
-    """Runs git as somebody does who thinks nothing of it. What it printed."""
+    """Runs a shell script with plain git and none of the host's protections, and returns its output."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",

@@ -1,4 +1,4 @@
-"""Where an agent plants its tricks: a tree and the git directory in it, both its own to write as it likes."""
+"""The tree and git directory in which an agent plants its tricks; the agent may write anything in both."""
 
 import os
 import struct
@@ -19,7 +19,7 @@ class Lair:
     ground: Ground
     tree: Path
     mirror: Path
-    """Whose objects the tree shares; inside, and only there, the agent's git finds them by itself."""
+    """The tree shares this mirror's objects. Only inside the sandbox does the agent's git find them by itself."""
 
     @property
     def git_dir(self) -> Path:
@@ -27,7 +27,7 @@ class Lair:
 
     @property
     def program(self) -> str:
-        """Made when it is first asked for."""
+        """The path of the agent's program, which is created on first use."""
         file = self.tree / _PROGRAM
         if not file.exists():
             file.write_text(f'#!/bin/sh\necho "$*" >> {self.ground.mark}\n')
@@ -64,7 +64,7 @@ class Lair:
         return self.git(f"git rev-parse HEAD:{path}").strip()
 
     def give_away(self) -> None:
-        """All of it is the agent's."""
+        """Makes the agent's user the owner of all files in the tree."""
         if os.geteuid() != 0:
             return
         status = self.tree.stat()
@@ -81,11 +81,11 @@ class Trick:
     name: str
     plant: Plant
     naive: str
-    """What plain git does in the tree, so that the trick works."""
+    """Shell commands with which the trick works against plain git in the tree."""
     meanwhile: Callable[[Lair, int], None] | None = None
-    """What the agent does all the time, in a thread."""
+    """An action that the agent repeats in a thread during the host's operations."""
     in_project: bool = True
-    """Planted in the project's repository as well, which the host fetches from."""
+    """Whether the trick is also planted in the project's repository, from which the host fetches."""
 
 
 def forge_loose(lair: Lair) -> None:
@@ -96,7 +96,7 @@ def forge_loose(lair: Lair) -> None:
 
 
 def forge_pack(lair: Lair) -> None:
-    """A pack of one object, whose index says that it is another."""
+    """Writes a pack of one object whose index gives it the name of another object."""
     name, content = bytes.fromhex(lair.blob()), FORGED.encode()
     size, first = len(content) >> 4, 0x30 | len(content) & 15
     head = bytes([first | 0x80, size])  # fits into two bytes

@@ -1,4 +1,4 @@
-"""Tricks that have git read or write outside of a tree, or take a forged object for the one that was asked for."""
+"""Tricks that make git read or write outside of a tree, or return a forged object instead of the requested one."""
 
 import contextlib
 import shutil
@@ -19,7 +19,7 @@ def _outside_as(key: str, place: str) -> Plant:
 
 
 def _link(name: str, place: str) -> Plant:
-    """A part of the git directory is a link to the outside."""
+    """Replaces a part of the git directory with a link to a path outside."""
 
     def plant(lair: Lair) -> None:
         path = lair.tree / name
@@ -45,7 +45,7 @@ def _alternates(lair: Lair) -> None:
 
 
 def _secret_commit(lair: Lair) -> None:
-    """What is outside is checked out nowhere, and has a branch here."""
+    """Creates a branch for a commit of the outside repository."""
     _alternates(lair)
     lair.git("git update-ref refs/heads/taken $(cat ../../../../outside/repository/.git/refs/heads/main)")
 
@@ -76,7 +76,7 @@ def _swapped_file(lair: Lair, number: int) -> None:
 
 
 def _many(lair: Lair) -> None:
-    """As many names inside as outside."""
+    """Creates directories with the same file names inside and outside of the tree."""
     target = lair.ground.outside / "many"
     for directory in (lair.tree / "many", target):
         directory.mkdir(exist_ok=True)
@@ -86,7 +86,7 @@ def _many(lair: Lair) -> None:
 
 def _swapped_directory(lair: Lair, number: int) -> None:
     here, aside = lair.tree / "many", lair.tree / "aside"
-    with contextlib.suppress(OSError):  # plain git may hold it to be gone, and take it away
+    with contextlib.suppress(OSError):  # plain git may consider the directory gone, and remove it
         here.rename(aside)
         here.symlink_to(lair.ground.outside / "many")
         (aside / f"{number % _FILES:03d}").write_text(f"{number}")
@@ -155,7 +155,7 @@ TRICKS: Final[Sequence[Trick]] = (
         naive=_NAIVE_SNAPSHOT,
         in_project=False,
     ),
-    # A pack wins over a loose object, in any directory: the control reads without the project's packs.
+    # Git prefers a pack over a loose object, in any directory: so plain git runs without the project's packs.
     Trick(
         name="forged object",
         plant=_forged(forge_loose),

@@ -1,4 +1,4 @@
-"""Tricks that have git run a program: by configuration, hooks and attributes, wherever it looks for them."""
+"""Tricks that make git run a program: by configuration, hooks and attributes, wherever git looks for them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,7 +17,7 @@ _ASK: Final = "printf 'protocol=https\\nhost=example.com\\n\\n' | git credential
 
 
 def _setting(key: str, **others: str) -> Plant:
-    """A key that names a program; of the others, `_` stands for a dot."""
+    """Sets `key` to the agent's program. In the names of `others`, `_` stands for a dot."""
 
     def plant(lair: Lair) -> None:
         lair.write("file")
@@ -42,7 +42,7 @@ def _hook(name: str) -> Plant:
 
 
 def _named_elsewhere(place: str) -> Plant:
-    """Attributes that no tree has."""
+    """Sets attributes in a file outside of the tree's `.gitattributes`."""
 
     def plant(lair: Lair) -> None:
         lair.config("filter.evil.clean")
@@ -142,7 +142,7 @@ def _common_directory(lair: Lair) -> None:
 
 
 def _linked_worktree(lair: Lair) -> None:
-    """The tree is a worktree of a repository that lies in it."""
+    """Makes the tree a worktree of a repository inside the tree."""
     lair.config("core.fsmonitor")
     lair.git_dir.rename(lair.tree / "main")
     lair.git("mkdir -p main/worktrees/x && cp main/HEAD main/index main/worktrees/x")
@@ -194,7 +194,7 @@ def _literal(lair: Lair, kind: str, content: bytes) -> str:
 
 
 def _git_directory_in_a_tree(lair: Lair) -> None:
-    """A commit whose tree has a `.git`, in a branch that the host is to take in as a bundle."""
+    """Creates a commit whose tree has a `.git`, in a branch that the host would import as a bundle."""
     config = f'[core]\n\tfsmonitor = "{lair.program}"\n'
     files = {"HEAD": "ref: refs/heads/main\n", "config": config}
     blobs = {name: _literal(lair, "blob", text.encode()) for name, text in files.items()}

@@ -1,4 +1,4 @@
-"""One trick against all that the host does with a session's files, and then against plain git in the same tree."""
+"""Tries one trick against every host operation on a session's files, and then against plain git in the same tree."""
 
 import asyncio
 import contextlib
@@ -28,14 +28,14 @@ T = TypeVar("T")
 _SESSION, _FORK = "sesn_1", "sesn_2"
 _TRIES: Final = 20
 _HAS_IT_ITSELF: Final = {"replaced object"}
-"""Its object is one of the agent's own, kept as bytes and packed by git: what it says is found there."""
+"""Tricks whose forged content is one of the agent's own objects, so that finding it in a pack is no fault."""
 
 
 @dataclass(slots=True)
 class Outcome:
     trick: str
     fired: bool = False
-    """Against plain git, in the same tree."""
+    """Whether the trick worked against plain git in the same tree."""
     operations: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ async def run(trick: Trick) -> Outcome:
         trial = _Trial(ground, trick, outcome)
         try:
             await trial.run()
-        except Exception as error:  # noqa: BLE001 - a trick that stops the host's work is a fault like another
+        except Exception as error:  # noqa: BLE001 - a trick that stops the host's work is also a fault
             outcome.faults.append(f"{trick.name}: {type(error).__name__}: {error}")
     return outcome
 
@@ -85,11 +85,11 @@ class _Trial:
             await self._did("fork", host.place(_FORK, project, Kept(third, (_SESSION,))))
             (host.tree(_FORK) / "forked").write_text("forked\n")
             await self._did("snapshot of a fork", host.keep(_FORK, project, third))
-        await self._did("what a commit brings", a.trees.brought(ORGANISATION, project))
+        await self._did("what a commit brings", a.trees.load_instructions(ORGANISATION, project))
         for host in (a, c):
             await self._leave(host, third, host.data.name)
         if elsewhere.snapshot.tree != second.snapshot.tree:
-            self._fault("restoring elsewhere", "the restored files are others")
+            self._fault("restoring elsewhere", "the restored files differ")
         await self._look_for_secrets()
         if self.trick.in_project:
             await self._in_project()
@@ -98,10 +98,10 @@ class _Trial:
     def _plant(self, lair: Lair) -> None:
         self.trick.plant(lair)
         lair.give_away()
-        self.ground.mark.unlink(missing_ok=True)  # planting is the agent's work, and may run what it plants
+        self.ground.mark.unlink(missing_ok=True)  # planting itself may run the agent's program
 
     async def _in_project(self) -> None:
-        """The same in the repository that trees come from: fetched by a host that has nothing of it."""
+        """Plants the trick in the project's repository, and lets a host without a mirror fetch it."""
         host = self.ground.host("d")
         await asyncio.to_thread(self.trick.plant, Lair(self.ground, self.ground.repository, self.ground.repository))
         self.ground.mark.unlink(missing_ok=True)
@@ -111,28 +111,28 @@ class _Trial:
         kept = await self._did("a snapshot", host.keep(_SESSION, project, None))
         self.project = project
         await self._leave(host, kept, "d")
-        await self._did("what a commit brings", host.trees.brought(ORGANISATION, project))
+        await self._did("what a commit brings", host.trees.load_instructions(ORGANISATION, project))
         await self._did("restoring", self.hosts[2].place(_SESSION, project, Kept(kept)))
 
     async def _commits(self, host: Host, environment: OpenEnvironment) -> None:
-        """Run git inside, as the agent; the host takes in what comes of it."""
+        """Collects the agent's commits: git runs inside the sandbox as the agent, and the host imports the result."""
         assert self.project.base is not None
         git = host.trees.git(ORGANISATION, _SESSION, host.tree(_SESSION))
         before = await _refs(git)
         with contextlib.suppress(NoCommits):
             taken = await collect(environment, environment.root, git, self.project.base.commit)
             if "crafted" in dict(taken.commits):
-                self._fault("the agent's commits", "a commit whose tree has a .git was taken in")
+                self._fault("the agent's commits", "a commit whose tree has a .git was imported")
         if await _refs(git) != before:
-            self._fault("the agent's commits", "references of the host's were moved")
+            self._fault("the agent's commits", "references of the host were changed")
 
     async def _leave(self, host: Host, kept: KeptSnapshot, name: str) -> None:
-        """All ways by which a session's work gets into the project, and to the user."""
+        """Delivers a session's work in every way: push, merge and bundle."""
         message = message_of(_SESSION, None, None)
         step = Step(session_id=_SESSION, seq=1, snapshot=kept.snapshot, taken_at=datetime.now(UTC), message=message)
         departure = Departure(files=_difference(None, kept), project=self.project, steps=[step])
-        await self._did("push", host.leaver.push(departure, f"pushed-{name}", who="x", wait=5))
-        await self._did("merge", host.leaver.merge(departure, "next", who="x", wait=5))
+        await self._did("push", host.leaver.push(departure, f"pushed-{name}", actor="x", wait=5))
+        await self._did("merge", host.leaver.merge(departure, "next", actor="x", wait=5))
         await self._did("bundle", self._bundled(host, departure))
 
     async def _bundled(self, host: Host, departure: Departure) -> None:
@@ -147,11 +147,11 @@ class _Trial:
                 self._search("a diff", b"".join([piece async for piece in pieces]))
 
     async def _did(self, name: str, work: Awaitable[T]) -> T:
-        """After each operation, whether anything ran or was written outside meanwhile."""
+        """Awaits an operation and checks that no program of the agent ran and nothing outside changed meanwhile."""
         done = await work
         self.outcome.operations += 1
         if self.ground.mark.exists():
-            self._fault(name, f"a program of the agent's ran: {self.ground.mark.read_text().strip()[:200]!r}")
+            self._fault(name, f"a program of the agent ran: {self.ground.mark.read_text().strip()[:200]!r}")
             self.ground.mark.unlink()
         if self.ground.before != self.outside:
             self._fault(name, "something outside was changed")
@@ -159,7 +159,7 @@ class _Trial:
         return done
 
     async def _look_for_secrets(self) -> None:
-        """In all that the hosts have by now: objects, and files that they wrote."""
+        """Searches the hosts' objects and restored files for the secret."""
         for host in self.hosts:
             for session_id in (_SESSION, _FORK):
                 if (git_dir := host.git_dir(session_id)).is_dir():
@@ -170,12 +170,12 @@ class _Trial:
 
     def _search(self, place: str, content: bytes) -> None:
         if self.ground.secret.encode() in content:
-            self._fault(place, "it has the secret from outside")
+            self._fault(place, "it contains the secret from outside")
         if FORGED.encode() in content and self.trick.name not in _HAS_IT_ITSELF:
-            self._fault(place, "it has the forged content")
+            self._fault(place, "it contains the forged content")
 
     def _naive(self, lair: Lair) -> bool:
-        """Plain git, where the host worked before: the trick has to work there, or it was none."""
+        """Tells whether the trick works against plain git in the same tree. If it does not, it proves nothing."""
         for _ in range(_TRIES):
             with self._meanwhile(lair):
                 said = lair.git(f"{{ {self.trick.naive}; }} 2>&1")
@@ -184,14 +184,14 @@ class _Trial:
             if self.ground.secret in said or FORGED in said:
                 return True
             if self.trick.meanwhile is None:
-                self.outcome.faults.append(f"{self.trick.name}: it does not even work with plain git: {said[-300:]}")
+                self.outcome.faults.append(f"{self.trick.name}: it does not work against plain git: {said[-300:]}")
                 return False
-        self.outcome.faults.append(f"{self.trick.name}: it never worked with plain git")
+        self.outcome.faults.append(f"{self.trick.name}: it never worked against plain git")
         return False
 
     @asynccontextmanager
     async def _turn(self, host: Host) -> AsyncIterator[OpenEnvironment]:
-        """The session's environment, which places its tree."""
+        """Opens the session's environment, which checks out its tree."""
         environments = await host.environments()
         async with ModelProxy({}) as proxy:
             models = proxy.grant(deadline=clock() + 300)

@@ -1,4 +1,4 @@
-"""Commands that are broken: pieces of real ones, cut, joined and sprinkled with whatever shells hold dear."""
+"""Generates broken commands: real ones that are cut, joined, and mixed with shell syntax and odd characters."""
 
 import random
 from typing import Final

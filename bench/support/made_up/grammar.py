@@ -1,7 +1,6 @@
-"""Commands made of parts that are known, written in many ways.
+"""Generates commands from known parts, written in many ways.
 
-What a command really runs and writes is known from how it was made, so this is an oracle that shares nothing with the
-gate's own reading.
+The generator knows what each command runs and writes, so it is an oracle that shares no code with the gate's parser.
 """
 
 import random
@@ -20,12 +19,12 @@ _SPACES: Final = (" ", "  ", "\t", " \\\n ")
 
 @dataclass(slots=True)
 class Truth:
-    """What a command does if it is run."""
+    """The effects of a command if it is run."""
 
     runs: list[list[str]] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     dark: bool = False
-    """Something of it is not known before it runs: it may not be allowed by a rule with a star."""
+    """Whether a part of the command is unknown before it runs: a rule with a star may then not allow it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Rules:
     deny: tuple[str, ...]
 
     def permits(self, argv: list[str]) -> bool:
-        """The same rules once more, by another way of matching: word by word."""
+        """Evaluates the rules independently of the gate, by comparing argument lists."""
         return any(_fits(rule, argv) for rule in self.allow) and not any(_fits(rule, argv) for rule in self.deny)
 
 
@@ -49,7 +48,7 @@ def rules(rng: random.Random) -> Rules:
 
 
 def command(rng: random.Random, truth: Truth, depth: int = 0) -> str:
-    """One command line; what it does is added to the truth."""
+    """Returns a random command line and adds its effects to `truth`."""
     if depth > 2 or rng.random() < 0.5:
         return _simple(rng, truth, depth)
     return rng.choice(_FORMS)(rng, truth, depth + 1)
@@ -83,7 +82,7 @@ def _simple(rng: random.Random, truth: Truth, depth: int) -> str:
 
 
 def _spelled(rng: random.Random, word: str) -> str:
-    """The same word in other characters."""
+    """Returns the argument in a random spelling that the shell reads as the same argument."""
     way = rng.randrange(8)
     if " " in word or way == 0:
         return shlex.quote(word) if way % 2 else '"' + word + '"'
@@ -113,7 +112,7 @@ _WRAPPERS: Final = ("timeout 5", "env", "nice -n 3", "nohup", "env -u A", "comma
 
 
 def _wrapped(rng: random.Random, truth: Truth, depth: int) -> str:
-    """What wrappers run counts as run, and no rule for it alone covers them."""
+    """Returns a command in a wrapper. The inner command counts as run, but a rule for it does not cover the wrapper."""
     truth.dark = True
     inner = _simple(rng, truth, depth)
     return f"{rng.choice(_WRAPPERS)} {inner}"

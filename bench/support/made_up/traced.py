@@ -1,6 +1,6 @@
-"""The shell itself as a witness: what a command that was allowed really ran, by bash's own trace.
+"""Runs allowed commands in bash and reads from its trace which programs they really ran.
 
-It runs inside bubblewrap, in an empty tree, with a search path of programs that do nothing.
+The commands run inside bubblewrap, in an empty tree, with a PATH of programs that do nothing.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ done
 
 
 async def run(commands: Sequence[str], programs: Sequence[str]) -> list[tuple[set[str], set[str]]]:
-    """For each: the programs that it ran, and the files that it left beside `src`."""
+    """Returns for each command the programs that it ran and the files that it created outside of `src`."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         for name in ("commands", "traces", "files", "tree", "bin"):

@@ -1,1 +1,1 @@
-"""A real MCP server, of the protocol's own library, in a process of its own: for proofs and tests."""
+"""A real MCP server in its own process, built with the official MCP library, for claims and tests."""

@@ -1,6 +1,7 @@
-"""`python -m bench.support.mcp_server FILE`: serves streamable HTTP on loopback, prints its address, ends with its stdin.
+"""Serves an MCP server over streamable HTTP on loopback: `python -m bench.support.mcp_server FILE`.
 
-Whatever it is asked to note becomes a line of FILE: an effect that can be counted.
+It prints its URL and exits when its stdin closes. The tool `note` appends a line to FILE, so its effects can be
+counted.
 """
 
 import asyncio

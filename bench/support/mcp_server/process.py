@@ -1,4 +1,4 @@
-"""The server's process, started and counted from a proof or a test."""
+"""Starts the MCP server's process for a claim or a test, and reads the lines that it noted."""
 
 import asyncio
 import subprocess
@@ -11,7 +11,7 @@ ALLOW: Final = {"type": "always_allow"}
 
 
 class McpProcess:
-    """Dies with the process that started it."""
+    """The MCP server's process. It exits with the process that started it."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -48,7 +48,7 @@ class McpProcess:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What an agent has to have to use it."""
+        """The agent fields that let an agent use this server."""
         return {
             "mcp_servers": [{"type": "url", "name": NAME, "url": self.url}],
             "tools": [

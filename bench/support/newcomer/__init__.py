@@ -1,1 +1,1 @@
-"""What `door-8` does: the README's first screen, followed to the letter by somebody who has nothing yet."""
+"""Follows the README's first section step by step on a machine on which nothing is installed yet."""

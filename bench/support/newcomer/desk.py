@@ -1,6 +1,6 @@
-"""A newcomer's desk: a bare folder, a home of its own, shells in it, and a terminal on which a command is watched.
+"""Runs shell commands for a new user: in an empty folder with its own home, optionally on a terminal.
 
-What a shell exports, and the directory it ends in, hold for the shells after it, as for one person's hands.
+Exported variables and the working directory carry over from one command to the next, as in one shell.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]|\r")
 @dataclass(frozen=True, slots=True)
 class Watched:
     first: float
-    """When the awaited word came, by the monotonic clock."""
+    """When the awaited text appeared, by the monotonic clock."""
     code: int
     text: str
 
@@ -50,7 +50,7 @@ class Desk:
         }
 
     async def run(self, code: str, extra: Mapping[str, str] = _NOTHING) -> float:
-        """To its end, which has to be a good one; seconds."""
+        """Runs a command to its end and returns the seconds that it took. Raises if it fails."""
         started = time.monotonic()
         keep = f'\n{{ export -p; echo "cd \\"$PWD\\""; }} > "{self._state}"\n'
         process = await asyncio.create_subprocess_exec(
@@ -66,7 +66,7 @@ class Desk:
         return time.monotonic() - started
 
     async def start(self, code: str, ready: str, extra: Mapping[str, str] = _NOTHING) -> asyncio.subprocess.Process:
-        """Until it has printed `ready`; the rest of what it prints goes to a file."""
+        """Starts a command and waits until it has printed `ready`. Its output goes to a file."""
         log = self.folder / "served.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
@@ -80,14 +80,14 @@ class Desk:
         while ready.encode() not in await asyncio.to_thread(log.read_bytes):
             if process.returncode is not None or time.monotonic() > deadline:
                 await stop(process)
-                raise NotHeld(f"{code.strip()} did not come to {ready!r}: {log.read_text()[-3000:]}")
+                raise NotHeld(f"{code.strip()} did not print {ready!r}: {log.read_text()[-3000:]}")
             await asyncio.sleep(0.02)
         return process
 
     async def watch(
         self, code: str, awaited: str, extra: Mapping[str, str] = _NOTHING, *, leave: bool = False
     ) -> Watched:
-        """On a terminal, to its end, or until the awaited word is there; then it is killed, and nothing is harmed."""
+        """Runs a command on a terminal to its end, or kills it as soon as the awaited text appears."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         process = await asyncio.create_subprocess_exec(
@@ -110,7 +110,7 @@ class Desk:
             seen.close()
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        require(holds=seen.first is not None, otherwise=f"{awaited!r} never came: {seen.text}")
+        require(holds=seen.first is not None, otherwise=f"{awaited!r} never appeared: {seen.text}")
         return Watched(seen.first or 0.0, ended, seen.text)
 
     def _before(self) -> str:
@@ -118,7 +118,7 @@ class Desk:
 
 
 class _Seen:
-    """What is written on a terminal, and when a word of it came."""
+    """Reads a terminal's output and records when the awaited text appeared."""
 
     def __init__(self, file: int, awaited: bytes) -> None:
         self._file = file
@@ -135,7 +135,7 @@ class _Seen:
     def _read(self) -> None:
         try:
             self._written += os.read(self._file, 65536)
-        except OSError:  # how Linux says that nobody holds the other end
+        except OSError:  # on Linux: the other end of the terminal was closed
             asyncio.get_running_loop().remove_reader(self._file)
             self.came.set()
             return
@@ -149,7 +149,7 @@ class _Seen:
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:
-    """Ctrl-C, as a person ends it; it has to end well."""
+    """Stops `footplate dev` with Ctrl-C. Raises unless it exits with code 0 in time."""
     if process.returncode is None:
         process.send_signal(signal.SIGINT)
     try:
@@ -157,5 +157,5 @@ async def stop(process: asyncio.subprocess.Process) -> None:
             await process.wait()
     except TimeoutError:
         process.kill()
-        raise NotHeld("`footplate dev` does not end on Ctrl-C") from None
-    require(holds=process.returncode == 0, otherwise=f"`footplate dev` ended with {process.returncode}")
+        raise NotHeld("`footplate dev` does not exit on Ctrl-C") from None
+    require(holds=process.returncode == 0, otherwise=f"`footplate dev` exited with {process.returncode}")

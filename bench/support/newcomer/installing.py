@@ -1,7 +1,7 @@
-"""The wheel, what it needs, and both put into a bare folder by the README's own blocks.
+"""Builds the wheel, downloads its dependencies, and installs both in an empty folder with the README's own commands.
 
-The download is made apart, into a folder of wheels, and measured; the installation then needs no network, so that its
-time is the machine's and not the line's. Where to download from is what the environment's variables say already.
+The download is measured separately. The installation then uses a folder of wheels and no network, so its time does not
+depend on the connection. The package index is the one configured in this process's environment variables.
 """
 
 import os
@@ -29,7 +29,7 @@ class Installed:
 
 
 async def build(page: FirstScreen, scratch: Path) -> Path:
-    """By the README's own block, in a copy of the checkout; the folder with the wheel."""
+    """Builds the wheel with the README's command in a copy of the checkout, and returns the folder with the wheel."""
     checkout = scratch / "checkout"
     checkout.mkdir(parents=True)
     for name in _COPIED:
@@ -57,6 +57,6 @@ async def install(page: FirstScreen, desk: Desk, dist: Path, scratch: Path) -> I
 
 
 def _line(scratch: Path) -> dict[str, str]:
-    """What the environment says about the way to a registry; a cache of its own, so that a download is one."""
+    """Returns this environment's variables for the package index, with an empty cache so that downloads are real."""
     said = {name: value for name, value in os.environ.items() if _LINE.fullmatch(name)}
     return {**said, "PIP_CACHE_DIR": str(scratch / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

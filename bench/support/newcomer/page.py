@@ -1,4 +1,4 @@
-"""The README's first screen: the blocks of its first section, in order, each with what it is for."""
+"""Reads the code blocks of the README's first section and tells which of them build, install, start and run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ _SECTION: Final = "## The first five minutes\n"
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
     build: str
-    """Makes the wheel; the only block that needs a checkout."""
+    """Builds the wheel; the only block that needs a checkout."""
     install: Sequence[str]
     serve: str
     ready: str
-    """What `serve` has printed once it is there."""
+    """Text that `serve` prints when it is ready."""
     run: str
 
 
 def first_screen() -> FirstScreen:
-    """Raises `NotHeld` where the page tells something else than: install, start, run."""
+    """Returns the blocks. Raises `NotHeld` unless the section's steps are install, start and run."""
     blocks = _blocks()
     build = [block.code for block in blocks if "pip wheel" in block.code]
     served = [place for place, block in enumerate(blocks) if "background" in block.options]
-    require(holds=len(build) == len(served) == 1, otherwise="the README's first screen has no one build and one start")
+    require(holds=len(build) == len(served) == 1, otherwise="the README's first section needs exactly one build and one start")
     place = served[0]
     rest = blocks[place + 1 :]
     require(
-        holds=len(rest) == 1, otherwise=f"the README's first screen ends with {len(rest)} blocks and not with a run"
+        holds=len(rest) == 1, otherwise=f"the README's first section has {len(rest)} blocks after the start instead of one run"
     )
     until = next(option for option in blocks[place].options if option.startswith("until="))
     return FirstScreen(

@@ -47,12 +47,12 @@ async def measure(cluster: Cluster, *, samples: int, most: float = _MOST) -> Mea
     ratios = {kind: _ratio(apart, kind) for kind in KINDS}
     without_pause = {kind: _ratio(in_blocks, kind) for kind in KINDS}
     told = ", ".join(
-        f"{kind} {_ms(apart['api', kind]):.2f} ms against {_ms(apart['bare', kind]):.2f}: {ratios[kind]:.2f} times "
+        f"{kind} {_ms(apart['api', kind]):.2f} ms, bare {_ms(apart['bare', kind]):.2f}: {ratios[kind]:.2f} times "
         f"({without_pause[kind]:.2f} back to back)"
         for kind in KINDS
     )
     return Measured(
-        text=f"p50 of {samples} each, one request at a time: {told} (at most {most})",
+        text=f"p50 of {samples} requests each, one at a time: {told} (limit {most})",
         holds=max(ratios.values()) <= most,
         details={
             "samples": samples,
@@ -156,7 +156,7 @@ async def _bare(cluster: Cluster, extra: Mapping[str, str]) -> AsyncIterator[Lea
         arguments=(str(port),),
         environment={**cluster.environment(), "PYTHONPATH": str(ROOT)},
         log_file=cluster.directory / "logs" / "bare.log",
-        answers=partial(http_ok, LOOPBACK, port, "/"),
+        probe=partial(http_ok, LOOPBACK, port, "/"),
     )
     await program.start()
     try:

@@ -46,8 +46,8 @@ async def measure(cluster: Cluster, *, streams: int, keepalive: float, rounds: i
             broken = sum(listener.lost for listener in listeners)
     most, least = max(opened["Rss"], after["Rss"]), min(gained)
     return Measured(
-        text=f"{streams:,} idle streams of as many sessions on one api process: {most:.0f} MB Rss, {after['Pss']:.0f} "
-        f"MB Pss, before them {before['Rss']:.0f} and {before['Pss']:.0f} (at most {_MOST_MB} MB Rss); each got "
+        text=f"{streams:,} idle streams of as many sessions on one API process: {most:.0f} MB Rss, {after['Pss']:.0f} "
+        f"MB Pss, before them {before['Rss']:.0f} and {before['Pss']:.0f} (limit {_MOST_MB} MB Rss); each got "
         f"{least} to {max(gained)} keep-alives in {rounds} times {keepalive:g} s, {broken} broke",
         holds=most <= _MOST_MB and least >= rounds and broken == 0,
         details={"streams": streams, "before_mb": {**before}, "opened_mb": {**opened}, "after_mb": {**after}},

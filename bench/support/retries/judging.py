@@ -92,8 +92,8 @@ def _state(killed: float, post: Posted, made: Mapping[str, float]) -> str:
     if post.id is None:
         return "given up"
     if post.retries == 0:
-        return "answered already"
-    return "committed, not answered" if made[post.id] < killed else "not committed"
+        return "already responded"
+    return "committed without a response" if made[post.id] < killed else "not committed"
 
 
 def broken_promises(posted: Sequence[Posted], found: Found) -> Iterable[str]:

@@ -57,7 +57,7 @@ async def measure(cluster: Cluster, *, clients: int, pieces: int, rounds: int, s
     single, whole = rates["one by one"] / rates["bare"], rates["whole"] / rates["bare"]
     return Measured(
         text=f"{rates['one by one']:,.0f} deltas/s to {clients} clients one by one, {rates['whole']:,.0f} from a "
-        f"model, against {rates['bare']:,.0f} of a bare broadcast: {single:.2f} and {whole:.2f} (at least {_LEAST})",
+        f"model, {rates['bare']:,.0f} by a bare broadcast: {single:.2f} and {whole:.2f} times (at least {_LEAST})",
         holds=min(single, whole) * slack >= _LEAST,
         details={
             "rates": {name: [round(heard.rate) for heard in heards] for name, heards in found.items()},
@@ -90,7 +90,7 @@ async def _bare(cluster: Cluster) -> AsyncIterator[Lean]:
         arguments=(str(port),),
         environment={**cluster.environment(), "PYTHONPATH": str(ROOT)},
         log_file=cluster.directory / "logs" / "bare-starlette.log",
-        answers=partial(http_ok, LOOPBACK, port, "/"),
+        probe=partial(http_ok, LOOPBACK, port, "/"),
     )
     await program.start()
     try:

@@ -43,9 +43,9 @@ async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
         await asyncio.to_thread(shutil.rmtree, root)
     ratio, began = median(ours) / median(bare), median(first) / median(run)
     return Measured(
-        text=f"a command in a turn's container {median(ours) * 1000:.1f} ms against {median(bare) * 1000:.1f} of the "
-        f"engine's bare exec: {ratio:.2f} (at most {MOST}); a turn's first, which makes the container, "
-        f"{median(first) * 1000:.0f} ms against {median(run) * 1000:.0f} of a bare run: {began:.2f}",
+        text=f"a command in a turn's container {median(ours) * 1000:.1f} ms, bare exec of the engine "
+        f"{median(bare) * 1000:.1f}: {ratio:.2f} times (limit {MOST}); the first command of a turn, which creates the "
+        f"container, {median(first) * 1000:.0f} ms, a bare run {median(run) * 1000:.0f}: {began:.2f} times",
         holds=ratio <= MOST * slack,
         details={"docker_exec": round(ratio, 3), "docker_first": round(began, 3)},
     )

@@ -101,8 +101,8 @@ def _judge(turns: Sequence[_Turn], limits: Limits, slack: float, details: JsonOb
     segments = {side: _segments(own) for side, own in sides.items()}
     added_open, added_new = medians["open"] - medians["bare"], medians["new"] - medians["bare"]
     return Measured(
-        text=f"first token {added_open:.0f} ms later than bare pydantic-ai in an open session (at most "
-        f"{limits.open_ms:g}), {added_new:.0f} ms in a new one (at most {limits.new_ms:g})",
+        text=f"first token {added_open:.0f} ms later than bare pydantic-ai in an open session (limit "
+        f"{limits.open_ms:g}), {added_new:.0f} ms in a new one (limit {limits.new_ms:g})",
         holds=added_open <= limits.open_ms * slack and added_new <= limits.new_ms * slack,
         details={**details, "p50_ms": {**medians}, "segments_p50_ms": {**segments}},
         figures={"added_open_ms": added_open, "added_new_ms": added_new},

@@ -53,8 +53,8 @@ async def measure(samples: int, *, slack: float = 1.0) -> Measured:
     first = medians["through_first"] - medians["direct_first"]
     whole = medians["through_whole"] - medians["direct_whole"]
     return Measured(
-        text=f"a model request through the proxy: p50 {whole:.1f} ms added (at most {MOST_MS:g}) to "
-        f"{medians['direct_whole']:.1f}, {first:.1f} to its first byte",
+        text=f"the proxy adds p50 {whole:.1f} ms (limit {MOST_MS:g}) to a model request of "
+        f"{medians['direct_whole']:.1f} ms, {first:.1f} to its first byte",
         holds=max(first, whole) <= MOST_MS * slack,
         details={"p50_ms": {**medians}, "samples": samples, "request_bytes": len(_BODY)},
     )

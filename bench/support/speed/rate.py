@@ -73,7 +73,7 @@ async def measure(cluster: Cluster, plan: Plan, *, least: float, slack: float = 
     seconds = plan.rounds * plan.seconds
     ratio = ours / bare
     return Measured(
-        text=f"{ours / seconds:.1f} one-turn sessions/s against {bare / seconds:.1f} bare workflows/s: {ratio:.2f} "
+        text=f"{ours / seconds:.1f} one-turn sessions/s, {bare / seconds:.1f} bare workflows/s: {ratio:.2f} times "
         f"(at least {least}), linger included",
         holds=ratio * slack >= least,
         details={

@@ -43,10 +43,10 @@ async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
         await asyncio.to_thread(shutil.rmtree, root)
     started, ran = start / bare, shell / plain
     return Measured(
-        text=f"a command in a sandbox {start * 1000:.1f} ms against {bare * 1000:.1f} of bare bubblewrap: "
-        f"{started:.2f} (at most {_START}); a turn's first, which makes the sandbox, {first * 1000:.1f} ms: "
-        f"{first / bare:.2f}; a command in the persistent shell {shell * 1000:.2f} ms against {plain * 1000:.2f} of "
-        f"sh -c: {ran:.2f} (at most {_SHELL})",
+        text=f"a command in a sandbox {start * 1000:.1f} ms, bare bubblewrap {bare * 1000:.1f}: {started:.2f} times "
+        f"(limit {_START}); the first command of a turn, which creates the sandbox, {first * 1000:.1f} ms: "
+        f"{first / bare:.2f} times; a command in the persistent shell {shell * 1000:.2f} ms, sh -c "
+        f"{plain * 1000:.2f}: {ran:.2f} times (limit {_SHELL})",
         holds=started <= _START * slack and ran <= _SHELL * slack,
         details={"start": round(started, 3), "first": round(first / bare, 3), "shell": round(ran, 3)},
         figures={"ratio": started, "limit": _START},

@@ -30,7 +30,7 @@ async def survived(person: Person, client: Client, *, times: int) -> str:
             return await _one(person, client, _TURN * (number + random.random()) / times, wanted)
 
     running = await asyncio.gather(*(one(number) for number in range(times)))
-    return f"{times} SIGKILLs of it, {sum(running)} in the middle of a turn: every turn went on, once"
+    return f"{times} SIGKILLs of the command line, {sum(running)} during a turn: every turn continued and ran once"
 
 
 async def _one(person: Person, client: Client, wait: float, wanted: Sequence[str]) -> bool:

@@ -41,7 +41,7 @@ async def change(
     raw: bytes,
     work: Callable[[Unit], Awaitable[Changed]],
     *,
-    audited: str | None = None,
+    audit_action: str | None = None,
 ) -> Response:
     """Executes `work` in a transaction, stores its response, and notifies other components. A retry receives the
     response of the first attempt.
@@ -54,9 +54,9 @@ async def change(
         if unit.replay is not None:
             return _Delivery(json_response(unit.replay.body, status=unit.replay.status), request, unit.answer_id)
         body, accepted = await work(unit)
-        if audited is not None:
+        if audit_action is not None:
             details = {name: body[name] for name in _AUDITED if body.get(name)}
-            await unit.record(principal, audit.change(audited, str(body["id"]), details))
+            await unit.record(principal, audit.change(audit_action, str(body["id"]), details))
         if attempt is not None:
             await unit.remember(Answer(200, body))
     await failpoints.hit("before_answer")
@@ -69,23 +69,23 @@ class _Delivery(Response):
     """
 
     def __init__(
-        self, answer: Response, request: Request, answer_id: int | None, accepted: Accepted | None = None
+        self, response: Response, request: Request, response_id: int | None, accepted: Accepted | None = None
     ) -> None:
         super().__init__()
-        self._answer = answer
+        self._response = response
         self._request = request
-        self._answer_id = answer_id
+        self._response_id = response_id
         self._accepted = accepted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         services = get_services(self._request)
-        delivered = self._answer_id is not None and not await self._request.is_disconnected()
+        delivered = self._response_id is not None and not await self._request.is_disconnected()
         try:
-            await self._answer(scope, receive, send)
+            await self._response(scope, receive, send)
         finally:
             async with asyncio.TaskGroup() as group:
-                if self._answer_id is not None and delivered:
-                    group.create_task(services.units.delivered(self._answer_id))
+                if self._response_id is not None and delivered:
+                    group.create_task(services.units.delivered(self._response_id))
                 if self._accepted is not None:
                     group.create_task(_tell(services.notifier, self._accepted))
 

@@ -18,11 +18,11 @@ class ConnectionSlots:
         self._total_limit = min(limits.connections, max(1, _open_file_limit() - _OTHER_FILES))
         self._address_limit = limits.connections_per_address
         self._by_client: Counter[str] = Counter()
-        self.taken = 0
+        self.used = 0
 
-    def take(self, address: str | None) -> "ConnectionSlot":
+    def acquire(self, address: str | None) -> "ConnectionSlot":
         """Raises `LimitExceeded` when no slot is free. A client of a Unix socket has no address."""
-        if self.taken >= self._total_limit:
+        if self.used >= self._total_limit:
             raise LimitExceeded(429, "connections", f"The server already has {self._total_limit} open connections.")
         client = network_of(address) if address else ""
         if client and self._by_client[client] >= self._address_limit:
@@ -31,12 +31,12 @@ class ConnectionSlots:
                 "connections_per_address",
                 f"{client} already has {self._address_limit} open connections to this server.",
             )
-        self.taken += 1
+        self.used += 1
         self._by_client[client] += 1
         return ConnectionSlot(self, client)
 
     def release(self, client: str) -> None:
-        self.taken -= 1
+        self.used -= 1
         self._by_client[client] -= 1
         if not self._by_client[client]:
             del self._by_client[client]
@@ -57,15 +57,15 @@ class ConnectionSlot:
 def network_of(address: str) -> str:
     """Returns the address, or the /64 network of an IPv6 address, because a client usually controls all of it."""
     try:
-        found = ip_address(address.partition("%")[0])
+        parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
     host_bits = 128 - _NETWORK_BITS
-    return f"{IPv6Address(int(found) >> host_bits << host_bits)}/{_NETWORK_BITS}"
+    return f"{IPv6Address(int(parsed) >> host_bits << host_bits)}/{_NETWORK_BITS}"
 
 
 def _open_file_limit() -> int:

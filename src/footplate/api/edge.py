@@ -33,23 +33,23 @@ class Edge:
             return
         header = (HEADER, request_id.encode())
         started = False
-        watch = RequestWatch(scope, request_id)
+        telemetry = RequestWatch(scope, request_id)
 
         async def send_with_id(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                watch.answered(message["status"])
+                telemetry.record_response(message["status"])
                 message["headers"] = [*message["headers"], header]
             await send(message)
 
-        with watch.running():
+        with telemetry.bind_context():
             try:
                 if "\x00" in scope["path"]:
-                    refused = errors.UnknownRoute(
+                    error = errors.UnknownRoute(
                         404, "This path does not exist.", "Remove the NUL character from the path."
                     )
-                    await errors.error_response(refused, request_id)(scope, receive, send_with_id)
+                    await errors.error_response(error, request_id)(scope, receive, send_with_id)
                 else:
                     await self._app(scope, receive, send_with_id)
             except ClientDisconnect:

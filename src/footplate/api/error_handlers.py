@@ -45,13 +45,13 @@ async def _record_refusal(request: Request, error: Forbidden) -> None:
 async def on_http_exception(request: Request, error: Exception) -> Response:
     """Handles the router's exceptions: an unknown path, or a method that the path does not support."""
     assert isinstance(error, HTTPException)
-    where = f"{request.method} {request.url.path}"
+    operation = f"{request.method} {request.url.path}"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        refused = errors.UnknownRoute(
-            405, f"{where} is not supported.", "The path supports other methods, which /openapi.json lists."
+        route_error = errors.UnknownRoute(
+            405, f"{operation} is not supported.", "The path supports other methods, which /openapi.json lists."
         )
     else:
-        refused = errors.UnknownRoute(404, f"There is no route for {where}.", "/openapi.json lists all routes.")
-    response = errors.error_response(refused, request.scope["request_id"])
+        route_error = errors.UnknownRoute(404, f"There is no route for {operation}.", "/openapi.json lists all routes.")
+    response = errors.error_response(route_error, request.scope["request_id"])
     response.headers.update(error.headers or {})
     return response

@@ -37,41 +37,41 @@ class EventStream(Response):
         frames: AsyncIterator[bytes],
         slot: StreamSlot,
         *,
-        first: bytes = b"",
-        until: Callable[[], Coroutine[None, None, None]] | None = None,
+        first_frame: bytes = b"",
+        until_revoked: Callable[[], Coroutine[None, None, None]] | None = None,
     ) -> None:
         """The slot is released when the stream ends. The stream also ends when the optional callback reports that the
         key was revoked.
         """
         super().__init__()
-        self._until = until
+        self._until_revoked = until_revoked
         self._frames = frames
         self._slot = slot
-        self._first = first
+        self._first_frame = first_frame
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._slot:
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        revoked = asyncio.create_task((self._until or _never)())
+        revoked = asyncio.create_task((self._until_revoked or _never)())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            if self._first:
-                await send({"type": "http.response.body", "body": self._first, "more_body": True})
+            if self._first_frame:
+                await send({"type": "http.response.body", "body": self._first_frame, "more_body": True})
             pump = asyncio.create_task(self._pump(scope, send))
-            gone = asyncio.create_task(_disconnected(receive))
+            disconnected = asyncio.create_task(_disconnected(receive))
             try:
-                await asyncio.wait((pump, gone, revoked), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((pump, disconnected, revoked), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                only_revoked = revoked.done() and not pump.done() and not gone.done()
+                only_revoked = revoked.done() and not pump.done() and not disconnected.done()
                 pump.cancel()
-                gone.cancel()
-                await asyncio.gather(pump, gone, return_exceptions=True)
+                disconnected.cancel()
+                await asyncio.gather(pump, disconnected, return_exceptions=True)
             if only_revoked:
-                last = error_frame(key_watch.revoked(), scope["request_id"])
+                last_frame = error_frame(key_watch.revoked(), scope["request_id"])
                 with suppress(OSError):
-                    await send({"type": "http.response.body", "body": last, "more_body": False})
+                    await send({"type": "http.response.body", "body": last_frame, "more_body": False})
         finally:
             revoked.cancel()
             await asyncio.gather(revoked, return_exceptions=True)
@@ -86,11 +86,11 @@ class EventStream(Response):
                         # empty write, a client that does not read would hold two chunks and a queue.
                         await send({"type": "http.response.body", "body": b"", "more_body": True})
         except Exception as error:  # noqa: BLE001 - any failure is reported to the client
-            last = broken(scope, error)
+            last_frame = broken(scope, error)
         else:
-            last = b""
+            last_frame = b""
         with suppress(OSError):
-            await send({"type": "http.response.body", "body": last, "more_body": False})
+            await send({"type": "http.response.body", "body": last_frame, "more_body": False})
 
 
 class Closing(AsyncIterator[bytes]):

@@ -28,18 +28,18 @@ def check_line(raw: bytes, limits: RequestLimits) -> None:
     _check(raw, limits, "transcript_nodes", limits.transcript_nodes)
 
 
-def _check(raw: bytes, limits: RequestLimits, setting: str, most: int) -> int:
+def _check(raw: bytes, limits: RequestLimits, setting: str, max_values: int) -> int:
     opened = raw.count(b"{") + raw.count(b"[")
     values = opened + raw.count(b",") + 1
-    if values <= most and opened <= limits.json_depth:
+    if values <= max_values and opened <= limits.json_depth:
         return values
     values, depth, carried = 1, 0, b""
     for start in range(0, len(raw), _WINDOW):
         structure, carried = _remove_strings(carried + raw[start : start + _WINDOW])
         opened = structure.count(b"{") + structure.count(b"[")
         values += opened + structure.count(b",")
-        if values > most:
-            raise LimitExceeded(400, setting, f"The request body has more than {most} JSON values.", field="body")
+        if values > max_values:
+            raise LimitExceeded(400, setting, f"The request body has more than {max_values} JSON values.", field="body")
         steps = structure.translate(_STEPS, _NOT_BRACKETS)
         if depth + opened > limits.json_depth:
             _check_depth(steps, depth, limits.json_depth)
@@ -47,10 +47,10 @@ def _check(raw: bytes, limits: RequestLimits, setting: str, most: int) -> int:
     return values
 
 
-def _check_depth(steps: bytes, depth: int, most: int) -> None:
+def _check_depth(steps: bytes, depth: int, max_depth: int) -> None:
     """Raises `LimitExceeded` for too deep nesting. A step is 2 for an opening bracket and 0 for a closing one."""
-    if max(accumulate((step - 1 for step in steps), initial=depth)) > most:
-        raise LimitExceeded(400, "json_depth", f"The request body is nested deeper than {most} levels.", field="body")
+    if max(accumulate((step - 1 for step in steps), initial=depth)) > max_depth:
+        raise LimitExceeded(400, "json_depth", f"The request body is nested deeper than {max_depth} levels.", field="body")
 
 
 def _remove_strings(window: bytes) -> tuple[bytes, bytes]:

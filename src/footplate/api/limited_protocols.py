@@ -64,7 +64,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
         self._slot: ConnectionSlot | None = None
-        self._running: RequestResponseCycle | None = None
+        self._active_cycle: RequestResponseCycle | None = None
         self._in_head = True
         self._head_begun = False
         self._head_size = 0
@@ -75,14 +75,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._refusal: FootplateError | None = None
         self._ignores_input = False
         self._discarded = 0
-        self._head_timer = Timer(self.loop, self._limits.header_seconds, self._end_head_time)
+        self._head_timer = Timer(self.loop, self._limits.header_seconds, self._on_header_timeout)
         self._body_timer = Timer(self.loop, _BODY_CHECK_SECONDS, self._check_body_rate)
         self._write_timer = Timer(self.loop, self._limits.write_seconds, self._abort)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         try:
-            self._slot = self.config.slots.take(self.client[0] if self.client else None)
+            self._slot = self.config.slots.acquire(self.client[0] if self.client else None)
         except errors.LimitExceeded as error:
             self._ignores_input = True
             self.transport.write(response_bytes(error))
@@ -102,7 +102,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._ignores_input:
             self._discarded += len(data)
-            if self._discarded > _MAX_DISCARDED and not self._is_answering():
+            if self._discarded > _MAX_DISCARDED and not self._is_responding():
                 self.flow.pause_reading()
             return
         self._unparsed += len(data)
@@ -110,7 +110,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._ignores_input or self.transport.is_closing() or self.transport.get_protocol() is not self:
             return  # refused, closed, or upgraded to a WebSocket
         if self._unparsed > self._limits.header_bytes:
-            self._refuse(self._too_large())
+            self._refuse(self._headers_too_large())
             return
         self._start_timers()
         if not self._in_head and self.cycle.response_complete:
@@ -123,16 +123,16 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._discarded += size
         if self._discarded > _MAX_DISCARDED:
             self.flow.pause_reading()
-            self.loop.call_later(_DISCARD_PAUSE, self._go_on_reading)
+            self.loop.call_later(_DISCARD_PAUSE, self._resume_reading)
 
-    def _go_on_reading(self) -> None:
+    def _resume_reading(self) -> None:
         if not self.transport.is_closing():
             self.flow.resume_reading()
 
     def _start_timers(self) -> None:
         if not self._in_head:
             self._body_timer.start()
-        elif self._head_begun or (not self._is_answering() and self.timeout_keep_alive_task is None):
+        elif self._head_begun or (not self._is_responding() and self.timeout_keep_alive_task is None):
             self._head_timer.start()
 
     # Parser callbacks
@@ -198,8 +198,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refuse(self._refusal or errors.MalformedRequest())
 
     def handle_websocket_upgrade(self) -> None:
-        if not LimitedSocketProtocol.can_read(self.url, self.headers):
-            self._refuse(self._too_large())
+        if not LimitedSocketProtocol.accepts_handshake(self.url, self.headers):
+            self._refuse(self._headers_too_large())
             return
         self._stop_timers()
         slot, self._slot = self._slot, None
@@ -215,7 +215,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     # Server callbacks
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._running = cycle
+        self._active_cycle = cycle
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
@@ -238,18 +238,18 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def _count_head(self, size: int) -> None:
         self._head_size += size
         if self._head_size > self._limits.header_bytes:
-            self._refusal = self._too_large()
+            self._refusal = self._headers_too_large()
             raise _StopParsing
         if self.headers is not None and len(self.headers) >= self._limits.header_count:
             message = f"The request has more than {self._limits.header_count} headers."
             self._refusal = errors.LimitExceeded(431, "header_count", message)
             raise _StopParsing
 
-    def _too_large(self) -> FootplateError:
+    def _headers_too_large(self) -> FootplateError:
         limit = self._limits.header_bytes
         return errors.LimitExceeded(431, "header_bytes", f"The request's headers are larger than {limit} bytes.")
 
-    def _end_head_time(self) -> None:
+    def _on_header_timeout(self) -> None:
         if not self._head_begun:
             self._close()
             return
@@ -271,23 +271,23 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._body_timer.start()
 
     async def _refuse_pipelined(self, scope: Scope, receive: Receive, send: Send) -> None:
-        most = self._limits.pipelined_requests
-        message = f"More than {most} pipelined requests are waiting on this connection."
+        limit = self._limits.pipelined_requests
+        message = f"More than {limit} pipelined requests are waiting on this connection."
         error = errors.LimitExceeded(429, "pipelined_requests", message)
         request_id = ids.new_id(ids.REQUEST)
         response = errors.error_response(error, request_id)
         response.headers.update({"request-id": request_id, "connection": "close"})
         await response(scope, receive, send)
 
-    def _is_answering(self) -> bool:
-        return self._running is not None and not self._running.response_complete
+    def _is_responding(self) -> bool:
+        return self._active_cycle is not None and not self._active_cycle.response_complete
 
     def _refuse(self, error: FootplateError) -> None:
         """Sends an error response, if the application has not started one, and closes the connection."""
         self._ignores_input = True
         self._stop_timers()
-        behind_another = bool(self.pipeline) or (self._is_answering() and self._in_head)
-        started = self._running is not None and self._is_answering() and self._running.response_started
+        behind_another = bool(self.pipeline) or (self._is_responding() and self._in_head)
+        started = self._active_cycle is not None and self._is_responding() and self._active_cycle.response_started
         if behind_another or started or self.transport.is_closing():
             self._abort()
             return
@@ -302,7 +302,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """Marks every request of the connection as disconnected. uvicorn marks only the last one, even if another is
         running.
         """
-        for cycle in [self._running, *(waiting for waiting, _ in self.pipeline)]:
+        for cycle in [self._active_cycle, *(waiting for waiting, _ in self.pipeline)]:
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.message_event.set()

@@ -32,11 +32,11 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         limits = config.limits  # type: ignore[attr-defined]  # LimitedConfig, which imports this module
         self._frames_per_second: int = limits.socket_frames
         self._write_timer = Timer(self.loop, limits.write_seconds, self._abort)
-        self._second = 0.0
+        self._second_started = 0.0
         self._frames_in_second = 0
 
     @staticmethod
-    def can_read(url: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+    def accepts_handshake(url: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
         """Returns whether the WebSocket library accepts a handshake of this size."""
         longest = max((len(name) + len(value) for name, value in headers), default=0)
         return len(headers) <= _MAX_HEADERS and max(longest, len(url)) <= _MAX_LINE
@@ -87,8 +87,8 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         if self.transport.is_closing():
             return False
         now = self.loop.time()
-        if now - self._second >= 1:
-            self._second, self._frames_in_second = now, 0
+        if now - self._second_started >= 1:
+            self._second_started, self._frames_in_second = now, 0
         self._frames_in_second += 1
         if self._frames_in_second <= self._frames_per_second:
             return True

@@ -29,15 +29,15 @@ class RequestWatch:
     def __init__(self, scope: Scope, request_id: str) -> None:
         self._scope = scope
         self._request_id = request_id
-        self._began = time.perf_counter()
+        self._started_at = time.perf_counter()
         self._method = scope["method"] if scope["method"] in _METHODS else metrics.OTHER
-        self._answered = False
+        self._is_recorded = False
         self._span: Span = traces.NONE
         if traces.on() and scope["path"] not in _QUIET:
             self._span = traces.begin(self._method, self._attributes(), kind="server", parent=_traceparent(scope))
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def bind_context(self) -> Iterator[None]:
         """Adds the request's ids to log lines, and makes its span the current one, while the block runs."""
         ids = {"request_id": self._request_id}
         if session := _session_of(self._scope["path"]):
@@ -48,16 +48,16 @@ class RequestWatch:
                 yield
         finally:
             structlog.contextvars.reset_contextvars(**bound)
-            if not self._answered:
-                self.answered(LEFT)
+            if not self._is_recorded:
+                self.record_response(LEFT)
 
-    def answered(self, status: int) -> None:
-        self._answered = True
+    def record_response(self, status: int) -> None:
+        self._is_recorded = True
         # The router sets the route template. The path itself contains ids and must not become a label.
         route: str = getattr(self._scope.get("route"), "path", UNMATCHED)
         requests, seconds = _series(self._method, route, status)
         requests.inc()
-        seconds.observe(time.perf_counter() - self._began)
+        seconds.observe(time.perf_counter() - self._started_at)
         if self._span is traces.NONE:
             return
         self._span.rename(f"{self._method} {route}")
@@ -90,5 +90,5 @@ def _session_of(path: str) -> str | None:
 
 
 def _traceparent(scope: Scope) -> str | None:
-    wanted = traces.HEADER.encode()
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), None)
+    header = traces.HEADER.encode()
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == header), None)

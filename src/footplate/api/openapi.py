@@ -123,13 +123,13 @@ def _check_unique_names(kinds: Iterable[object]) -> None:
             raise TypeError(f"two models have the same name in the OpenAPI document, rename one: {both}")
 
 
-def _gather(kind: object, found: set[type[BaseModel]]) -> None:
+def _gather(type_: object, found: set[type[BaseModel]]) -> None:
     """Collects all models in a type: the type itself, the types of its fields, and so on."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in found:
-        found.add(kind)
-        for field in kind.model_fields.values():
+    if isinstance(type_, type) and issubclass(type_, BaseModel) and type_ not in found:
+        found.add(type_)
+        for field in type_.model_fields.values():
             _gather(field.annotation, found)
-    for part in get_args(kind):
+    for part in get_args(type_):
         _gather(part, found)
 
 

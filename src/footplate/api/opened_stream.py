@@ -12,24 +12,24 @@ from starlette.types import Receive, Scope, Send
 
 
 class OpenedStream(StreamingResponse):
-    def __init__(self, pieces: AsyncIterator[bytes], until: AsyncExitStack, *, media_type: str) -> None:
-        super().__init__(pieces, media_type=media_type)
-        self._until = until
+    def __init__(self, chunks: AsyncIterator[bytes], resource: AsyncExitStack, *, media_type: str) -> None:
+        super().__init__(chunks, media_type=media_type)
+        self._resource = resource
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._until:
+        async with self._resource:
             await super().__call__(scope, receive, send)
 
 
-async def streamed(opening: AbstractAsyncContextManager[AsyncIterator[bytes]], *, media_type: str) -> OpenedStream:
+async def streamed(resource: AbstractAsyncContextManager[AsyncIterator[bytes]], *, media_type: str) -> OpenedStream:
     """Opens the resource and reads its first bytes, so that a failure before them becomes an error response."""
-    async with AsyncExitStack() as opened:
-        pieces = await opened.enter_async_context(opening)
-        first = await anext(pieces, b"")
-        return OpenedStream(_all(first, pieces), opened.pop_all(), media_type=media_type)
+    async with AsyncExitStack() as exit_stack:
+        chunks = await exit_stack.enter_async_context(resource)
+        first = await anext(chunks, b"")
+        return OpenedStream(_all(first, chunks), exit_stack.pop_all(), media_type=media_type)
 
 
 async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
-    async for piece in rest:
-        yield piece
+    async for chunk in rest:
+        yield chunk

@@ -98,8 +98,8 @@ async def chunks_of(request: Request, limit: int, setting: str) -> AsyncIterator
     """Yields the body as it arrives, up to `limit` bytes. `setting` names the setting that changes the limit."""
     if request.headers.get("content-encoding", "identity") != "identity":
         raise EncodedBody
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > limit:
+    declared_length = request.headers.get("content-length", "")
+    if declared_length.isdecimal() and int(declared_length) > limit:
         raise TooLarge(limit, setting)
     size = 0
     async for chunk in request.stream():
@@ -181,9 +181,9 @@ def _query_fields(request: HTTPConnection, model: type[P]) -> dict[str, Any]:
     lists = _list_names(model)
     fields: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
-        listed = name if name in lists else f"{name}[]"
-        if listed in lists:
-            fields.setdefault(listed, []).append(value)
+        list_name = name if name in lists else f"{name}[]"
+        if list_name in lists:
+            fields.setdefault(list_name, []).append(value)
         elif name in _TOLERATED:
             continue
         elif name in fields:
@@ -209,8 +209,8 @@ def attempt_of(request: Request, raw: bytes) -> Attempt | None:
     """Returns the identity of this attempt, or None if no header makes retries of the request recognisable."""
     key = request.headers.get(IDEMPOTENCY_KEY)
     count = request.headers.get(RETRY_COUNT, "")
-    retries = bool(_RETRIES.fullmatch(count))
-    if key is None and not retries:
+    has_retry_count = bool(_RETRIES.fullmatch(count))
+    if key is None and not has_retry_count:
         return None
     if key is not None and not 0 < len(key) <= _MAX_KEY:
         raise InvalidRequest(f"Idempotency-Key: must have 1 to {_MAX_KEY} characters", field="Idempotency-Key")
@@ -219,5 +219,5 @@ def attempt_of(request: Request, raw: bytes) -> Attempt | None:
         path=request.url.path,
         body_hash=hashlib.sha256(raw).digest(),
         idempotency_key=key,
-        retry_count=int(count) if retries else 0,
+        retry_count=int(count) if has_retry_count else 0,
     )

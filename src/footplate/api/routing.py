@@ -23,8 +23,8 @@ class DirectRoute(APIRoute):
 
     endpoint: Callable[..., Coroutine[Any, Any, Response]]
 
-    def __init__(self, *described: Any, **more: Any) -> None:
-        super().__init__(*described, **more)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.app = self._serve
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:

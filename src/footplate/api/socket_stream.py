@@ -43,51 +43,51 @@ class Ending:
 
 
 async def serve(
-    socket: WebSocket, frames: AsyncIterator[bytes], *, first: bytes, until: Coroutine[None, None, None]
+    socket: WebSocket, frames: AsyncIterator[bytes], *, first_frame: bytes, until_revoked: Coroutine[None, None, None]
 ) -> None:
     """Streams until the client disconnects, the session is deleted, the server stops, or the API key is revoked."""
-    revoked = asyncio.create_task(_end_revoked(socket, until))
-    sending = asyncio.create_task(_send(socket, frames, first))
-    hearing = asyncio.create_task(_hear(socket))
+    revoked = asyncio.create_task(_end_revoked(socket, until_revoked))
+    sending = asyncio.create_task(_send(socket, frames, first_frame))
+    receiving = asyncio.create_task(_hear(socket))
     try:
-        await asyncio.wait((sending, hearing, revoked), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((sending, receiving, revoked), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        first_done = next((task for task in (hearing, revoked) if task.done()), sending)
-        tasks = (sending, hearing, revoked)
+        first_done = next((task for task in (receiving, revoked) if task.done()), sending)
+        tasks = (sending, receiving, revoked)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     with suppress(WebSocketDisconnect, OSError, RuntimeError):  # the client has disconnected
-        if (ending := first_done.result()) is not None:
-            await _tell(socket, ending.frame)
-            await socket.close(ending.code, ending.reason)
+        if (stream_end := first_done.result()) is not None:
+            await _tell(socket, stream_end.frame)
+            await socket.close(stream_end.code, stream_end.reason)
 
 
-async def _end_revoked(socket: WebSocket, until: Coroutine[None, None, None]) -> Ending:
-    await until
+async def _end_revoked(socket: WebSocket, until_revoked: Coroutine[None, None, None]) -> Ending:
+    await until_revoked
     return Ending(REVOKED, "the API key was revoked", error_frame(key_watch.revoked(), socket.scope["request_id"]))
 
 
-async def _send(socket: WebSocket, frames: AsyncIterator[bytes], first: bytes) -> Ending:
-    last = await _tell(socket, first)
+async def _send(socket: WebSocket, frames: AsyncIterator[bytes], first_frame: bytes) -> Ending:
+    last_event = await _tell(socket, first_frame)
     while True:
         try:
             chunk = await anext(frames)
         except StopAsyncIteration:
-            deleted = last == events.SESSION_DELETED
+            deleted = last_event == events.SESSION_DELETED
             return Ending(OVER, "the session was deleted") if deleted else Ending(RESTARTING, _GO_ON)
         except Exception as error:  # noqa: BLE001 - any failure is reported to the client
             return Ending(BROKEN, _GO_ON, broken(socket.scope, error))
-        last = await _tell(socket, chunk) or last
+        last_event = await _tell(socket, chunk) or last_event
 
 
 async def _tell(socket: WebSocket, chunk: bytes) -> str:
     """Sends each frame of a chunk. Returns the event type of the last one."""
-    last = ""
+    last_event = ""
     for event, message in messages(chunk):
         await socket.send({"type": "websocket.send", "text": message})
-        last = event
-    return last
+        last_event = event
+    return last_event
 
 
 async def _hear(socket: WebSocket) -> Ending | None:

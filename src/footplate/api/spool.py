@@ -30,23 +30,23 @@ class Spool:
     def __init__(self, file: IO[bytes], limits: RequestLimits) -> None:
         self._file = file
         self._limits = limits
-        self._behind = 0
-        self.first = b""
-        self.digest = b""
-        self.raw = b""
+        self._lines_offset = 0
+        self.first_line = b""
+        self.lines_digest = b""
+        self.body_digest = b""
         """A hash that stands for the whole body when retries are recognised."""
 
     @classmethod
-    async def of(cls, request: Request) -> "Spool":
+    async def receive(cls, request: Request) -> "Spool":
         limits = get_services(request).limits
         spool = cls(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), limits)  # noqa: SIM115 - closed with the spool
         try:
-            whole = hashlib.sha256()
+            body_hash = hashlib.sha256()
             async for chunk in chunks_of(request, limits.transcript_bytes, setting_of("transcript_bytes")):
-                whole.update(chunk)
+                body_hash.update(chunk)
                 spool._file.write(chunk)
-            spool.raw = whole.digest()
-            await asyncio.to_thread(spool._find_first)
+            spool.body_digest = body_hash.digest()
+            await asyncio.to_thread(spool._read_first_line)
         except BaseException:
             spool._file.close()
             raise
@@ -62,9 +62,9 @@ class Spool:
 
     def lines(self) -> Iterator[tuple[int, JsonObject]]:
         """Yields the lines after the first, with their numbers. Blank lines are not counted."""
-        self._file.seek(self._behind)
+        self._file.seek(self._lines_offset)
         number = 0
-        while raw := self._line():
+        while raw := self._read_line():
             if raw.strip():
                 number += 1
                 if number > MOST_LINES:
@@ -75,16 +75,16 @@ class Spool:
                     )
                 yield number, _parsed(number, raw, self._limits)
 
-    def _find_first(self) -> None:
+    def _read_first_line(self) -> None:
         self._file.seek(0)
-        self.first = self._line()
-        self._behind = self._file.tell()
+        self.first_line = self._read_line()
+        self._lines_offset = self._file.tell()
         digest = hashlib.sha256()
         while piece := self._file.read(_IN_MEMORY):
             digest.update(piece)
-        self.digest = digest.digest()
+        self.lines_digest = digest.digest()
 
-    def _line(self) -> bytes:
+    def _read_line(self) -> bytes:
         limit = self._limits.message_bytes
         raw = self._file.readline(limit + 1)
         if len(raw) > limit:

@@ -14,7 +14,7 @@ class Timer:
     def start(self, seconds: float | None = None) -> None:
         """Starts the timer. A running timer is not extended, so no client can postpone its deadline."""
         if self._handle is None and self._expire is not None:
-            self._handle = self._loop.call_later(self._seconds if seconds is None else seconds, self._end)
+            self._handle = self._loop.call_later(self._seconds if seconds is None else seconds, self._on_expired)
 
     def stop(self) -> None:
         if self._handle is not None:
@@ -28,7 +28,7 @@ class Timer:
         self.stop()
         self._expire = None
 
-    def _end(self) -> None:
+    def _on_expired(self) -> None:
         self._handle = None
         if self._expire is not None:
             self._expire()

@@ -39,14 +39,14 @@ class Upload:
     expires_in: int | None
 
     @property
-    def raw(self) -> bytes:
+    def identity(self) -> bytes:
         """Stands for the whole request when retries are recognised: each attempt encodes its form differently."""
         return b"%s\0%s\0%d\0%s" % (self.filename.encode(), self.mime_type.encode(), self.expires_in or 0, self.digest)
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncIterator[bytes]:
         await self.file.seek(0)
-        while piece := await self.file.read(_PIECE):
-            yield piece
+        while chunk := await self.file.read(_PIECE):
+            yield chunk
 
 
 @asynccontextmanager
@@ -90,9 +90,9 @@ async def _upload(form: FormData, limit: int) -> Upload:
             "file: is missing or is not a file", field="file", help_text="Send a file with a file name."
         )
     digest, size = hashlib.sha256(), 0
-    while piece := await file.read(_PIECE):
-        digest.update(piece)
-        size += len(piece)
+    while chunk := await file.read(_PIECE):
+        digest.update(chunk)
+        size += len(chunk)
     if size > limit:
         raise TooLarge(limit, _SETTING)
     mime_type = _type_of(file)
@@ -107,9 +107,9 @@ async def _upload(form: FormData, limit: int) -> Upload:
 
 
 def _type_of(file: UploadFile) -> str:
-    given = (file.content_type or "").partition(";")[0].strip().lower()
-    if given not in {"", UNKNOWN_TYPE} and _TYPE.fullmatch(given):
-        return given
+    declared = (file.content_type or "").partition(";")[0].strip().lower()
+    if declared not in {"", UNKNOWN_TYPE} and _TYPE.fullmatch(declared):
+        return declared
     return mimetypes.guess_type(file.filename or "")[0] or UNKNOWN_TYPE
 
 

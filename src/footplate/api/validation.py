@@ -40,18 +40,18 @@ def path_of(error: ErrorDetails, fields: Mapping[str, Any]) -> str:
     """Returns the field's path, such as `tools.0.configs.1.name`. Pydantic adds union tags to the path, which the
     caller never wrote; they are removed.
     """
-    here: Any = fields
+    value: Any = fields
     path: list[str] = []
     last = len(error["loc"]) - 1
     for index, part in enumerate(error["loc"]):
-        if isinstance(part, int) and isinstance(here, list):
-            here = here[part]
-        elif isinstance(here, Mapping) and (part in here or (index == last and error["type"] == "missing")):
-            here = here.get(part)
+        if isinstance(part, int) and isinstance(value, list):
+            value = value[part]
+        elif isinstance(value, Mapping) and (part in value or (index == last and error["type"] == "missing")):
+            value = value.get(part)
         else:
             continue
         path.append(str(part))
-    if error["type"] in _TAGS and isinstance(here, Mapping):
+    if error["type"] in _TAGS and isinstance(value, Mapping):
         path.append("type")
     return ".".join(path)
 

@@ -46,7 +46,7 @@ def api_program(stack: Stack, settings: Settings) -> Program:
         environment=_environment(stack, settings),
         log_file=stack.log_file("api"),
         address=f"{settings.host}:{settings.port}",
-        answers=partial(http_ok, settings.host, settings.port, "/readyz"),
+        probe=partial(http_ok, settings.host, settings.port, "/readyz"),
     )
 
 
@@ -82,7 +82,7 @@ def scripted_model(stack: Stack, story: Path) -> tuple[Program, dict[str, str]]:
         environment={**passed_on(os.environ), "FOOTPLATE_SCRIPTED_KEY": key},
         log_file=stack.log_file("scripted-model"),
         address=f"{LOOPBACK}:{port}",
-        answers=answers,
+        probe=answers,
     )
     url = f"http://{LOOPBACK}:{port}"
     return program, {"FOOTPLATE_ANTHROPIC_BASE_URL": url, "FOOTPLATE_ANTHROPIC_API_KEY": key}

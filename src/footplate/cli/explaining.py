@@ -68,8 +68,8 @@ def _answer(verdict: Verdict, rules: int, notes: Sequence[str]) -> Explanation:
                 rule=part.decision.rule,
                 layer=part.decision.layer.label if part.decision.layer is not None else None,
                 reason=part.decision.reason,
-                via=list(part.via),
-                runs=list(part.runs),
+                via=list(part.wrappers),
+                runs=list(part.nested_commands),
             )
             for part in verdict.parts
         ],
@@ -84,7 +84,7 @@ def _print(verdict: Verdict, rules: int, notes: Sequence[str]) -> None:
         table.add_column(heading, overflow="fold")
     for part in verdict.parts:
         text = quote(part.text if part.kind != "unclear" else "(not understood)")
-        for inner in part.runs:
+        for inner in part.nested_commands:
             text += f"\n[dim]runs {quote(inner)}[/]"
         table.add_row(coloured(part.decision.outcome.value), text, quote(part.decision.reason))
     console = output.out()

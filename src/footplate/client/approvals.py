@@ -32,7 +32,7 @@ class Approvals:
     async def deny(self, approval: Approval, message: str | None = None) -> Event:
         return await self._say(approval, "deny", deny_message=message)
 
-    async def _say(self, approval: Approval, result: Literal["allow", "deny"], **more: Any) -> Event:
-        word = {"type": "user.tool_confirmation", "tool_use_id": approval.id, "result": result, **given(**more)}
-        answer = await self._transport.post(f"/v1/sessions/{approval.session_id}/events", {"events": [word]})
-        return Event.model_validate(answer["data"][0])
+    async def _say(self, approval: Approval, result: Literal["allow", "deny"], **fields: Any) -> Event:
+        decision = {"type": "user.tool_confirmation", "tool_use_id": approval.id, "result": result, **given(**fields)}
+        response = await self._transport.post(f"/v1/sessions/{approval.session_id}/events", {"events": [decision]})
+        return Event.model_validate(response["data"][0])

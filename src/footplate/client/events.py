@@ -34,8 +34,8 @@ class Events:
     async def send(self, session_id: str, events: Sequence[Mapping[str, Any]]) -> list[Event]:
         """Sends all events or none, and returns them with their ids. `processed_at` is None while an event waits."""
         body = {"events": [dict(event) for event in events]}
-        answer = await self._transport.post(f"/v1/sessions/{session_id}/events", body)
-        return [Event.model_validate(item) for item in answer["data"]]
+        response = await self._transport.post(f"/v1/sessions/{session_id}/events", body)
+        return [Event.model_validate(item) for item in response["data"]]
 
     async def send_text(self, session_id: str, text: str, **fields: Any) -> Event:
         """Sends a `user.message`. Pass `when_busy`, `overrides` and `context` as keywords."""
@@ -77,13 +77,13 @@ class _Follower:
     """The state of one stream across its connections."""
 
     def __init__(
-        self, transport: Transport, session_id: str, after: str | None, deltas: Sequence[str], heard: Heard | None
+        self, transport: Transport, session_id: str, after: str | None, deltas: Sequence[str], listener: Heard | None
     ) -> None:
         self._transport = transport
         self._path = f"/v1/sessions/{session_id}/events/stream"
         self._params = {"event_deltas[]": [*deltas]} if deltas else {}
         self._cursor = after
-        self._heard = heard
+        self._heard = listener
         self._was_open = False
         self._preview: tuple[str, int] | None = None
         """The id of the open preview, and how many characters of its text were yielded."""
@@ -94,8 +94,8 @@ class _Follower:
         """Connects, with retries, and yields the events of that connection."""
         frames, event = await self._connected()
         while event is not None:
-            if shown := self._shown(event):
-                yield shown
+            if visible := self._shown(event):
+                yield visible
             if event.type == DELETED:
                 self.ended = True
                 return
@@ -118,12 +118,12 @@ class _Follower:
         ):
             with attempt:
                 frames = await self._connect()
-                since = monotonic()
+                opened_at = monotonic()
                 try:
                     return frames, await anext(frames)
                 except (StopAsyncIteration, Unreachable, ApiError) as error:
                     self._lost(error)
-                    if monotonic() - since >= _HEALTHY_SECONDS:
+                    if monotonic() - opened_at >= _HEALTHY_SECONDS:
                         return frames, None
                     raise Unreachable("The server closed the stream as soon as it was opened.") from error
         raise AssertionError("the retries end with a result or an error")
@@ -144,8 +144,8 @@ class _Follower:
 
     def _lost(self, error: Exception) -> None:
         if self._heard is not None:
-            known = error if isinstance(error, ClientError) else Unreachable("The server closed the stream.")
-            self._heard(known)
+            client_error = error if isinstance(error, ClientError) else Unreachable("The server closed the stream.")
+            self._heard(client_error)
 
     def _shown(self, event: Event) -> Event | None:
         """Records the position. Drops an `event_start` that repeats a preview already open on an earlier connection."""

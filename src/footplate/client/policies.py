@@ -28,9 +28,9 @@ class Policies:
         """Converts the rules of a `.claude/settings.json`. Nothing is stored."""
         return ImportedRules.model_validate(await self._transport.post(f"{_PATH}/import", {"settings": settings}))
 
-    async def replay(self, permissions: Mapping[str, Any], **asked: Any) -> AsyncIterator[PolicyReplay]:
+    async def replay(self, permissions: Mapping[str, Any], **fields: Any) -> AsyncIterator[PolicyReplay]:
         """Yields the result in pages, newest calls first. `fields` are further fields; `limit` is the page size."""
-        body = {"permissions": permissions, **{name: value for name, value in asked.items() if value is not None}}
+        body = {"permissions": permissions, **{name: value for name, value in fields.items() if value is not None}}
         while True:
             page = PolicyReplay.model_validate(await self._transport.post(f"{_PATH}/replay", body))
             yield page

@@ -142,19 +142,19 @@ class Sessions:
         `at` is an event's id or position; without it, all history is included. Pass `agent`, `model`, `environment_id`,
         `title`, `metadata` and `initial_events` as keywords; fields that you omit are copied from the parent.
         """
-        place = {"at_position": at} if isinstance(at, int) else given(at_event_id=at)
-        body = {**place, **fields}
+        position = {"at_position": at} if isinstance(at, int) else given(at_event_id=at)
+        body = {**position, **fields}
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/fork", body))
 
-    async def diff(self, session_id: str, **which: str | int | None) -> Diff:
+    async def diff(self, session_id: str, **filters: str | int | None) -> Diff:
         """Returns the changes to the session's files: those of one turn (`turn_id`), those between two events
         (`from_event_id` or `from_position`, `to_event_id` or `to_position`), or all. `project_id` selects one project.
         """
-        return Diff.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/diff", given(**which)))
+        return Diff.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/diff", given(**filters)))
 
-    def patch(self, session_id: str, **which: str | int | None) -> AsyncIterator[bytes]:
+    def patch(self, session_id: str, **filters: str | int | None) -> AsyncIterator[bytes]:
         """Yields the same diff as a patch for `git apply`, in chunks. With several projects, pass a `project_id`."""
-        return self._transport.pieces(f"/v1/sessions/{session_id}/diff", given(format="patch", **which))
+        return self._transport.pieces(f"/v1/sessions/{session_id}/diff", given(format="patch", **filters))
 
     async def merge(
         self, session_id: str, *, into: str | None = None, project_id: str | None = None, **fields: Any
@@ -186,8 +186,8 @@ class Sessions:
         `subpath` for the lines of subagents. Importing the same lines again returns the same session.
         """
         first = json.dumps(given(agent=agent, environment_id=environment_id, **fields)).encode() + b"\n"
-        answer = await self._transport.post_lines("/v1/sessions/import", lambda: itertools.chain([first], lines()))
-        return Session.model_validate(answer)
+        response = await self._transport.post_lines("/v1/sessions/import", lambda: itertools.chain([first], lines()))
+        return Session.model_validate(response)
 
     def transcript(self, session_id: str) -> AsyncIterator[dict[str, Any]]:
         """Yields the transcript of a Claude Code session: first its `transcript_id`, then each line in the format of

@@ -77,8 +77,8 @@ class Transport:
 
     async def lines(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """Yields the lines of a long response. Raises `Unreachable` if it breaks off."""
-        async with aclosing(self.pieces(path)) as pieces:
-            async for line in _lines(pieces):
+        async with aclosing(self.pieces(path)) as chunks:
+            async for line in _lines(chunks):
                 yield line
 
     async def pieces(self, path: str, params: Params | None = None) -> AsyncGenerator[bytes, None]:
@@ -87,13 +87,13 @@ class Transport:
         try:
             async with self._http.stream(
                 "GET", self.base_url + path, params=params, headers=self._headers, timeout=timeout
-            ) as answer:
-                if answer.status_code >= _ERROR:
-                    await answer.aread()
-                    raise _failure(answer)
+            ) as response:
+                if response.status_code >= _ERROR:
+                    await response.aread()
+                    raise _failure(response)
                 self._has_answered = True
-                async for piece in answer.aiter_bytes():
-                    yield piece
+                async for chunk in response.aiter_bytes():
+                    yield chunk
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
 
@@ -155,10 +155,10 @@ class Transport:
                 )
         raise AssertionError("the retries end with a result or an error")
 
-    async def _once(self, method: str, path: str, **given: Any) -> dict[str, Any]:
+    async def _once(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         """Sends the request once. `options` are further httpx arguments: headers, body and timeout."""
         try:
-            response = await self._http.request(method, self.base_url + path, **given)
+            response = await self._http.request(method, self.base_url + path, **options)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
         if response.status_code >= _ERROR:

@@ -38,8 +38,8 @@ class Reach:
 
     def permits(self, host: str, address: Address) -> bool:
         """Whether a connection to `address`, which `host` resolves to, is allowed."""
-        real = _translated(address)
-        return _is_public(real) or _name(host) in self._hosts or any(real in network for network in self._networks)
+        resolved = _translated(address)
+        return _is_public(resolved) or _name(host) in self._hosts or any(resolved in network for network in self._networks)
 
 
 def _name(host: str) -> str:

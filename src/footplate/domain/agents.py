@@ -203,7 +203,8 @@ def shown(definition: JsonObject) -> JsonObject:
 
 
 def unless_shown(tools: Json, old: Json) -> Json:
-    """Return the old tools if `tools` differs from them only by the defaults that `shown` fills in, else `tools`.
+    """Return the old tools if `tools` differs from them only by the defaults that `fill_default_policies` fills in,
+    else `tools`.
 
     A client that reads an agent and sends it back unchanged thereby makes no change.
     """

@@ -100,10 +100,10 @@ class ApprovalPolicy:
         role = stored.get("role")
         return cls(role if isinstance(role, str) else None, stored.get("two_people") is True)
 
-    def check(self, principal: Principal, asker: Author) -> None:
-        """Raise `Forbidden` if the principal may not decide. `asker` is the author of the turn's message."""
+    def check(self, principal: Principal, requester: Author) -> None:
+        """Raise `Forbidden` if the principal may not decide. `requester` is the author of the turn's message."""
         self.check_role(principal)
-        if self.two_people and asker.is_person(principal):
+        if self.two_people and requester.is_person(principal):
             raise Forbidden(
                 "This organisation requires two people, so the person whose message led to this call cannot approve or "
                 "deny it.",

@@ -129,7 +129,7 @@ def edited(event_id: str, given: JsonObject) -> AuditEntry:
 
 
 def hook(content: JsonObject, *, outcome: str, tool: str | None, layer: str, given: Json) -> AuditEntry:
-    """Build the entry for a hook that ran. `given` is the input of the call that the hook was asked about."""
+    """Build the entry for a hook that ran. `tool_input` is the input of the call that the hook was asked about."""
     content, given = clean_object(content), clean(given)
     return AuditEntry(
         kind="hook",

@@ -14,7 +14,7 @@ _APART: Final = {ord(sign): f"<U+{ord(sign):04X}>" for sign in " :|\\()"}
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """One field of a call's input. `text` may have several lines; `read_shown` recovers the original value."""
+    """One field of a call's input. `text` may have several lines; `recover_text` recovers the original value."""
 
     name: str
     kind: Literal["text", "json"]
@@ -38,9 +38,9 @@ class ShownCall:
 def describe_call(
     body: Mapping[str, Any], given: Mapping[str, Any] | None = None, *, most: int | None = None
 ) -> ShownCall:
-    """Render the event of a call. `given` replaces the input, for an approver who edited it.
+    """Render the event of a call. `edited_input` replaces the input, for an approver who edited it.
 
-    `most` limits the characters of the input that are shown; markers say how many are missing.
+    `max_characters` limits the characters of the input that are shown; markers say how many are missing.
     """
     server, name, agent = body.get("mcp_server_name"), body.get("name"), body.get("agent_name")
     made_with = given if given is not None else body.get("input") or {}

@@ -22,7 +22,7 @@ State = Literal["living", "pinned", "deleting", "unknown"]
 
 
 class Why(Enum):
-    """Why an object is retained or deleted. `goes`: the object is deleted for this reason."""
+    """Why an object is retained or deleted. `is_deletable`: the object is deleted for this reason."""
 
     FILES = ("a snapshot of a session's files needs it", False)
     NAMED = ("the log refers to it", False)
@@ -93,8 +93,8 @@ def of_session(told: Told, folder: str, stored: Sequence[Stored], *, before: dat
 
 
 def of_project(began: Collection[str], stored: Sequence[Stored], *, untold: bool, before: datetime) -> list[Verdict]:
-    """Judge the base packs of a project. `began`: ids of the git trees that sessions started from. `untold`: at least
-    one session has no recorded base.
+    """Judge the base packs of a project. `base_trees`: ids of the git trees that sessions started from.
+    `has_unknown_base`: at least one session has no recorded base.
     """
     needed = {short(Snapshot(tree)) for tree in began}
     verdicts = []
@@ -112,7 +112,8 @@ def of_files(
 ) -> list[Verdict]:
     """Judge all objects below an organisation's folder of uploaded files.
 
-    `uploaded`: ids of existing files. `noted`: ids with a deletion record. An id with neither never gets either again.
+    `uploaded`: ids of existing files. `deletion_recorded`: ids with a deletion record. An id with neither never gets
+    either again.
     """
     verdicts = []
     for one in stored:

@@ -105,7 +105,7 @@ def setup_of(config: EnvironmentConfig) -> str:
 
 
 def network_of(config: EnvironmentConfig, backend: Backend) -> Network:
-    """Return the network of the environment's commands. Call `check` first."""
+    """Return the network of the environment's commands. Call `check_supported` first."""
     if not config.limited:
         return backend.network
     return Network.allow(config.hosts) if config.hosts else Network()

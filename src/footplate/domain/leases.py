@@ -21,11 +21,11 @@ class LeaseHeld(Conflict):
 
     code = "lease_held"
 
-    def __init__(self, place: str, *, holder: str, since: datetime, waited: float, before: int) -> None:
-        held = f"{since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        queue = f" {before} more are waiting before you." if before else ""
+    def __init__(self, target: str, *, holder: str, since: datetime, waited: float, queue_length: int) -> None:
+        since_text = f"{since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        queue = f" {queue_length} more are waiting before you." if queue_length else ""
         super().__init__(
-            f"Another writer holds {place}: {holder}, since {held}. The request waited {waited:.0f} s.{queue}",
+            f"Another writer holds {target}: {holder}, since {since_text}. The request waited {waited:.0f} s.{queue}",
             help_text="Nothing was changed. Retry later; the lease of a writer that died expires by itself.",
         )
         self.holder = holder
@@ -37,9 +37,9 @@ class LeaseLost(Unavailable):
 
     code = "lease_lost"
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, target: str) -> None:
         super().__init__(
-            f"The server process was delayed and lost its lease on {place}.",
+            f"The server process was delayed and lost its lease on {target}.",
             retry_after=1,
             help_text="Nothing was changed by this request. Retry it.",
         )
@@ -49,22 +49,23 @@ class HeldLease(Protocol):
     token: int
 
     async def check(self) -> None:
-        """Renew the lease for `HOLD` seconds right before a write. Raises `LeaseLost`."""
+        """Renew the lease for `LEASE_SECONDS` seconds right before a write. Raises `LeaseLost`."""
 
 
 class WriteLeases(Protocol):
     def held(
         self,
         organisation: str,
-        place: str,
+        target: str,
         *,
-        who: str,
+        owner: str,
         wait: float = WAIT,
-        named: str | None = None,
+        display_name: str | None = None,
         successor: bool = False,
     ) -> AbstractAsyncContextManager[HeldLease]:
         """Wait in the queue for the lease, and hold it inside the context.
 
-        `who` and `named` describe the writer and the target in messages. `successor`: a holder with the same `who` is
-        known to be dead, so its lease is taken over without waiting. Raises `LeaseHeld` when the wait is over.
+        `owner` and `display_name` describe the writer and the target in messages. `successor`: a holder with the same
+        `owner` is known to be dead, so its lease is taken over without waiting. Raises `LeaseHeld` when the wait is
+        over.
         """

@@ -95,7 +95,7 @@ class FileConflict:
     def line(self) -> str:
         where = ""
         if self.places:
-            lines = ", ".join(str(place) for place in self.places[:5])
+            lines = ", ".join(str(number) for number in self.places[:5])
             where = f" (line {lines}{' and more' if len(self.places) > 5 else ''})"  # noqa: PLR2004 - as above
         return f"  {self.path}: {self.reason}{where}{f'; last in {self.theirs}' if self.theirs else ''}"
 
@@ -109,10 +109,10 @@ class MergeConflict(Conflict):
 
     def __init__(self, branch: str, conflicts: Sequence[FileConflict]) -> None:
         count = "1 file" if len(conflicts) == 1 else f"{len(conflicts)} files"
-        told = [conflict.line for conflict in conflicts[:_MOST_TOLD]]
-        rest = [f"  and {len(conflicts) - len(told)} more"] if len(conflicts) > len(told) else []
+        shown = [conflict.line for conflict in conflicts[:_MOST_TOLD]]
+        rest = [f"  and {len(conflicts) - len(shown)} more"] if len(conflicts) > len(shown) else []
         super().__init__(
-            "\n".join([f"The session's work conflicts with the branch {branch!r} in {count}:", *told, *rest]),
+            "\n".join([f"The session's work conflicts with the branch {branch!r} in {count}:", *shown, *rest]),
             help_text="Nothing was changed. Export the work with `footplate export --branch NAME` and resolve the "
             "conflicts in your checkout, or start a new session from the current branch.",
         )
@@ -141,17 +141,17 @@ def message_of(session_id: str, given: str | None, title: str | None) -> str:
 
 
 class Leaving(Protocol):
-    async def find(self, principal: Principal, session_id: str, asked: "DepartureAsked") -> Departure:
-        """Raises `NotFound`, `InvalidRequest`, or `NothingToLeave`."""
+    async def find(self, principal: Principal, session_id: str, request: "DepartureAsked") -> Departure:
+        """Raises `NotFound`, `InvalidRequest`, or `NothingToDeliver`."""
 
-    async def merge(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
+    async def merge(self, principal: Principal, delivery: Departure, target: BranchAsked) -> Left:
         """Merge the work into a branch of the project's repository.
 
-        Raises `MergeConflict`, `CheckedOut` or `LeaseHeld`.
+        Raises `MergeConflict`, `BranchCheckedOut` or `LeaseHeld`.
         """
 
-    async def push(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
+    async def push(self, principal: Principal, delivery: Departure, target: BranchAsked) -> Left:
         """Push the work to the project's repository as a branch of its own."""
 
-    def bundle(self, departure: Departure) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def bundle(self, delivery: Departure) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Stream a git bundle of the commit, with all objects that the project lacks. An early exit cancels it."""

@@ -40,21 +40,21 @@ class NameLookup:
             pass
         try:
             async with asyncio.timeout(self._seconds):
-                found = await self._found(host, port)
+                entries = await self._found(host, port)
         except TimeoutError:
             raise OSError(f"the lookup took longer than {self._seconds:g} s") from None
-        return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
+        return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in entries))
 
     async def _found(self, host: str, port: int) -> Sequence[tuple[Any, ...]]:
         domain = ".".join(host.lower().rstrip(".").split(".")[-_LABELS:])
-        places = self._domains.setdefault(domain, asyncio.Semaphore(OF_ONE_DOMAIN))
-        await places.acquire()
-        looking = asyncio.get_running_loop().run_in_executor(self._pool, self._blocking, host, port, 0, _STREAM)
+        slots = self._domains.setdefault(domain, asyncio.Semaphore(OF_ONE_DOMAIN))
+        await slots.acquire()
+        lookup = asyncio.get_running_loop().run_in_executor(self._pool, self._blocking, host, port, 0, _STREAM)
 
-        def leave(done: "asyncio.Future[Sequence[tuple[Any, ...]]]") -> None:
-            places.release()  # only now: the thread keeps running after its caller has timed out
+        def release_slot(done: "asyncio.Future[Sequence[tuple[Any, ...]]]") -> None:
+            slots.release()  # only now: the thread keeps running after its caller has timed out
             if not done.cancelled():
                 done.exception()
 
-        looking.add_done_callback(leave)
-        return await asyncio.shield(looking)
+        lookup.add_done_callback(release_slot)
+        return await asyncio.shield(lookup)

@@ -28,9 +28,9 @@ class NamedRoots:
         """Raise `InvalidRequest` if the context names a directory that is not allowed. If no organisation has roots,
         the field is ignored.
         """
-        named = context.get(KEY)
-        if self.roots and isinstance(named, str):
-            self.check(organisation, named)
+        directory = context.get(KEY)
+        if self.roots and isinstance(directory, str):
+            self.check(organisation, directory)
 
     def check(self, organisation: str, directory: str) -> None:
         path = PurePosixPath(directory)
@@ -41,8 +41,8 @@ class NamedRoots:
         if ".git" in {part.lower() for part in path.parts}:
             raise _refused(directory, "it leads into a git directory")
         for home in self.homes:
-            inside = path.parts[len(PurePosixPath(home).parts) :] if path.is_relative_to(home) else None
-            if PurePosixPath(home).is_relative_to(path) or (inside and inside[0].startswith(".")):
+            relative_parts = path.parts[len(PurePosixPath(home).parts) :] if path.is_relative_to(home) else None
+            if PurePosixPath(home).is_relative_to(path) or (relative_parts and relative_parts[0].startswith(".")):
                 raise _refused(directory, f"it is or contains the home directory {home}, or is a dot directory in it")
 
 

@@ -31,8 +31,8 @@ class AllowedHost:
         found = _WITH_PORT.fullmatch(entry.strip())
         host, ports = (found["host"], frozenset({int(found["port"])})) if found else (entry.strip(), USUAL_PORTS)
         name = normal(host)
-        below = name.removeprefix("*.")
-        if not (name == ANY or _NAME.fullmatch(below) or is_address(name)) or not all(0 < p <= _MOST for p in ports):
+        base_name = name.removeprefix("*.")
+        if not (name == ANY or _NAME.fullmatch(base_name) or is_address(name)) or not all(0 < p <= _MOST for p in ports):
             raise ValueError(
                 f"{entry!r} is not a valid host. Write a name without scheme or path, as in: example.com, "
                 "*.example.com, git.example.com:8443. Write international names in their xn-- form."

@@ -12,14 +12,14 @@ class OrganisationSlots:
     A client that reads a patch slowly, or imports a long transcript, holds a slot for minutes.
     """
 
-    def __init__(self, at_once: int, *, each: int | None = None) -> None:
-        """`each` is the limit per organisation. Default: half of `at_once`."""
-        self._at_once = asyncio.Semaphore(at_once)
-        self._each = max(1, at_once // 2 if each is None else each)
+    def __init__(self, max_concurrent: int, *, max_per_organisation: int | None = None) -> None:
+        """`max_per_organisation` is the limit per organisation. Default: half of `max_concurrent`."""
+        self._at_once = asyncio.Semaphore(max_concurrent)
+        self._each = max(1, max_concurrent // 2 if max_per_organisation is None else max_per_organisation)
         self._organisations: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager
     async def held(self, organisation: str) -> AsyncGenerator[None, None]:
-        own = self._organisations.setdefault(organisation, asyncio.Semaphore(self._each))
-        async with own, self._at_once:
+        organisation_slots = self._organisations.setdefault(organisation, asyncio.Semaphore(self._each))
+        async with organisation_slots, self._at_once:
             yield

@@ -71,7 +71,7 @@ class Part:
 
 
 class Sources(Protocol):
-    """Loads attachments that the input only refers to. All methods raise `PartFailed`."""
+    """Loads attachments that the input only refers to. All methods raise `AttachmentFailed`."""
 
     async def size(self, organisation: str, file_id: str) -> int:
         """Return the size of a file without loading it."""
@@ -86,7 +86,7 @@ def is_text(media_type: str) -> bool:
 
 
 def inline(part: Part, block: JsonObject, *, harness: str, model: str) -> JsonObject:
-    """Return a content block that contains the bytes, in the reference API's form. Raises `NotTaken`."""
+    """Return a content block that contains the bytes, in the reference API's form. Raises `AttachmentRefused`."""
     wanted = str(block.get("type"))
     about = {key: block[key] for key in ("title", "context") if block.get(key)}
     if is_text(part.media_type) and wanted == "document":
@@ -134,7 +134,7 @@ class Inline:
         self._size = 0
 
     def announce(self, size: int) -> None:
-        """Check that a block of this size still fits. Raises `NotTaken`."""
+        """Check that a block of this size still fits. Raises `AttachmentRefused`."""
         if self._size + size > MOST_INLINE:
             raise NotTaken(
                 f"The input has at least {self._size + size} bytes of inline content, text included; the limit is "
@@ -143,7 +143,7 @@ class Inline:
             )
 
     def add(self, block: JsonObject) -> None:
-        """Count a prepared block. Raises `NotTaken`."""
+        """Count a prepared block. Raises `AttachmentRefused`."""
         size = length(block)
         self.announce(size)
         self._size += size

@@ -75,16 +75,16 @@ class Decision:
         if self.rule is None and self.hook is None and self.outcome is Outcome.ALLOW:
             return None
         layer = self.layer.label if self.layer is not None else None
-        told: JsonObject = {"reason": self.reason, "rule": self.rule, "layer": layer}
-        return told if self.hook is None else {**told, "hook": self.hook}
+        fields: JsonObject = {"reason": self.reason, "rule": self.rule, "layer": layer}
+        return fields if self.hook is None else {**fields, "hook": self.hook}
 
     @property
     def refusal(self) -> str:
         """The message to the model whose call was denied."""
-        said = f"the rule {self.rule} of the {self.layer.label}" if self.layer is not None else "the gate"
+        source = f"the rule {self.rule} of the {self.layer.label}" if self.layer is not None else "the gate"
         if self.hook is not None and self.layer is not None:
-            said = f"a hook of the {self.layer.label} ({self.hook})"
-        return f"Denied by {said}: {self.reason} The call had no effect. Do not try to get around this."
+            source = f"a hook of the {self.layer.label} ({self.hook})"
+        return f"Denied by {source}: {self.reason} The call had no effect. Do not try to get around this."
 
 
 NOT_JUDGED: Final = Decision(

@@ -66,7 +66,7 @@ class TurnLog(Protocol):
         if it fails, the append uploads them.
         """
 
-    async def keep(self, printed: Printed) -> str:
+    async def keep(self, output: Printed) -> str:
         """Store a large output in the object store, and return its key. It is deleted with its session."""
 
     def check(self) -> None:
@@ -158,7 +158,9 @@ class Environment(Protocol):
     """The environment of one turn. Its processes end when the turn ends or loses its lease."""
 
     async def ensure_open(self) -> None:
-        """Open the environment if it is not open yet (`OpensLate`). Call this before you read the properties below."""
+        """Open the environment if it is not open yet (`SupportsLazyEnvironment`). Call this before you read the
+        properties below.
+        """
 
     @property
     def root(self) -> str:
@@ -177,7 +179,7 @@ class Environment(Protocol):
     def reach(self, endpoint: "Endpoint") -> "Endpoint":
         """Return the endpoint with the address that a program inside the environment has to use."""
 
-    async def calm(self, *, but: Process) -> None:
+    async def calm(self, *, keep: Process) -> None:
         """End all processes except one program. Processes left behind by tools are dead when this returns."""
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
@@ -345,7 +347,7 @@ class Ahead:
 class Prepares(Protocol):
     """A harness that can prepare for a turn before its input arrives."""
 
-    async def prepare(self, ahead: Ahead) -> Kept | None:
+    async def prepare(self, upcoming: Ahead) -> Kept | None:
         """Start the process that the next turn needs, whatever its input is. The turn receives it in its `TurnContext`
         if it runs on this worker soon and nothing has changed. None: there is nothing to prepare.
         """

@@ -85,11 +85,11 @@ class RequestGuard:
     def _may_call(self, origin: str, host: str) -> bool:
         if ANY in self.origins or origin in self.origins:
             return True
-        scheme, _, place = origin.partition("://")
+        scheme, _, authority = origin.partition("://")
         if scheme not in {"http", "https"} or not host:
             return False
-        usual = {"http": ":80", "https": ":443"}[scheme]
-        return place.removesuffix(usual) == host.removesuffix(usual)
+        default_port = {"http": ":80", "https": ":443"}[scheme]
+        return authority.removesuffix(default_port) == host.removesuffix(default_port)
 
 
 class GuardedApp:

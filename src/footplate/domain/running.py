@@ -115,7 +115,7 @@ class TurnStore(Protocol):
         """Return when the latest completed turn of the session began."""
 
     async def entries(self, claim: Claim, after: int) -> list[Entry]: ...
-    async def keep(self, claim: Claim, printed: Printed) -> str: ...
+    async def keep(self, claim: Claim, output: Printed) -> str: ...
     async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]: ...
     async def answer(self, claim: Claim, event_id: str) -> Event | None:
         """Return the decision on the call of this event. None: it is pending."""
@@ -191,7 +191,7 @@ class Nudges(Protocol):
 class OpenEnvironment(Environment, Protocol):
     @property
     def trees(self) -> Mapping[str, Path]:
-        """The session's own trees on this machine, by project or `SCRATCH`. Empty if the user named the directory."""
+        """The session's own trees on this machine, by project or `SCRATCH_TREE`. Empty in a user's own directory."""
 
     @property
     def seen(self) -> Mapping[str, str]:
@@ -294,7 +294,7 @@ class Trees(Protocol):
         """
 
     async def place(
-        self, organisation: str, session_id: str, projects: Sequence[SessionProject], ground: TreeGround, files: Files
+        self, organisation: str, session_id: str, projects: Sequence[SessionProject], target: TreeGround, files: Files
     ) -> Sequence[PlacedTree]:
         """Check out the tree of each project in the state that the log records, from the object store if necessary. A
         tree that continues from that state is left unchanged. Without projects, the scratch tree is checked out. No
@@ -321,11 +321,11 @@ class Trees(Protocol):
         """Stop watching the tree at the end of a turn. `merge_packs`: also merge its packs on this host."""
 
     async def commits(
-        self, tree: "KeptTree", environment: Environment, seen: str, last: KeptSnapshot | None
+        self, tree: "KeptTree", environment: Environment, inside_path: str, last: KeptSnapshot | None
     ) -> Collected:
         """Collect the agent's own commits, through a git bundle that is created inside the environment.
 
-        `seen`: the path of the tree inside. Raises `Permanent` if the commits cannot be collected.
+        `inside_path`: the path of the tree inside. Raises `Permanent` if the commits cannot be collected.
         """
 
     async def brought(self, organisation: str, project: SessionProject) -> Brought:

@@ -1,8 +1,8 @@
 """The ports that the API uses: reads, units of work, event streams, keys, diffs and health.
 
-Every change happens in a unit of work: one transaction, de-duplicated by the request's `Attempt`, so that a request
-that is retried after a lost response takes effect once. Every method takes the organisation from the principal; an id
-of another organisation raises `NotFound`.
+Every change happens in a unit of work: one transaction, de-duplicated by the request's `RequestAttempt`, so that a
+request that is retried after a lost response takes effect once. Every method takes the organisation from the principal;
+an id of another organisation raises `NotFound`.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -161,7 +161,7 @@ class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
     def answer_id(self) -> int | None:
         """The id of the stored response, if it is deleted once the client has received it."""
 
-    async def remember(self, answer: Answer) -> None: ...
+    async def remember(self, response: Answer) -> None: ...
 
     async def create_agent(
         self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
@@ -197,13 +197,13 @@ class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
         context: JsonObject,
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
-        choice: Choice = NO_PROJECTS,
+        selection: Choice = NO_PROJECTS,
         permissions: JsonObject | None = None,
     ) -> tuple[Session, Accepted]: ...
     async def import_session(
         self,
         principal: Principal,
-        arrival: Arrival,
+        transcript: Arrival,
         *,
         agent: JsonObject,
         environment_id: str,
@@ -243,7 +243,7 @@ class Units(Protocol):
         runs, and then gets its response.
         """
 
-    async def delivered(self, answer_id: int) -> None:
+    async def delivered(self, response_id: int) -> None:
         """Delete a stored response that the client has received: there will be no retry. Best effort."""
 
 
@@ -286,7 +286,7 @@ class Keys(Protocol):
 
 
 class Diffs(Protocol):
-    async def find(self, principal: Principal, session_id: str, asked: DiffAsked) -> Sequence[TreeDiff]:
+    async def find(self, principal: Principal, session_id: str, request: DiffAsked) -> Sequence[TreeDiff]:
         """Return the diff of each tree, in the order of the session's projects."""
 
     async def changes(self, diff: TreeDiff) -> Sequence[FileChange]: ...

@@ -86,7 +86,7 @@ class TreeSnapshot:
     """The snapshot of one tree in an append to the log."""
 
     tree: str
-    """A project's id, or `SCRATCH`."""
+    """A project's id, or `SCRATCH_TREE`."""
     kept: KeptSnapshot
     begins: bool = False
     """Whether it was taken before the turn's first call. Changes since the previous snapshot are then not the turn's
@@ -116,7 +116,7 @@ class RestingFiles:
     @property
     def left_out(self) -> Sequence[str]:
         """Paths that exist on the host but in no snapshot."""
-        return [line for kept in self.kept.values() if kept is not None for line in kept.left_out]
+        return [line for snapshot in self.kept.values() if snapshot is not None for line in snapshot.left_out]
 
 
 def prefix_of(folder: str, tree: str) -> str:
@@ -158,9 +158,9 @@ class TreeDiff:
     organisation: str
     session_id: str
     owners: Sequence[str]
-    """As in `Files`."""
+    """As in `SessionFiles`."""
     tree: str
-    """A project's id, or `SCRATCH`."""
+    """A project's id, or `SCRATCH_TREE`."""
     name: str
     """The name for people to read."""
     beside: bool
@@ -172,8 +172,8 @@ class TreeDiff:
     @property
     def ids(self) -> tuple[str, str]:
         """The ids of the two git trees."""
-        began = next((kept.began for kept in (self.new, self.old) if kept is not None), EMPTY)
-        old, new = (began if kept is None else kept.snapshot.tree for kept in (self.old, self.new))
+        base_tree = next((snapshot.began for snapshot in (self.new, self.old) if snapshot is not None), EMPTY)
+        old, new = (base_tree if kept is None else kept.snapshot.tree for kept in (self.old, self.new))
         return old, new
 
 

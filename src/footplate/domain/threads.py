@@ -74,7 +74,7 @@ def running(thread_id: str, name: str) -> Event:
 
 
 def idle(thread_id: str, name: str, used: Usage) -> Event:
-    """`used` is the usage of the whole thread, as an extra field."""
+    """`usage` is the usage of the whole thread, as an extra field."""
     body: JsonObject = {THREAD_ID: thread_id, "agent_name": name, "stop_reason": {"type": "end_turn"}}
     return Event(IDLE, {**body, "usage": _dumped(used)})
 

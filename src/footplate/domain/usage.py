@@ -35,5 +35,5 @@ class UsageLine:
 
 
 class UsageReads(Protocol):
-    async def usage(self, principal: Principal, question: UsageQuestion) -> Sequence[UsageLine]:
+    async def usage(self, principal: Principal, query: UsageQuestion) -> Sequence[UsageLine]:
         """Return the usage of the principal's organisation, sorted by group, at most `limit` rows."""

@@ -1,8 +1,8 @@
 """Escapes untrusted text for display, so that a person sees every character and the original can be recovered.
 
 A character that a terminal interprets, hides or draws like another one is shown by its code point, as in `less`:
-`<U+202E>`. A run of the same character is shown once with its length: `<U+000A*47>`. `read_shown` is the inverse of all
-escaping functions. All functions take linear time.
+`<U+202E>`. A run of the same character is shown once with its length: `<U+000A*47>`. `recover_text` is the inverse of
+all escaping functions. All functions take linear time.
 """
 
 import re
@@ -63,7 +63,7 @@ _SIMPLE: Final = {
 
 
 def show_line(text: str, room: int | None = None) -> str:
-    """Escape a text for one line of at most `room` columns. A marker says how many characters are missing: `<+12
+    """Escape a text for one line of at most `max_columns` columns. A marker says how many characters are missing: `<+12
     more>`.
     """
     if room is None:
@@ -123,7 +123,7 @@ def count_columns(text: str) -> int:
 
 
 def fold(text: str, room: int) -> list[str]:
-    """Wrap one line of escaped text at `room` columns. No text is added or removed, and no escape is split."""
+    """Wrap one line of escaped text at `max_columns` columns. No text is added or removed, and no escape is split."""
     lines, line, taken = [], "", 0
     for piece in re.findall(r"<U\+[0-9A-F]{4,6}(?:\*[0-9]+)?>|<\+[0-9]+ more>| +|[^ <]+|<", text):
         for part in [piece] if count_columns(piece) <= room else piece:
@@ -152,7 +152,7 @@ def _escape_whole(text: str, layout: Layout) -> str:
 
 def _escape(text: str, layout: Layout) -> Iterator[tuple[str, int]]:
     """Yield pieces of escaped text, each with the number of characters that it represents."""
-    lines = _Lines(text, apart=layout is Layout.BLOCK)
+    lines = _Lines(text, per_line=layout is Layout.BLOCK)
     for found in _PIECE.finditer(text):
         piece = found[0]
         if found["word"] is None:
@@ -221,15 +221,15 @@ def _find_twins(word: str, *, strict: bool) -> set[int]:
 class _Lines:
     """Finds lines with both ASCII characters and right-to-left letters, which a terminal may reorder."""
 
-    def __init__(self, text: str, *, apart: bool) -> None:
+    def __init__(self, text: str, *, per_line: bool) -> None:
         self._text = text
-        self._apart = apart
+        self._apart = per_line
         self._end, self._mixed = -1, False
 
-    def are_mixed_at(self, place: int) -> bool:
-        if place > self._end:
-            start = self._text.rfind("\n", 0, place) + 1 if self._apart else 0
-            end = self._text.find("\n", place) if self._apart else -1
+    def are_mixed_at(self, position: int) -> bool:
+        if position > self._end:
+            start = self._text.rfind("\n", 0, position) + 1 if self._apart else 0
+            end = self._text.find("\n", position) if self._apart else -1
             self._end = len(self._text) if end < 0 else end
             line = self._text[start : self._end]
             self._mixed = any(map(_is_right_to_left, line)) and _ASCII_SEEN.search(line) is not None

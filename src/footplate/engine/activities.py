@@ -101,7 +101,7 @@ class SweepActivities:
         """`urgent` chores are short, and never wait for the others, which may take minutes."""
         self._store = store
         self._waker = waker
-        self._lines = [line for line in (urgent, chores) if line]
+        self._lines = [group for group in (urgent, chores) if group]
         self._working: dict[int, asyncio.Task[None]] = {}
 
     @activity.defn(name=SWEEP)
@@ -111,18 +111,18 @@ class SweepActivities:
             log.info("session woken by the sweep", action="sweep.wake", session=session_id)
             await self._waker.wake(organisation, session_id)
         await self._store.forget()
-        for number, line in enumerate(self._lines):
+        for number, group in enumerate(self._lines):
             # In the background: a chore may take minutes, and the next sweep must not wait for it.
             if number not in self._working or self._working[number].done():
-                self._working[number] = asyncio.create_task(self._work(line), name="chores", context=Context())
+                self._working[number] = asyncio.create_task(self._work(group), name="chores", context=Context())
 
     async def aclose(self) -> None:
         for task in self._working.values():
             task.cancel()
         await asyncio.gather(*self._working.values(), return_exceptions=True)
 
-    async def _work(self, line: Sequence[Chore]) -> None:
-        for chore in line:
+    async def _work(self, group: Sequence[Chore]) -> None:
+        for chore in group:
             try:
                 await chore.run()
             except Exception:

@@ -8,11 +8,11 @@ from footplate.engine.moments import Moments
 class HeldAnswers:
     """The held calls of one turn."""
 
-    def __init__(self, turns: TurnStore, claim: Claim, live: LiveTurn, moments: Moments) -> None:
+    def __init__(self, turns: TurnStore, claim: Claim, live: LiveTurn, hooks: Moments) -> None:
         self._turns = turns
         self._claim = claim
         self._live = live
-        self._moments = moments
+        self._moments = hooks
 
     async def wanted(self, use: Event) -> None:
         await self._moments.asked([str(use.body.get("name"))])
@@ -21,6 +21,6 @@ class HeldAnswers:
         return await self._turns.answer(self._claim, event_id)
 
     async def close(self, event_id: str, reason: str) -> Event:
-        word, positions = await self._turns.close_ask(self._claim, event_id, reason)
+        decision, positions = await self._turns.close_ask(self._claim, event_id, reason)
         await self._live.publish(positions)
-        return word
+        return decision

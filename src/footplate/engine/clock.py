@@ -21,10 +21,10 @@ GRACE: Final = 15.0
 
 
 class TurnClock:
-    def __init__(self, claim: Claim, interrupt: asyncio.Event, task: "asyncio.Future[Outcome]", *, used: float) -> None:
-        """`used` is the number of seconds since the claim."""
+    def __init__(self, claim: Claim, interrupt: asyncio.Event, task: "asyncio.Future[Outcome]", *, elapsed: float) -> None:
+        """`elapsed` is the number of seconds since the claim."""
         self._claim = claim
-        self._used = used
+        self._used = elapsed
         self._interrupt = interrupt
         self._task = task
         self._timer: asyncio.TimerHandle | None = None
@@ -35,9 +35,9 @@ class TurnClock:
     def __enter__(self) -> Self:
         if self._claim.seconds_left is None:
             return self
-        left = self._claim.seconds_left - self._used
-        if left > 0:
-            self._timer = asyncio.get_running_loop().call_later(left, self._is_over)
+        remaining = self._claim.seconds_left - self._used
+        if remaining > 0:
+            self._timer = asyncio.get_running_loop().call_later(remaining, self._is_over)
         else:  # immediately: the harness may have nothing more to do
             self._is_over()
         return self

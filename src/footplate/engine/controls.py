@@ -29,10 +29,10 @@ class Controls:
         """Set when the turn is interrupted."""
 
     @asynccontextmanager
-    async def heeded(self, held: HeldTurn) -> AsyncGenerator[None, None]:
-        held.on_control = self._controlled
+    async def heeded(self, held_turn: HeldTurn) -> AsyncGenerator[None, None]:
+        held_turn.on_control = self._controlled
         # A lease renewal may have found a control input before this callback was set.
-        if self._claim.attempt > 1 or held.control_seq >= self._claim.controls_seq:
+        if self._claim.attempt > 1 or held_turn.control_seq >= self._claim.controls_seq:
             self._controlled()
         watcher = asyncio.create_task(self._watch())
         try:
@@ -60,12 +60,12 @@ class Controls:
             await self._look.wait()
             self._look.clear()
             try:
-                wanted, positions = await self._turns.take_interrupts(self._claim)
+                is_interrupted, positions = await self._turns.take_interrupts(self._claim)
             except FootplateError as error:
                 log.warning("interrupts could not be read", action="turn.controls_failed", reason=error.message)
                 await asyncio.sleep(0.5)
                 self._look.set()
                 continue
             await self._live.publish(positions)
-            if wanted:
+            if is_interrupted:
                 self.interrupt.set()

@@ -27,31 +27,31 @@ class _Kept:
 
 class Conversations:
     def __init__(
-        self, store: TurnStore, *, most: int, seconds: float, clock: Callable[[], float] = time.monotonic
+        self, store: TurnStore, *, max_bytes: int, max_idle_seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`most` limits the total size in bytes, as JSON; the least recently used sessions are evicted first.
+        """`max_bytes` limits the total size in bytes, as JSON; the least recently used sessions are evicted first.
 
-        `seconds`: sessions that were not used for this long are evicted when another one is used.
+        `max_idle_seconds`: sessions that were not used for this long are evicted when another one is used.
         """
         self._store = store
-        self._most = most
-        self._seconds = seconds
+        self._most = max_bytes
+        self._seconds = max_idle_seconds
         self._clock = clock
         self._size = 0
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def load(self, claim: Claim) -> list[Entry]:
-        kept = self._kept.pop(claim.session_id, _Kept([], 0))
-        self._size -= kept.size
-        if len(kept.entries) > claim.entries:
-            kept = _Kept([], 0)
-        if len(kept.entries) < claim.entries:
-            new = await self._store.entries(claim, len(kept.entries))
-            kept = _Kept([*kept.entries, *new], kept.size + _size(new))
-        self._size += kept.size
-        self._kept[claim.session_id] = kept
+        cached = self._kept.pop(claim.session_id, _Kept([], 0))
+        self._size -= cached.size
+        if len(cached.entries) > claim.entries:
+            cached = _Kept([], 0)
+        if len(cached.entries) < claim.entries:
+            new = await self._store.entries(claim, len(cached.entries))
+            cached = _Kept([*cached.entries, *new], cached.size + _size(new))
+        self._size += cached.size
+        self._kept[claim.session_id] = cached
         self._use(claim.session_id)
-        return list(kept.entries)
+        return list(cached.entries)
 
     def add(self, claim: Claim, entries: Sequence[Entry]) -> None:
         """Add entries after the turn that holds the session has appended them."""

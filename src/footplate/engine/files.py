@@ -141,7 +141,7 @@ class TurnFiles:
     async def collect(self, *, within: float | None = None) -> None:
         """Collect the agent's own commits with a program inside the environment, which must still be open.
 
-        If that fails or takes longer than `within` seconds, it is only logged. The files are stored in any case.
+        If that fails or takes longer than `max_seconds` seconds, it is only logged. The files are stored in any case.
         """
         if self._trees is None or not self._course.wrote:
             return

@@ -45,7 +45,7 @@ class TurnInputs:
         environment: Environment,
         written: Callable[[], None] = lambda: None,
     ) -> None:
-        """`written` is called after each file that is written to the tree."""
+        """`on_file_written` is called after each file that is written to the tree."""
         self._written = written
         self._sources = sources
         self._organisation = organisation

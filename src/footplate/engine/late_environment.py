@@ -106,7 +106,7 @@ class LateEnvironment(OpenEnvironment):
         return self._opened.reach(endpoint)
 
     async def calm(self, *, but: Process) -> None:
-        await (await self._use()).calm(but=but)
+        await (await self._use()).calm(keep=but)
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
         return await (await self._use()).start(argv, env=env)

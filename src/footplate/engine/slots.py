@@ -39,7 +39,7 @@ class Slots:
         harness: Callable[[str], Harness],
         deadline: Callable[[], float],
     ) -> None:
-        """`ready` is the pool of prepared processes, limited in number and time. `deadline`: as in the pool."""
+        """`pool` is the pool of prepared processes, limited in number and time. `deadline`: as in the pool."""
         self._ready = ready
         self._claims = claims
         self._conversations = conversations

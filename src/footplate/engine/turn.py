@@ -285,7 +285,7 @@ class _Turn:
         task = asyncio.ensure_future(harness.run(context))
         self._held.on_lost = task.cancel
         async with self._controls.heeded(self._held):
-            with TurnClock(claim, self._controls.interrupt, task, used=self._used) as clock:
+            with TurnClock(claim, self._controls.interrupt, task, elapsed=self._used) as clock:
                 outcome = clock.judge(await self._result(task, clock))
         if tools := [self._log.asked[event_id] for event_id in outcome.pending if event_id in self._log.asked]:
             await moments.asked(tools)

@@ -31,7 +31,7 @@ async def alone(
     place = f"{socket.gethostname()}:{directory.rstrip('/')}"
     who = f"a turn of session {claim.session_id}"
     # An earlier attempt of this session is dead by now: the claim has waited for that.
-    lease = leases.held(claim.organisation, place, who=who, named=f"the directory {directory}", successor=True)
+    lease = leases.held(claim.organisation, place, owner=who, display_name=f"the directory {directory}", successor=True)
     async with contextlib.AsyncExitStack() as exits:
         waiting = asyncio.ensure_future(exits.enter_async_context(lease))
         stop = asyncio.ensure_future(controls.interrupt.wait())

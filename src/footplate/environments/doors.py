@@ -14,7 +14,7 @@ End: TypeAlias = Callable[[], Awaitable[None]]
 class Doors:
     """The sockets of one turn. They are opened when the environment starts, because most turns need none."""
 
-    def __init__(self, directory: Path, listeners: Mapping[str, Listen], at_end: End | None = None) -> None:
+    def __init__(self, directory: Path, listeners: Mapping[str, Listen], on_close: End | None = None) -> None:
         """`directory` is created inside a directory that no other user of the machine can enter. Processes in the
         environment reach it through its mount.
 
@@ -22,7 +22,7 @@ class Doors:
         """
         self.directory = directory
         self._listeners = listeners
-        self._at_end = at_end
+        self._at_end = on_close
 
     @property
     def names(self) -> Sequence[str]:

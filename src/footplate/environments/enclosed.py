@@ -80,9 +80,9 @@ class Enclosure(Spawner):
             self._loop.remove_reader(self._connection)
             self._ending = asyncio.create_task(self._keeper.kill())
 
-    def kept_by(self, keeper: Spawned) -> None:
-        self._keeper = keeper
-        keeper.exited.add_done_callback(self._keeper_ended)
+    def kept_by(self, anchor: Spawned) -> None:
+        self._keeper = anchor
+        anchor.exited.add_done_callback(self._keeper_ended)
 
     def _keeper_ended(self, exited: "asyncio.Future[int]") -> None:
         """Settles all running commands. If the guardian was lost, the turn fails. If only the enclosure ended, every
@@ -108,7 +108,7 @@ class EnclosedEnvironment(GuardedEnvironment):
         view: View,
         *,
         deadline: float,
-        doors: Doors | None = None,
+        sockets: Doors | None = None,
         env: Mapping[str, str] | None = None,
         grace: float = GRACE,
         output_limit: int = DEFAULT_LIMIT,
@@ -119,12 +119,12 @@ class EnclosedEnvironment(GuardedEnvironment):
             view.root, deadline=deadline, home=HOME, env=env, grace=grace, output_limit=output_limit, lease=lease
         )
         self._view = view
-        self._doors = doors
+        self._doors = sockets
         self._enclosure: Enclosure | None = None
         self._memory_kills = 0
         # The disk limit applies to the session's own directories, not to a directory that the user named.
-        places = [view.state] if view.named else [view.state, view.tree]
-        self._disk = DiskWatch(view.state, places, view.limits.disk)
+        directories = [view.state] if view.named else [view.state, view.tree]
+        self._disk = DiskWatch(view.state, directories, view.limits.disk)
         self._watchers: list[asyncio.Task[None]] = []
         self._may_write = True
         self._overfull = False
@@ -154,11 +154,11 @@ class EnclosedEnvironment(GuardedEnvironment):
         return dataclasses.replace(endpoint, base_url=f"http://127.0.0.1:{PORTS[MODEL_DOOR]}{path}")
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - as in the port
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
             result = await super().shell(command, timeout=timeout)
         except Ended:
-            result = _ended(began)
+            result = _ended(started_at)
         return await self._explained(result)
 
     async def run(
@@ -168,11 +168,11 @@ class EnclosedEnvironment(GuardedEnvironment):
         stdin: bytes = b"",
         timeout: float = 60,  # noqa: ASYNC109 - as in the port
     ) -> CommandResult:
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
             result = await super().run(argv, stdin=stdin, timeout=timeout)
         except Ended:
-            result = _ended(began)
+            result = _ended(started_at)
         return await self._explained(result)
 
     async def read(self, path: str) -> bytes:

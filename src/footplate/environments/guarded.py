@@ -154,8 +154,8 @@ class GuardedEnvironment(Environment):
         async with self._shell_use:
             if self._shell is None or not self._shell.alive:
                 return self._root
-            found = (await self.real([f"/proc/{self._shell.pid}/cwd"]))[0]
-        return None if found is None or found.startswith("/proc/") else found
+            resolved = (await self.real([f"/proc/{self._shell.pid}/cwd"]))[0]
+        return None if resolved is None or resolved.startswith("/proc/") else resolved
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
         spawner = await self._living_spawner()
@@ -163,8 +163,8 @@ class GuardedEnvironment(Environment):
         self._streamed.append(process)
         return process
 
-    async def calm(self, *, but: Process) -> None:
-        spared = [process.command for process in self._streamed if process is but]
+    async def calm(self, *, keep: Process) -> None:
+        spared = [process.command for process in self._streamed if process is keep]
         spawner = await self._living_spawner()
         await spawner.calm(spared)
 

@@ -68,23 +68,23 @@ class Guardian(Spawner):
         `staged` is a directory, followed by the directories that are mounted below it by their index. Only root can do
         that.
         """
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
+        worker_end, guardian_end = socket.socketpair()
+        worker_end.setblocking(False)
         mode = "namespace" if namespaces else "descendants"
         uid, gid = user or (os.geteuid(), os.getegid())
-        with theirs:
+        with guardian_end:
             process = subprocess.Popen(  # noqa: ASYNC220 - vfork and exec of a small program; waited for by pidfd
                 [
                     *(sys.executable, "-I", "-S", "-c", _PROGRAM),
                     *(lease_id, repr(deadline), mode, str(uid), str(gid), *staged),
                 ],
-                stdin=theirs.fileno(),
+                stdin=guardian_end.fileno(),
                 stdout=subprocess.DEVNULL,
                 env={},
                 cwd="/",
                 start_new_session=True,
             )
-        guardian = cls(process, ours)
+        guardian = cls(process, worker_end)
         try:
             async with asyncio.timeout(_START_LIMIT):
                 await guardian.ready

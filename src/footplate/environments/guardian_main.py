@@ -80,9 +80,9 @@ class Guardian:
 
     def serve(self) -> None:
         """Runs until the socket closes, the lease expires, or the namespace or the lifeline ends."""
-        wake, poke = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        wake, wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
-        _signal.set_wakeup_fd(poke, warn_on_full_buffer=False)
+        _signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
         poll = self.poll
         poll.register(wake, select.POLLIN)
         if self.lifeline is not None:
@@ -106,8 +106,8 @@ class Guardian:
         return time.clock_gettime(time.CLOCK_BOOTTIME) >= self.deadline
 
     def wait_time(self) -> float:
-        left = self.deadline - time.clock_gettime(time.CLOCK_BOOTTIME)
-        return max(0.0, min(left, STOP_TICK if self.stops else TICK))
+        remaining = self.deadline - time.clock_gettime(time.CLOCK_BOOTTIME)
+        return max(0.0, min(remaining, STOP_TICK if self.stops else TICK))
 
     def report_ended(self) -> None:
         for pid, code in tree.reap():
@@ -172,15 +172,15 @@ class Guardian:
 
     def spawn(self, message: dict[str, Any]) -> None:
         targets = message["fds"]
-        given, self.fds = self.fds[: len(targets)], self.fds[len(targets) :]
+        received, self.fds = self.fds[: len(targets)], self.fds[len(targets) :]
         try:
             child = os.fork()
         except OSError as error:
             child = -1
-            complain(error, dict(zip(targets, given, strict=True)))
+            complain(error, dict(zip(targets, received, strict=True)))
         if child == 0:
-            self.become(message, dict(zip(targets, given, strict=True)))
-        for fd in given:
+            self.become(message, dict(zip(targets, received, strict=True)))
+        for fd in received:
             os.close(fd)
         self.send(b"S", message["id"], child)
         if child < 0:

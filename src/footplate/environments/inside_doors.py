@@ -132,35 +132,35 @@ class Carrier:
         client = accept(listener)
         if client is None:
             return
-        door = connect(path)
-        if door is None:
+        upstream = connect(path)
+        if upstream is None:
             client.close()
             return
-        pair = (Way(client, door), Way(door, client))
-        self.ways[client.fileno()] = self.ways[door.fileno()] = pair
+        pair = (Way(client, upstream), Way(upstream, client))
+        self.ways[client.fileno()] = self.ways[upstream.fileno()] = pair
         self.carry(pair)
 
     def carry(self, pair: tuple[Way, Way]) -> None:
-        there, back = pair
-        there.move()
-        back.move()
-        if (there.delivered or there.broken) and (back.delivered or back.broken):
-            for way in pair:
-                self.forget(way)
-                del self.ways[way.source.fileno()]
-            for way in pair:
-                way.source.close()
+        outbound, inbound = pair
+        outbound.move()
+        inbound.move()
+        if (outbound.delivered or outbound.broken) and (inbound.delivered or inbound.broken):
+            for direction in pair:
+                self.forget(direction)
+                del self.ways[direction.source.fileno()]
+            for direction in pair:
+                direction.source.close()
             return
-        for way, other in ((there, back), (back, there)):
-            wanted = (0 if way.ended or way.piece else select.POLLIN) | (select.POLLOUT if other.piece else 0)
+        for direction, other in ((outbound, inbound), (inbound, outbound)):
+            wanted = (0 if direction.ended or direction.piece else select.POLLIN) | (select.POLLOUT if other.piece else 0)
             if wanted:
-                self.poll.register(way.source, wanted)
+                self.poll.register(direction.source, wanted)
             else:  # otherwise poll would report its hang-up repeatedly
-                self.forget(way)
+                self.forget(direction)
 
-    def forget(self, way: Way) -> None:
+    def forget(self, direction: Way) -> None:
         with suppress(KeyError):
-            self.poll.unregister(way.source)
+            self.poll.unregister(direction.source)
 
 
 def carry(listeners: dict[int, tuple[_socket.socket, str]]) -> NoReturn:

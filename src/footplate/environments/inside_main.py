@@ -52,18 +52,18 @@ class Inside(guardian.Guardian):
     carrier: int | None = None
     """The pid of the child that forwards the bytes, once a client has connected."""
 
-    def live(self, given: list[str]) -> NoReturn:
+    def live(self, arguments: list[str]) -> NoReturn:
         """Serves until the end. `arguments` contains resource limits by name, and socket paths by the port that
         leads to them.
         """
-        entries = [entry.split("=", 1) for entry in given]
+        entries = [entry.split("=", 1) for entry in arguments]
         guardian.set_limits({name: int(number) for name, number in entries if not name.isdigit()})
         self.open_doors([(int(port), path) for port, path in entries if port.isdigit()])
         self.serve()
         os._exit(0)
 
-    def open_doors(self, doors: list[tuple[int, str]]) -> None:
-        self.doors = inside_doors.listen(doors)
+    def open_doors(self, targets: list[tuple[int, str]]) -> None:
+        self.doors = inside_doors.listen(targets)
         self.watch_doors(select.POLLIN)
 
     def watch_doors(self, events: int) -> None:
@@ -71,13 +71,13 @@ class Inside(guardian.Guardian):
             self.poll.register(fd, events)
 
     def attend(self, events: dict[int, int]) -> None:
-        knocked = [fd for fd in self.doors if events.get(fd)]
-        if not knocked or self.carrier is not None:
+        connecting = [fd for fd in self.doors if events.get(fd)]
+        if not connecting or self.carrier is not None:
             return
         try:
             self.carrier = os.fork()
         except OSError:
-            for fd in knocked:  # reject them, otherwise poll would return immediately without end
+            for fd in connecting:  # reject them, otherwise poll would return immediately without end
                 inside_doors.accept(self.doors[fd][0])
             return
         if self.carrier == 0:

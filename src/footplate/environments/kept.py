@@ -17,12 +17,12 @@ _PIECE: Final = 1 << 20
 
 
 class Kept:
-    def __init__(self, limit: int, *, spooled: int = SPOOLED) -> None:
+    def __init__(self, limit: int, *, max_spooled: int = SPOOLED) -> None:
         """`limit` is the maximum number of bytes in memory."""
         self._half = max(limit // 2, 1)
         self._head = bytearray()
         self._tail = bytearray()
-        self._spool_half = max(spooled // 2, limit)
+        self._spool_half = max(max_spooled // 2, limit)
         self._file = -1
         self._closed = False
         self.size = 0
@@ -37,7 +37,7 @@ class Kept:
 
     @property
     def spooled(self) -> int:
-        """The number of bytes that `read_chunks` returns; 0 if all output fits in memory."""
+        """The number of bytes that `pieces` returns; 0 if all output fits in memory."""
         return min(self.size, 2 * self._spool_half) if self._file >= 0 else 0
 
     def add(self, data: bytes) -> None:
@@ -55,10 +55,10 @@ class Kept:
     def value(self) -> bytes:
         """Returns the beginning and the end, with a line between them that states how much is omitted."""
         tail = bytes(self._tail[-self._half :])
-        left_out = self.size - len(self._head) - len(tail)
-        if not left_out:
+        omitted = self.size - len(self._head) - len(tail)
+        if not omitted:
             return bytes(self._head) + tail
-        return bytes(self._head) + f"\n[... {left_out} bytes omitted ...]\n".encode() + tail
+        return bytes(self._head) + f"\n[... {omitted} bytes omitted ...]\n".encode() + tail
 
     def pieces(self) -> Iterator[bytes]:
         """Yields the content of the file in order. Blocks."""
@@ -92,17 +92,17 @@ class Kept:
 
     def _spool(self, data: bytes) -> None:
         """Writes to the file. If the worker's disk is full, the buffer continues in memory only."""
-        view, at = memoryview(data), self.size
+        view, position = memoryview(data), self.size
         half = self._spool_half
         while view:
-            place = at if at < half else half + (at - half) % half
-            room = (half if at < half else 2 * half) - place
+            offset = position if position < half else half + (position - half) % half
+            room = (half if position < half else 2 * half) - offset
             try:
-                written = os.pwrite(self._file, view[:room], place)
+                written = os.pwrite(self._file, view[:room], offset)
             except OSError:
                 self.close()
                 return
-            view, at = view[written:], at + written
+            view, position = view[written:], position + written
 
     def _read(self, start: int, end: int) -> Iterator[bytes]:
         while start < end and (data := os.pread(self._file, min(_PIECE, end - start), start)):

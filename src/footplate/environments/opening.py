@@ -49,13 +49,13 @@ class Unsandboxed(Environments):
     """Opens environments without a boundary: a directory per session on this machine, or one that the session names."""
 
     def __init__(
-        self, data: Path, backend: Backend, *, named: NamedRoots | None = None, placing: Trees | None = None
+        self, data: Path, backend: Backend, *, allowed_roots: NamedRoots | None = None, trees: Trees | None = None
     ) -> None:
         self._data = data
         self._backend = backend
         self._root = data / WORKSPACES
-        self._named = named
-        self._trees = placing
+        self._named = allowed_roots
+        self._trees = trees
 
     async def open(
         self,
@@ -71,23 +71,23 @@ class Unsandboxed(Environments):
     ) -> OpenEnvironment:
         del models  # commands reach it over the worker's network
         check(config, self._backend)
-        own = self._root / directory_of(organisation) / session_id
-        directory = working_directory(own, organisation, variables, None if projects else self._named)
-        at = Places(
-            tree=own.absolute(),
-            state=state_of(own.absolute()),
-            named=directory != own,
+        session_dir = self._root / directory_of(organisation) / session_id
+        directory = working_directory(session_dir, organisation, variables, None if projects else self._named)
+        location = Places(
+            tree=session_dir.absolute(),
+            state=state_of(session_dir.absolute()),
+            named=directory != session_dir,
             user=(os.geteuid(), os.getegid()),
         )
-        placed = await trees.place(self._trees, organisation, session_id, projects, files, at, enclosed=False)
+        checked_out = await trees.place(self._trees, organisation, session_id, projects, files, location, enclosed=False)
         lease = lease_of(self._data, organisation, session_id, variables)
         return UnsandboxedEnvironment(
             str(directory),
             deadline=deadline,
-            home=str(await asyncio.to_thread(_home_beside, own)),
-            env={**variables, **trees.variables(projects, placed)},
+            home=str(await asyncio.to_thread(_home_beside, session_dir)),
+            env={**variables, **trees.variables(projects, checked_out)},
             lease=lease,
-            trees=trees.own(placed, at.tree, named=at.named),
+            trees=trees.own(checked_out, location.tree, named=location.named),
         )
 
 
@@ -101,12 +101,12 @@ class Sandboxed(Environments):
         host: Host,
         *,
         uid: int,
-        named: NamedRoots | None = None,
+        allowed_roots: NamedRoots | None = None,
         hidden: Sequence[Path] = (),
         readable: Sequence[str] = (),
         limits: Limits | None = None,
         egress: Egress | None = None,
-        placing: Trees | None = None,
+        trees: Trees | None = None,
     ) -> None:
         """`uid` is the user that runs the commands of a root worker. Commands of any other worker run as the worker's
         user.
@@ -118,12 +118,12 @@ class Sandboxed(Environments):
         self._root = data / WORKSPACES
         self._host = host
         self._uid = uid
-        self._named = named
+        self._named = allowed_roots
         self._hidden = [path.resolve() for path in hidden]
         self._readable = readable
         self._limits = limits or Limits()
         self._egress = egress
-        self._trees = placing
+        self._trees = trees
 
     async def open(
         self,
@@ -138,7 +138,7 @@ class Sandboxed(Environments):
         files: Files = NO_FILES,
     ) -> OpenEnvironment:
         check(config, self._backend)
-        found = await places(
+        location = await places(
             self._root / directory_of(organisation) / session_id,
             organisation,
             variables,
@@ -146,30 +146,30 @@ class Sandboxed(Environments):
             hidden=self._hidden,
             uid=self._uid,
         )
-        placed = await trees.place(self._trees, organisation, session_id, projects, files, found, enclosed=True)
+        checked_out = await trees.place(self._trees, organisation, session_id, projects, files, location, enclosed=True)
         network = network_of(config, self._backend)
-        way_out = self._egress.door(network) if self._egress and network.mode == "allow" else None
+        egress_proxy = self._egress.door(network) if self._egress and network.mode == "allow" else None
         lease = lease_of(self._data, organisation, session_id, variables)
-        doors = doors_of(lease, models, way_out) if lease is not None else None
+        sockets = doors_of(lease, models, egress_proxy) if lease is not None else None
         view = View(
-            tree=found.tree,
-            state=found.state,
-            named=found.named,
+            tree=location.tree,
+            state=location.state,
+            named=location.named,
             readable=self._readable,
             hidden=self._hidden,
             network=network,
-            doors=doors.directory if doors else None,
-            door_names=doors.names if doors else (),
+            doors=sockets.directory if sockets else None,
+            door_names=sockets.names if sockets else (),
             limits=self._limits,
-            trees=placed,
+            trees=checked_out,
         )
         return SandboxEnvironment(
             view,
             self._host,
-            user=found.user,
+            user=location.user,
             deadline=deadline,
-            doors=doors,
-            env={**variables, **trees.variables(projects, placed), **(PROXY_VARIABLES if way_out else {})},
+            sockets=sockets,
+            env={**variables, **trees.variables(projects, checked_out), **(PROXY_VARIABLES if egress_proxy else {})},
             lease=lease,
         )
 

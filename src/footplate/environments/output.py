@@ -41,12 +41,12 @@ class Reader:
 
     def drain(self) -> None:
         """Reads only what is in the pipe now. A background command may never stop printing."""
-        waiting = array.array("i", [0])
+        available = array.array("i", [0])
         if self._open:
-            fcntl.ioctl(self._fd, termios.FIONREAD, waiting)
-        left = waiting[0]
-        while left > 0 and (got := self._read(min(left, _CHUNK))):
-            left -= got
+            fcntl.ioctl(self._fd, termios.FIONREAD, available)
+        remaining = available[0]
+        while remaining > 0 and (count := self._read(min(remaining, _CHUNK))):
+            remaining -= count
 
     def discard(self) -> None:
         """Continues to read but drops the data, because a process that still prints would otherwise block or die."""
@@ -94,8 +94,8 @@ class Output:
         """Returns what was printed to standard output and standard error since the last call."""
         for reader in self.readers:
             reader.drain()
-        kept, self._kept = self._kept, (Kept(self._limit), Kept(self._limit))
-        return kept
+        buffers, self._kept = self._kept, (Kept(self._limit), Kept(self._limit))
+        return buffers
 
     def discard(self) -> None:
         for reader in self.readers:
@@ -109,8 +109,8 @@ class Output:
 
     def _close_kept(self) -> None:
         """Closes the current buffers. Buffers that `collect` returned belong to its caller."""
-        for kept in self._kept:
-            kept.close()
+        for buffer in self._kept:
+            buffer.close()
 
     def _printed(self, data: bytes) -> None:
         self._kept[0].add(data)

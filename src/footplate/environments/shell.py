@@ -84,7 +84,7 @@ class Shell:
         return not self._ended and not self._bash.exited.done()
 
     async def run(self, command: str, *, time_limit: float, grace: float) -> CommandResult:
-        began = time.monotonic()
+        started_at = time.monotonic()
         reported = self._reported = asyncio.get_running_loop().create_future()
         timed_out = False
         try:
@@ -101,7 +101,7 @@ class Shell:
         self._status.drain()
         exit_code = reported.result() if reported.done() else await self._bash.wait()
         code = None if self._ended else exit_code
-        return result_of(self._output, code, time.monotonic() - began, timed_out=timed_out)
+        return result_of(self._output, code, time.monotonic() - started_at, timed_out=timed_out)
 
     async def kill(self) -> None:
         """Kills the shell and its background jobs. A running command gets a result without an exit code."""
@@ -123,9 +123,9 @@ class Shell:
         self._close_script()
 
     async def _hand_over(self, command: str) -> None:
-        how, status = self._dialect, self._dialect.status
+        dialect, status = self._dialect, self._dialect.status
         lines = (
-            f"{how.evaluate} {shlex.quote(command)} </dev/null {status}>&-\n{how.report} '%s\\0' \"$?\" >&{status}\n"
+            f"{dialect.evaluate} {shlex.quote(command)} </dev/null {status}>&-\n{dialect.report} '%s\\0' \"$?\" >&{status}\n"
         )
         try:
             await write_all(self._script, lines.encode(errors="surrogateescape"))
@@ -137,11 +137,11 @@ class Shell:
         the descriptor may write anything without end: then the descriptor is closed and the shell is killed.
         """
         self._inbox += data
-        status, end, more = self._inbox.partition(b"\0")
+        status, end, rest = self._inbox.partition(b"\0")
         if not end and len(status) <= _LONGEST_STATUS:
             return
-        waits = self._reported is not None and not self._reported.done()
-        if end and not more and waits and status.isdigit() and len(status) <= _LONGEST_STATUS:
+        is_waiting = self._reported is not None and not self._reported.done()
+        if end and not rest and is_waiting and status.isdigit() and len(status) <= _LONGEST_STATUS:
             assert self._reported is not None
             self._inbox.clear()
             self._reported.set_result(int(status))

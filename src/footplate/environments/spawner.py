@@ -51,9 +51,9 @@ class Spawned:
         """
         self._spawner.send({"do": "stop", "id": self._number, "grace": grace})
         metrics.GUARDIAN_KILLS.labels("command").inc()
-        patience = self._spawner.stop_patience
+        timeout = self._spawner.stop_patience
         try:
-            async with asyncio.timeout(None if patience is None else grace + patience):
+            async with asyncio.timeout(None if timeout is None else grace + timeout):
                 await asyncio.shield(self._stopped)
         except TimeoutError:
             await self._spawner.end_all()
@@ -103,14 +103,14 @@ class Spawner:
         """Starts a command. `fds` maps a descriptor number in the command to one of the caller, who still has to close
         it. `limits` uses the names of the `resource` module.
         """
-        what: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": dict(env)}
-        return await self.request({**what, "limits": dict(limits)} if limits else what, fds)
+        message: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": dict(env)}
+        return await self.request({**message, "limits": dict(limits)} if limits else message, fds)
 
-    async def request(self, what: dict[str, Any], fds: Mapping[int, int]) -> Spawned:
+    async def request(self, message: dict[str, Any], fds: Mapping[int, int]) -> Spawned:
         command = Spawned(self, next(self._numbers))
         self._commands[command._number] = command  # noqa: SLF001 - Spawned and Spawner are one unit
         try:
-            self.send({**what, "do": "spawn", "id": command._number, "fds": list(fds)}, list(fds.values()))  # noqa: SLF001
+            self.send({**message, "do": "spawn", "id": command._number, "fds": list(fds)}, list(fds.values()))  # noqa: SLF001
             await asyncio.shield(command._started)  # noqa: SLF001
         except asyncio.CancelledError:
             await command.kill()
@@ -119,14 +119,14 @@ class Spawner:
 
     async def calm(self, spared: Sequence[Spawned]) -> None:
         """Kills every process except the given commands. Processes that these commands started are killed too."""
-        round_ = Spawned(self, next(self._numbers))
-        self._commands[round_._number] = round_  # noqa: SLF001 - as above
+        request = Spawned(self, next(self._numbers))
+        self._commands[request._number] = request  # noqa: SLF001 - as above
         try:
             spare = [command._number for command in spared]  # noqa: SLF001
-            self.send({"do": "calm", "id": round_._number, "spare": spare})  # noqa: SLF001
-            await asyncio.shield(round_._stopped)  # noqa: SLF001
+            self.send({"do": "calm", "id": request._number, "spare": spare})  # noqa: SLF001
+            await asyncio.shield(request._stopped)  # noqa: SLF001
         finally:
-            del self._commands[round_._number]  # noqa: SLF001
+            del self._commands[request._number]  # noqa: SLF001
 
     async def end_all(self) -> None:
         """Ends the other end with everything it started, because it does not respond to a request."""
@@ -198,9 +198,9 @@ class Spawner:
             self.hung_up()
             return
         self._inbox += data
-        whole = len(self._inbox) // _ANSWER.size * _ANSWER.size
-        answers, self._inbox = bytes(self._inbox[:whole]), self._inbox[whole:]
-        for kind, number, value in _ANSWER.iter_unpack(answers):
+        complete_size = len(self._inbox) // _ANSWER.size * _ANSWER.size
+        replies, self._inbox = bytes(self._inbox[:complete_size]), self._inbox[complete_size:]
+        for kind, number, value in _ANSWER.iter_unpack(replies):
             self._heard(kind, number, value)
 
     def _first(self) -> bytes:

@@ -21,11 +21,11 @@ _LAST_WORDS: Final = 8192
 class Streamed(Process):
     """A running program. Create it with `start`; the creator calls `close` after it has exited."""
 
-    def __init__(self, command: Spawned, stdin: int, reader: asyncio.StreamReader, way: asyncio.BaseTransport) -> None:
+    def __init__(self, command: Spawned, stdin: int, reader: asyncio.StreamReader, transport: asyncio.BaseTransport) -> None:
         self._command = command
         self._stdin = stdin
         self._reader = reader
-        self._way = way
+        self._way = transport
         self._writing = asyncio.Lock()
         self._last_words = bytearray()
         self._errors: Reader | None = None
@@ -37,28 +37,28 @@ class Streamed(Process):
         os.set_blocking(ours_in, False)
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_AHEAD)
-        words = bytearray()
-        errors = Reader(lambda data: _keep_last(words, data))
-        way: asyncio.BaseTransport | None = None
+        tail = bytearray()
+        errors = Reader(lambda data: _keep_last(tail, data))
+        transport: asyncio.BaseTransport | None = None
         try:
             # From here on the transport owns the descriptor.
-            way, _ = await loop.connect_read_pipe(
+            transport, _ = await loop.connect_read_pipe(
                 lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours_out, "rb", buffering=0)
             )
             fds = {0: theirs_in, 1: theirs_out, 2: errors.writer}
             command = await spawner.spawn(argv, cwd=cwd, env=env, fds=fds)
         except BaseException:
             os.close(ours_in)
-            if way is not None:
-                way.close()
+            if transport is not None:
+                transport.close()
             errors.close()
             raise
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
             errors.release()
-        process = cls(command, ours_in, reader, way)
-        process._last_words, process._errors = words, errors
+        process = cls(command, ours_in, reader, transport)
+        process._last_words, process._errors = tail, errors
         return process
 
     @property

@@ -33,11 +33,11 @@ class UnsandboxedEnvironment(GuardedEnvironment):
         lease: Lease | None = None,
         trees: Mapping[str, Path] | None = None,
     ) -> None:
-        place = str(Path(root).absolute())
+        absolute_root = str(Path(root).absolute())
         super().__init__(
-            place,
+            absolute_root,
             deadline=deadline,
-            home=home or place,
+            home=home or absolute_root,
             env={**(env or {}), **({VARIABLE: lease.id} if lease is not None else {})},
             grace=grace,
             output_limit=output_limit,

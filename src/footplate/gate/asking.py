@@ -46,7 +46,7 @@ class Scene:
 @dataclass(frozen=True, slots=True)
 class _Asked:
     hook: Hook
-    word: Word
+    output: Word
     seconds: float
 
 
@@ -54,31 +54,31 @@ class _Asked:
 class _Round:
     """Collects the hook runs of one event until they are recorded."""
 
-    told: JsonObject
+    payload: JsonObject
     runs: list[AuditEntry] = field(default_factory=list)
 
-    def add(self, asked: _Asked, outcome: str, reason: str) -> None:
-        hook, word = asked.hook, asked.word
+    def add_run(self, run: _Asked, outcome: str, reason: str) -> None:
+        hook, output = run.hook, run.output
         metrics.HOOKS.labels(hook.event.value, hook.kind.value, outcome).inc()
         content: JsonObject = {
             "hook_event": hook.event.value,
             "hook": hook.name,
             "type": hook.kind.value,
-            "seconds": round(asked.seconds, 3),
+            "seconds": round(run.seconds, 3),
             "reason": reason or None,
         }
-        if word.failure is not None:
+        if output.failure is not None:
             content["failed"] = True
         if hook.kind is HookKind.PYTHON:
-            content |= _noted(word)
-        tool = self.told.get("tool_name")
+            content |= _noted(output)
+        tool = self.payload.get("tool_name")
         self.runs.append(
             audit.hook(
                 content,
                 outcome=outcome,
                 tool=None if tool is None else str(tool),
                 layer=hook.layer.label,
-                given=self.told.get("tool_input"),
+                given=self.payload.get("tool_input"),
             )
         )
 
@@ -89,86 +89,86 @@ class Asker:
     def __init__(self, access: HookAccess, records: HookRecords) -> None:
         self._access = access
         self._records = records
-        self._http = HttpAsker(access)
+        self._http_transport = HttpAsker(access)
 
-    async def judge(
-        self, scene: Scene, hooks: Sequence[Hook], tool: str, given: JsonObject, *, directory: str | None
+    async def decide_call(
+        self, turn: Scene, hooks: Sequence[Hook], tool: str, tool_input: JsonObject, *, directory: str | None
     ) -> Decision | None:
         """Run the hooks that match a tool call and return the strictest decision. No hook runs after a denial. Returns
         None if no hook made a decision.
         """
         strictest: Decision | None = None
-        fields: JsonObject = {"tool_name": tool, "tool_input": given}
-        async with self._round(scene, hooks, fields, tool, directory) as (concerned, asked_in):
-            for hook in concerned:
-                asked = await self._ask(hook, asked_in.told, scene)
-                said = words.decision(hook, asked.word)
-                asked_in.add(asked, "none" if said is None else said.outcome.value, said.reason if said else "")
-                if said is not None and said.outcome is Outcome.DENY:
-                    return said
-                if said is not None and (strictest is None or said.outcome is Outcome.ASK):
-                    strictest = said
+        fields: JsonObject = {"tool_name": tool, "tool_input": tool_input}
+        async with self._record_event(turn, hooks, fields, tool, directory) as (matching_hooks, event_run):
+            for hook in matching_hooks:
+                run = await self._run_hook(hook, event_run.payload, turn)
+                decision = words.decision(hook, run.output)
+                event_run.add_run(run, "none" if decision is None else decision.outcome.value, decision.reason if decision else "")
+                if decision is not None and decision.outcome is Outcome.DENY:
+                    return decision
+                if decision is not None and (strictest is None or decision.outcome is Outcome.ASK):
+                    strictest = decision
         return strictest
 
-    async def tell(self, scene: Scene, hooks: Sequence[Hook], fields: JsonObject, *, about: str) -> Heard:
+    async def run_hooks(self, turn: Scene, hooks: Sequence[Hook], fields: JsonObject, *, about: str) -> Heard:
         """Run the hooks of any event other than `PreToolUse`. No hook runs after one that blocks."""
-        told: list[str] = []
-        async with self._round(scene, hooks, fields, about, None) as (concerned, asked_in):
-            for hook in concerned:
-                asked = await self._ask(hook, asked_in.told, scene)
-                heard = words.heard(hook, asked.word)
-                told += heard.told
-                failed = asked.word.failure is not None and hook.event not in FAIL_CLOSED
-                outcome = "failed" if failed else "none" if heard.block is None else "block"
-                asked_in.add(asked, outcome, (asked.word.failure or "") if failed else heard.block or "")
-                if heard.block is not None:
-                    return Heard(heard.block, tuple(told))
-        return Heard(None, tuple(told))
+        messages: list[str] = []
+        async with self._record_event(turn, hooks, fields, about, None) as (matching_hooks, event_run):
+            for hook in matching_hooks:
+                run = await self._run_hook(hook, event_run.payload, turn)
+                feedback = words.heard(hook, run.output)
+                messages += feedback.told
+                failed = run.output.failure is not None and hook.event not in FAIL_CLOSED
+                outcome = "failed" if failed else "none" if feedback.block is None else "block"
+                event_run.add_run(run, outcome, (run.output.failure or "") if failed else feedback.block or "")
+                if feedback.block is not None:
+                    return Heard(feedback.block, tuple(messages))
+        return Heard(None, tuple(messages))
 
     @asynccontextmanager
-    async def _round(
-        self, scene: Scene, hooks: Sequence[Hook], fields: JsonObject, about: str, directory: str | None
+    async def _record_event(
+        self, turn: Scene, hooks: Sequence[Hook], fields: JsonObject, about: str, directory: str | None
     ) -> "AsyncIterator[tuple[Sequence[Hook], _Round]]":
-        concerned = [hook for hook in hooks if hook.concerns(about)]
-        if not concerned:
+        matching_hooks = [hook for hook in hooks if hook.matches(about)]
+        if not matching_hooks:
             yield (), _Round({})
             return
-        environment = scene.environment
-        told: JsonObject = {
-            "session_id": scene.session_id,
+        environment = turn.environment
+        payload: JsonObject = {
+            "session_id": turn.session_id,
             "transcript_path": "",
             "cwd": directory or fields.get("cwd") or await environment.directory() or environment.root,
             "permission_mode": "default",
-            "hook_event_name": concerned[0].event.value,
-            **({"context": scene.context} if scene.context else {}),
+            "hook_event_name": matching_hooks[0].event.value,
+            **({"context": turn.context} if turn.context else {}),
             **fields,
         }
-        asked_in = _Round(told)
-        yield concerned, asked_in
-        await self._records.record(scene.organisation, scene.session_id, scene.turn_id, asked_in.runs)
+        event_run = _Round(payload)
+        yield matching_hooks, event_run
+        await self._records.record(turn.organisation, turn.session_id, turn.turn_id, event_run.runs)
 
-    async def _ask(self, hook: Hook, told: JsonObject, scene: Scene) -> _Asked:
-        began = time.monotonic()
+    async def _run_hook(self, hook: Hook, payload: JsonObject, turn: Scene) -> _Asked:
+        started = time.monotonic()
         match hook.kind:
             case HookKind.COMMAND:
-                word = await command.ask(hook, told, scene.environment)
+                output = await command.ask(hook, payload, turn.environment)
             case HookKind.HTTP:
-                word = await self._http.ask(hook, told)
+                output = await self._http_transport.ask(hook, payload)
             case HookKind.PYTHON:
-                word = await python.ask(hook, told, self._access)
-                _count(word)
-        return _Asked(hook, word, time.monotonic() - began)
+                output = await python.ask(hook, payload, self._access)
+                _count(output)
+        return _Asked(hook, output, time.monotonic() - started)
 
 
-def _noted(word: Word) -> JsonObject:
+def _noted(output: Word) -> JsonObject:
     """Return the `audit` value that a Python hook adds to its audit entry, truncated if it is too long."""
-    note = word.answer.get("audit")
+    note = output.answer.get("audit")
     text = str(note)
     return {} if note is None else {"audit": note if len(text) <= _MOST_NOTED else text[:_MOST_NOTED]}
 
 
-def _count(word: Word) -> None:
-    counted = word.answer.get("metrics")
-    for name, number in [*counted.items()][:_MOST_COUNTED] if isinstance(counted, dict) else []:
+def _count(output: Word) -> None:
+    counts = output.answer.get("metrics")
+    for name, number in [*counts.items()][:_MOST_COUNTED] if isinstance(counts, dict) else []:
         if isinstance(number, int | float) and number >= 0:
             metrics.HOOK_COUNTS.labels(metrics.COUNTED(name[:100])).inc(number)

@@ -39,9 +39,9 @@ class Part:
     """`command`, `redirect`, `assignment` or `unclear`."""
     text: str
     decision: Decision
-    via: tuple[str, ...] = ()
+    wrappers: tuple[str, ...] = ()
     """The wrapper programs through which it runs other commands, such as `env`."""
-    runs: tuple[str, ...] = ()
+    nested_commands: tuple[str, ...] = ()
     """The commands that these programs run."""
 
 
@@ -51,10 +51,10 @@ class Verdict:
     parts: tuple[Part, ...]
 
 
-def decide(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Decision:
+def decide(policy: Policy, command: str, context: Place, *, directory: str | None = None) -> Decision:
     """Decide a command. `directory` is the shell's current directory; the default is the working tree."""
     try:
-        decision = _strictest(_decisions(_read(policy, command, place, directory or place.root)))
+        decision = _strictest(_decisions(_read(policy, command, context, directory or context.root)))
     except RecursionError:  # pragma: no cover - depth is limited everywhere; this is a safety net
         decision = _TOO_DEEP
     except BudgetExceeded:
@@ -62,10 +62,10 @@ def decide(policy: Policy, command: str, place: Place, *, directory: str | None 
     return _by_bare_rules(policy, decision)
 
 
-def judge(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Verdict:
+def judge(policy: Policy, command: str, context: Place, *, directory: str | None = None) -> Verdict:
     """Decide a command like `decide`, and return the decision on each part as well."""
     try:
-        parts = tuple(_parts(_read(policy, command, place, directory or place.root)))
+        parts = tuple(_parts(_read(policy, command, context, directory or context.root)))
     except RecursionError:  # pragma: no cover - depth is limited everywhere; this is a safety net
         parts = (Part("unclear", command[:200], _TOO_DEEP),)
     except BudgetExceeded:
@@ -77,17 +77,17 @@ def judge(policy: Policy, command: str, place: Place, *, directory: str | None =
 
 def _strictest(decisions: Iterable[Decision]) -> Decision:
     """Return the first of the strictest decisions."""
-    found: Decision | None = None
+    strictest: Decision | None = None
     for decision in decisions:
-        if found is None or stricter(found.outcome, decision.outcome) is not found.outcome:
-            found = decision
-    return found or _NOTHING
+        if strictest is None or stricter(strictest.outcome, decision.outcome) is not strictest.outcome:
+            strictest = decision
+    return strictest or _NOTHING
 
 
 def _by_bare_rules(policy: Policy, decision: Decision) -> Decision:
     for outcome in (Outcome.ASK, Outcome.DENY):
-        if (placed := policy.whole(BASH, outcome)) is not None and stricter(decision.outcome, outcome) is outcome:
-            decision = placed.says(f"{placed.rule.text} applies to every command.")
+        if (matched := policy.find_tool_rule(BASH, outcome)) is not None and stricter(decision.outcome, outcome) is outcome:
+            decision = matched.make_decision(f"{matched.rule.text} applies to every command.")
     return decision
 
 
@@ -95,67 +95,67 @@ class _Reading(NamedTuple):
     """A parsed command line, and the evaluator for its parts."""
 
     script: Script
-    reaches: list[Reach]
-    judging: Judging
+    effects: list[Reach]
+    evaluator: Judging
 
 
-def _read(policy: Policy, command: str, place: Place, directory: str) -> _Reading:
-    read, place = script.read(command), place.with_new_budget()
-    reaches = [reach(simple) for simple in read.commands]
-    values = tuple([each.value for each in read.assignments if each.value.known])
-    files = Files(policy, place, _directories(reaches, place, directory), values)
-    if files.directories is None or any(each != place.root for each in files.directories):
-        for found in reaches:
-            if any(form[0].text.rpartition("/")[2] == "git" for form in found.forms):
-                found.concerns.append(_GIT_ELSEWHERE)
-    return _Reading(read, reaches, Judging(policy, files, whole=policy.whole(BASH, Outcome.ALLOW)))
+def _read(policy: Policy, command: str, context: Place, directory: str) -> _Reading:
+    parsed, context = script.read(command), context.with_new_budget()
+    effects = [reach(simple) for simple in parsed.commands]
+    values = tuple([each.value for each in parsed.assignments if each.value.known])
+    files = Files(policy, context, _directories(effects, context, directory), values)
+    if files.directories is None or any(each != context.root for each in files.directories):
+        for command_effects in effects:
+            if any(form[0].text.rpartition("/")[2] == "git" for form in command_effects.forms):
+                command_effects.concerns.append(_GIT_ELSEWHERE)
+    return _Reading(parsed, effects, Judging(policy, files, allow_all_rule=policy.find_tool_rule(BASH, Outcome.ALLOW)))
 
 
-def _decisions(reading: _Reading) -> Iterator[Decision]:
+def _decisions(parsed_command: _Reading) -> Iterator[Decision]:
     """Decide each part. Once one part requires approval, only a denial can change the result, so the rest is checked
     for denials only.
     """
-    read, reaches, judging = reading
+    parsed, effects, evaluator = parsed_command
     asked = False
-    for simple, found in zip(read.commands, reaches, strict=True):
-        yield (decision := judging.command(simple, found, only_denied=asked))
+    for simple, command_effects in zip(parsed.commands, effects, strict=True):
+        yield (decision := evaluator.decide_command(simple, command_effects, only_denied=asked))
         asked = asked or decision.outcome is not Outcome.ALLOW
-    for assignment in () if asked else read.assignments:
-        yield (decision := judging.assignment(assignment))
+    for assignment in () if asked else parsed.assignments:
+        yield (decision := evaluator.decide_assignment(assignment))
         asked = asked or decision.outcome is not Outcome.ALLOW
-    for redirect in read.redirects:
-        yield judging.redirect(redirect, only_denied=asked)
-    for fault in () if asked else read.faults:
-        yield judging.fault(fault)
+    for redirect in parsed.redirects:
+        yield evaluator.decide_redirect(redirect, only_denied=asked)
+    for fault in () if asked else parsed.faults:
+        yield evaluator.decide_fault(fault)
 
 
-def _parts(reading: _Reading) -> Iterator[Part]:
-    read, reaches, judging = reading
-    for simple, found in zip(read.commands, reaches, strict=True):
-        said = simple.source or " ".join(word.text for word in simple.words)
-        runs = tuple(dict.fromkeys(canonical(form) for form in found.forms[1:]))
-        yield Part("command", said, judging.command(simple, found), tuple(found.via), runs)
-    for assignment in read.assignments:
-        yield Part("assignment", assignment.source, judging.assignment(assignment))
-    for redirect in read.redirects:
-        yield Part("redirect", redirect.source, judging.redirect(redirect))
-    for fault in read.faults:
-        yield Part("unclear", fault, judging.fault(fault))
+def _parts(parsed_command: _Reading) -> Iterator[Part]:
+    parsed, effects, evaluator = parsed_command
+    for simple, command_effects in zip(parsed.commands, effects, strict=True):
+        text = simple.source or " ".join(argument.text for argument in simple.words)
+        nested_commands = tuple(dict.fromkeys(canonical(form) for form in command_effects.forms[1:]))
+        yield Part("command", text, evaluator.decide_command(simple, command_effects), tuple(command_effects.via), nested_commands)
+    for assignment in parsed.assignments:
+        yield Part("assignment", assignment.source, evaluator.decide_assignment(assignment))
+    for redirect in parsed.redirects:
+        yield Part("redirect", redirect.source, evaluator.decide_redirect(redirect))
+    for fault in parsed.faults:
+        yield Part("unclear", fault, evaluator.decide_fault(fault))
 
 
-def _directories(reaches: Sequence[Reach], place: Place, directory: str) -> tuple[str, ...] | None:
+def _directories(effects: Sequence[Reach], context: Place, directory: str) -> tuple[str, ...] | None:
     """Return the directories in which a part may run, or None if they cannot be determined. A `cd` may fail, so both
     directories are possible after it.
     """
-    found = [directory]
-    for each in reaches:
+    directories = [directory]
+    for each in effects:
         if each.moves is None:
             continue
-        if not each.moves.known or len(found) > _MOST_DIRECTORIES:
+        if not each.moves.known or len(directories) > _MOST_DIRECTORIES:
             return None
-        for start in list(found):
-            where = target(place, start, each.moves.text)
-            if where.real is None:
+        for start in list(directories):
+            resolved = target(context, start, each.moves.text)
+            if resolved.real_path is None:
                 return None
-            found.extend(path for path in (where.path, where.real) if path not in found)
-    return tuple(found)
+            directories.extend(path for path in (resolved.path, resolved.real_path) if path not in directories)
+    return tuple(directories)

@@ -22,7 +22,7 @@ class DomainPattern:
     regex: LinearRegex
 
     @classmethod
-    def of(cls, name: str) -> "DomainPattern":
+    def parse(cls, name: str) -> "DomainPattern":
         """Compile a pattern. `*` alone matches any host and a leading `*.` any number of labels; any other `*` matches
         within one label.
         """
@@ -33,7 +33,7 @@ class DomainPattern:
         return cls(LinearRegex(head + "[^.]*".join(re.escape(piece) for piece in rest.split("*"))))
 
     @staticmethod
-    def fault(name: str) -> tuple[int, str] | None:
+    def find_error(name: str) -> tuple[int, str] | None:
         """Return the position and description of the first error in a pattern, or None if it is valid."""
         if not name:
             return 0, "the host name is missing"

@@ -47,12 +47,12 @@ class Gates:
 
     def __init__(self, rules: RuleStore, records: HookRecords | None = None, access: HookAccess | None = None) -> None:
         self._rules = rules
-        self._known = _KnownRules()
-        self._asker = Asker(access or HookAccess(), records or NoRecords())
+        self._rule_cache = _KnownRules()
+        self._hook_runner = Asker(access or HookAccess(), records or NoRecords())
 
-    def gate(self, claim: Claim, environment: Environment) -> Gate:
-        scene = Scene(claim.organisation, claim.session_id, claim.turn_id, environment, claim.context)
-        return TurnGate(self._rules, scene, claim.config, self._asker, self._known)
+    def create_gate(self, claim: Claim, environment: Environment) -> Gate:
+        turn = Scene(claim.organisation, claim.session_id, claim.turn_id, environment, claim.context)
+        return TurnGate(self._rules, turn, claim.config, self._hook_runner, self._rule_cache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,99 +60,99 @@ class InForce:
     """The parsed rules and hooks that apply to a session, or to one of its subagents."""
 
     policy: Policy
-    are_written: bool
+    has_written_rules: bool
     """Whether any layer has rules. The permission policies of toolsets do not count."""
     hooks: Mapping[HookEvent, Sequence[Hook]] = field(default_factory=dict)
 
-    def settled(self, decision: Decision, *, server_s: bool) -> Decision:
+    def apply_default(self, decision: Decision, *, from_mcp_server: bool) -> Decision:
         """Apply the default for sessions without rules: calls are allowed instead of requiring approval. Calls of the
         agent's MCP servers (`server_s`) are exempt.
         """
-        by_default = decision.outcome is Outcome.ASK and decision.rule is None and not self.are_written
-        if not server_s and (by_default or not self.policy.rules):
+        by_default = decision.outcome is Outcome.ASK and decision.rule is None and not self.has_written_rules
+        if not from_mcp_server and (by_default or not self.policy.rules):
             return Decision(Outcome.ALLOW, NO_RULES)
         return decision
 
 
 class TurnGate:
     def __init__(
-        self, rules: RuleStore, scene: Scene, config: ResolvedConfig, asker: Asker, known: "_KnownRules | None" = None
+        self, rules: RuleStore, turn: Scene, config: ResolvedConfig, hook_runner: Asker, rule_cache: "_KnownRules | None" = None
     ) -> None:
         self._rules = rules
-        self._known = known or _KnownRules()
-        self._scene = scene
+        self._rule_cache = rule_cache or _KnownRules()
+        self._turn = turn
         self._config = config
-        self._environment = scene.environment
-        self._asker = asker
-        self._servers = mcp.Names(config.mcp_servers)
+        self._environment = turn.environment
+        self._hook_runner = hook_runner
+        self._mcp_names = mcp.Names(config.mcp_servers)
         self._layers: Sequence[tuple[Layer, JsonObject]] | None = None
-        self._read: dict[str | None, InForce] = {}
-        self._read_at = 0.0
+        self._parsed: dict[str | None, InForce] = {}
+        self._loaded_at = 0.0
 
     async def decide(
         self, tool: str, given: JsonObject, *, directory: str | None = None, agent: str | None = None
     ) -> Decision:
         try:
-            rules = await self._in_force(agent)
+            rules = await self._load_rules(agent)
         except InvalidRule as error:
             return Decision(Outcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}")
         # MCP servers that a trusted repository configures are ordinary programs in the environment: the default for the
         # agent's own servers does not apply to them.
-        server_s = self._servers.of(tool) is not None
-        decision = await self._by_rules(rules, tool, given, directory, server_s=server_s)
-        asked = rules.hooks.get(HookEvent.BEFORE_TOOL, ())
-        if decision.outcome is Outcome.DENY or not asked:
+        from_mcp_server = self._mcp_names.of(tool) is not None
+        decision = await self._decide_by_rules(rules, tool, given, directory, from_mcp_server=from_mcp_server)
+        event_hooks = rules.hooks.get(HookEvent.BEFORE_TOOL, ())
+        if decision.outcome is Outcome.DENY or not event_hooks:
             return decision
-        return await self._asked_hooks(asked, decision, tool, given, directory)
+        return await self._combine_with_hooks(event_hooks, decision, tool, given, directory)
 
-    async def tell(self, event: HookEvent, fields: JsonObject, *, about: str = "", agent: str | None = None) -> Heard:
+    async def run_hooks(self, event: HookEvent, fields: JsonObject, *, about: str = "", agent: str | None = None) -> Heard:
         try:
-            asked = (await self._in_force(agent)).hooks.get(event, ())
+            event_hooks = (await self._load_rules(agent)).hooks.get(event, ())
         except InvalidRule as error:
             return Heard(
                 f"Prompts are blocked until an invalid rule is fixed. {error.message}" if event in FAIL_CLOSED else None
             )
         name = TOOL_NAMES.get(about, about)
         tool: JsonObject = {"tool_name": name} if event is HookEvent.AFTER_TOOL else {}
-        return await self._asker.tell(self._scene, asked, {**tool, **fields}, about=name)
+        return await self._hook_runner.run_hooks(self._turn, event_hooks, {**tool, **fields}, about=name)
 
-    async def _asked_hooks(
-        self, asked: Sequence[Hook], decision: Decision, tool: str, given: JsonObject, directory: str | None
+    async def _combine_with_hooks(
+        self, event_hooks: Sequence[Hook], decision: Decision, tool: str, tool_input: JsonObject, directory: str | None
     ) -> Decision:
         """Combine the rules' decision with the hooks'. A hook's denial is final, and its `ask` requires approval even
         if a rule allows the call. Its `allow` only replaces a default, never the decision of a rule.
         """
-        said = await self._asker.judge(self._scene, asked, TOOL_NAMES.get(tool, tool), given, directory=directory)
-        if said is None or (said.outcome is Outcome.ALLOW and decision.rule is not None):
+        hook_decision = await self._hook_runner.decide_call(self._turn, event_hooks, TOOL_NAMES.get(tool, tool), tool_input, directory=directory)
+        if hook_decision is None or (hook_decision.outcome is Outcome.ALLOW and decision.rule is not None):
             return decision
-        stricter = said.outcome is Outcome.DENY or decision.outcome is Outcome.ALLOW
-        return said if stricter or said.outcome is Outcome.ALLOW else decision
+        stricter = hook_decision.outcome is Outcome.DENY or decision.outcome is Outcome.ALLOW
+        return hook_decision if stricter or hook_decision.outcome is Outcome.ALLOW else decision
 
-    async def _by_rules(
-        self, rules: InForce, tool: str, given: JsonObject, directory: str | None, *, server_s: bool
+    async def _decide_by_rules(
+        self, rules: InForce, tool: str, tool_input: JsonObject, directory: str | None, *, from_mcp_server: bool
     ) -> Decision:
-        if not rules.policy.rules and not server_s:
+        if not rules.policy.rules and not from_mcp_server:
             return Decision(Outcome.ALLOW, NO_RULES)
-        return rules.settled(await self._judged(rules.policy, tool, given, directory), server_s=server_s)
+        return rules.apply_default(await self._evaluate(rules.policy, tool, tool_input, directory), from_mcp_server=from_mcp_server)
 
-    async def _in_force(self, agent: str | None) -> InForce:
+    async def _load_rules(self, agent: str | None) -> InForce:
         now = time.monotonic()
-        if self._layers is None or now - self._read_at >= FRESH:
-            named = self._scene.context.get("directory")
+        if self._layers is None or now - self._loaded_at >= FRESH:
+            named_directory = self._turn.context.get("directory")
             layers = await self._rules.rules(
-                self._scene.organisation,
-                self._scene.session_id,
-                directory=named if isinstance(named, str) else None,
+                self._turn.organisation,
+                self._turn.session_id,
+                directory=named_directory if isinstance(named_directory, str) else None,
             )
             if layers != self._layers:
-                self._layers, self._read = layers, {}
-            self._read_at = now
-        read, layers = self._read, self._layers
-        if agent not in read:
-            read[agent] = await self._known.read(layers, self._config, agent)
-        return read[agent]
+                self._layers, self._parsed = layers, {}
+            self._loaded_at = now
+        parsed, layers = self._parsed, self._layers
+        if agent not in parsed:
+            parsed[agent] = await self._rule_cache.parse(layers, self._config, agent)
+        return parsed[agent]
 
-    async def _judged(self, policy: Policy, tool: str, given: JsonObject, directory: str | None) -> Decision:
+    async def _evaluate(self, policy: Policy, tool: str, tool_input: JsonObject, directory: str | None) -> Decision:
         """Evaluate the rules with links resolved inside the environment. The evaluation itself shows which paths it
         needs, so it is repeated until all of them are resolved.
         """
@@ -162,91 +162,91 @@ class TurnGate:
         if is_command and directory is None:
             directory = await environment.directory()
             if directory is None:
-                lost = decide(policy, tool, given, Place(root=environment.root, home=environment.home, links=links))
-                return lost if lost.outcome is Outcome.DENY else Decision(Outcome.ASK, _NOWHERE)
-        place = Place(root=environment.root, home=environment.home, links=links)
-        decision = await _decide(policy, tool, given, place, directory)
+                without_directory = decide(policy, tool, tool_input, Place(root=environment.root, home=environment.home, links=links))
+                return without_directory if without_directory.outcome is Outcome.DENY else Decision(Outcome.ASK, _NOWHERE)
+        context = Place(root=environment.root, home=environment.home, links=links)
+        decision = await _decide(policy, tool, tool_input, context, directory)
         for _ in range(_MOST_ROUNDS):
-            if not links.unknown:
+            if not links.unresolved:
                 break
-            paths = sorted(links.unknown)
-            links.learn(dict(zip(paths, await environment.real(paths), strict=True)))
-            decision = await _decide(policy, tool, given, place, directory)
+            paths = sorted(links.unresolved)
+            links.add_resolved(dict(zip(paths, await environment.real(paths), strict=True)))
+            decision = await _decide(policy, tool, tool_input, context, directory)
         if decision.outcome is Outcome.ALLOW:
-            return await self._shown(policy, tool, given, place, directory) or decision
+            return await self._decide_search(policy, tool, tool_input, context, directory) or decision
         return decision
 
-    async def _shown(
-        self, policy: Policy, tool: str, given: JsonObject, place: Place, directory: str | None
+    async def _decide_search(
+        self, policy: Policy, tool: str, tool_input: JsonObject, context: Place, directory: str | None
     ) -> Decision | None:
         """Return the decision of a rule that forbids a file which a search would show, or None."""
-        search = searching.search_of(policy, tool, given, place, directory)
+        search = searching.search_of(policy, tool, tool_input, context, directory)
         if search is None:
             return None
         try:
-            (real,) = await self._environment.real([search.below.path])
-            files = await self._environment.list_files(real or search.below.path)
+            (real_path,) = await self._environment.real([search.directory.path])
+            files = await self._environment.list_files(real_path or search.directory.path)
         except (FileNotFoundError, NotADirectoryError):
             return None  # a single file has been decided already, and a missing directory shows nothing
         except OSError as error:
             return Decision(Outcome.ASK, f"The files that this search would show cannot be listed: {error.strerror}.")
-        known = replace(search, below=Target(search.below.path, real))
-        return await asyncio.to_thread(searching.judge, policy, known, [file.path for file in files], place)
+        resolved_search = replace(search, below=Target(search.directory.path, real_path))
+        return await asyncio.to_thread(searching.judge, policy, resolved_search, [file.path for file in files], context)
 
 
-async def _decide(policy: Policy, tool: str, given: JsonObject, place: Place, directory: str | None) -> Decision:
+async def _decide(policy: Policy, tool: str, tool_input: JsonObject, context: Place, directory: str | None) -> Decision:
     if len(policy.rules) <= _MANY:
-        return decide(policy, tool, given, place, directory=directory)
-    return await asyncio.to_thread(decide, policy, tool, given, place, directory=directory)
+        return decide(policy, tool, tool_input, context, directory=directory)
+    return await asyncio.to_thread(decide, policy, tool, tool_input, context, directory=directory)
 
 
 class _KnownRules:
     """Caches parsed rules by their text, because consecutive turns usually have the same rules."""
 
     def __init__(self) -> None:
-        self._read: OrderedDict[str, InForce] = OrderedDict()
+        self._parsed: OrderedDict[str, InForce] = OrderedDict()
 
-    async def read(
+    async def parse(
         self, layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None
     ) -> InForce:
         """Return the parsed rules, from the cache if possible. Raises `InvalidRule`."""
-        own = [(each.permissions, each.policies) for each in _agents(config, agent)]
-        text = repr((layers, own))
+        agent_rules = [(each.permissions, each.policies) for each in _agents(config, agent)]
+        text = repr((layers, agent_rules))
         key = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-        if key not in self._read:
+        if key not in self._parsed:
             if len(text) > _LARGE:
-                found = await asyncio.to_thread(_prepared, layers, config, agent)
+                effective_rules = await asyncio.to_thread(_prepared, layers, config, agent)
             else:
-                found = in_force(layers, config, agent)
-            self._read[key] = found
-            while len(self._read) > _KNOWN:
-                self._read.popitem(last=False)
-        self._read.move_to_end(key)
-        return self._read[key]
+                effective_rules = in_force(layers, config, agent)
+            self._parsed[key] = effective_rules
+            while len(self._parsed) > _KNOWN:
+                self._parsed.popitem(last=False)
+        self._parsed.move_to_end(key)
+        return self._parsed[key]
 
 
 def _prepared(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> InForce:
     """Parse the rules and compile the patterns that are otherwise compiled at first use."""
-    found = in_force(layers, config, agent)
-    _ = found.policy.forbidden_files
-    return found
+    effective_rules = in_force(layers, config, agent)
+    _ = effective_rules.policy.forbidden_paths
+    return effective_rules
 
 
 class _Links:
     """Resolved links, and the paths that still have to be resolved. No rule allows an unresolved path."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str | None] = {}
-        self.unknown: set[str] = set()
+        self._resolved: dict[str, str | None] = {}
+        self.unresolved: set[str] = set()
 
-    def real(self, path: str) -> str | None:
-        if path not in self._known:
-            self.unknown.add(path)
-        return self._known.get(path)
+    def resolve(self, path: str) -> str | None:
+        if path not in self._resolved:
+            self.unresolved.add(path)
+        return self._resolved.get(path)
 
-    def learn(self, found: Mapping[str, str | None]) -> None:
-        self._known.update(found)
-        self.unknown -= found.keys()
+    def add_resolved(self, resolved: Mapping[str, str | None]) -> None:
+        self._resolved.update(resolved)
+        self.unresolved -= resolved.keys()
 
 
 def _agents(config: ResolvedConfig, agent: str | None) -> list[ResolvedConfig | Subagent]:
@@ -257,16 +257,16 @@ def in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig,
     """Parse the rules and hooks that apply to a session, or to the subagent `agent`. A subagent has no more permissions
     than its parent: its own rules are added to all others.
     """
-    own = _agents(config, agent)
-    all_layers = [*layers, *((Layer.AGENT, each.permissions) for each in own)]
+    agent_configs = _agents(config, agent)
+    all_layers = [*layers, *((Layer.AGENT, each.permissions) for each in agent_configs)]
     rules = [
         Placed(layer, parse_rule(text, outcome))
         for layer, permissions in all_layers
         for outcome, texts in written(permissions).items()
         for text in texts
     ]
-    usual = [rule for each in own for rule in rules_of(each.policies)]
+    toolset_rules = [rule for each in agent_configs for rule in rules_of(each.policies)]
     by_event: dict[HookEvent, list[Hook]] = {}
     for hook in hooks.hooks_of(all_layers):
         by_event.setdefault(hook.event, []).append(hook)
-    return InForce(Policy([*rules, *usual]), are_written=bool(rules), hooks=by_event)
+    return InForce(Policy([*rules, *toolset_rules]), has_written_rules=bool(rules), hooks=by_event)

@@ -6,9 +6,9 @@ from footplate.domain.errors import InvalidRequest
 class InvalidRule(InvalidRequest):
     def __init__(self, text: str, position: int, problem: str, *, help_text: str = "", where: str = "") -> None:
         """`position` is the wrong character, counted from 1. `where` is the field that contains the rule."""
-        place = f"{where}: " if where else ""
+        prefix = f"{where}: " if where else ""
         super().__init__(
-            f"{place}The rule {text!r} is invalid: at character {position}, {problem}.",
+            f"{prefix}The rule {text!r} is invalid: at character {position}, {problem}.",
             field=where or None,
             help_text=help_text or "See docs/policy.md for the rule syntax.",
         )

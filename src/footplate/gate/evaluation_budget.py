@@ -21,14 +21,14 @@ class BudgetExceeded(Exception):
 
 class EvaluationBudget:
     def __init__(self, steps: int = MAX_STEPS) -> None:
-        self._left = steps
+        self._remaining = steps
 
     def spend(self, steps: int) -> None:
         """Take steps from the budget. Raises `BudgetExceeded` when it is used up."""
-        self._left -= steps
-        if self._left < 0:
+        self._remaining -= steps
+        if self._remaining < 0:
             raise BudgetExceeded
 
-    def compare(self, rules: int, text: str) -> None:
+    def spend_on_comparison(self, rules: int, text: str) -> None:
         """Spend the steps for comparing a number of rules with a text."""
         self.spend(rules * (PER_COMPARISON + len(text) // _CHARACTERS_PER_STEP))

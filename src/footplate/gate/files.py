@@ -4,7 +4,7 @@ import os
 
 
 class RealLinks:
-    def real(self, path: str) -> str | None:
+    def resolve(self, path: str) -> str | None:
         try:
             return os.path.realpath(path)
         except (OSError, ValueError):

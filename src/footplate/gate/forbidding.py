@@ -27,41 +27,41 @@ class Suspect(NamedTuple):
     text: str
 
 
-def suspects(policy: Policy, argv: Argv, place: Place, directories: Sequence[str]) -> list[Suspect]:
+def suspects(policy: Policy, argv: Argv, context: Place, directories: Sequence[str]) -> list[Suspect]:
     """Return the command under each name for which there may be a deny or ask rule."""
-    names = [name for name in _names(argv[0].text, place, directories) if policy.may_forbid_program(name)]
+    names = [name for name in _names(argv[0].text, context, directories) if policy.may_forbid_program(name)]
     if not names:
         return []
     rest = plain(argv[1:])
     return [Suspect(argv, name, f"{name} {rest}" if len(argv) > 1 else name) for name in names]
 
 
-def forbids(policy: Policy, outcome: Outcome, suspect: Suspect) -> Placed | None:
+def forbids(policy: Policy, outcome: Outcome, command: Suspect) -> Placed | None:
     """Return a rule that certainly matches."""
-    for placed, pattern in policy.commands(outcome, suspect.name):
-        if pattern.matches(suspect.text) or _options_match(pattern, suspect.text):
-            return placed
+    for matched, pattern in policy.command_rules(outcome, command.name):
+        if pattern.matches(command.text) or _options_match(pattern, command.text):
+            return matched
     return None
 
 
-def may_forbid(policy: Policy, suspect: Suspect) -> Placed | None:
+def may_forbid(policy: Policy, command: Suspect) -> Placed | None:
     """Return a rule that may match, depending on arguments that are only known at run time."""
-    argv = suspect.argv
-    if all(word.known for word in argv):
+    argv = command.argv
+    if all(argument.known for argument in argv):
         return None
-    before = plain(argv).split(UNKNOWN)[0]
+    known_prefix = plain(argv).split(UNKNOWN)[0]
     for outcome in FORBIDDING:
-        for placed, pattern in policy.commands(outcome, suspect.name):
-            if not pattern.head or pattern.head.startswith(before) or before.startswith(pattern.head.rstrip()):
-                return placed
+        for matched, pattern in policy.command_rules(outcome, command.name):
+            if not pattern.literal_prefix or pattern.literal_prefix.startswith(known_prefix) or known_prefix.startswith(pattern.literal_prefix.rstrip()):
+                return matched
     return None
 
 
-def _names(text: str, place: Place, directories: Sequence[str]) -> Sequence[str]:
+def _names(text: str, context: Place, directories: Sequence[str]) -> Sequence[str]:
     """Return all names by which a rule may refer to the program."""
     if "/" not in text:
         return _spellings(text)
-    real = [target(place, directory, text).real for directory in directories]
+    real = [target(context, directory, text).real_path for directory in directories]
     names = [posixpath.basename(each) for each in real if each is not None]
     return [text, *_spellings(posixpath.basename(text)), *names]
 
@@ -74,22 +74,22 @@ def _spellings(name: str) -> tuple[str, ...]:
 
 def _options_match(pattern: TextPattern, text: str) -> bool:
     """Compare options regardless of their order: `rm -rf *` also matches `rm -r -f x` and `rm x -fr`."""
-    if len(pattern.pieces) != 2 or pattern.pieces[1] or " -" not in pattern.head:  # noqa: PLR2004
+    if len(pattern.pieces) != 2 or pattern.pieces[1] or " -" not in pattern.literal_prefix:  # noqa: PLR2004
         return False
-    wanted, said = _taken(pattern.head.strip()), _taken(text)
-    return said[0][: len(wanted[0])] == wanted[0] and wanted[1] <= said[1]
+    wanted, given = _taken(pattern.literal_prefix.strip()), _taken(text)
+    return given[0][: len(wanted[0])] == wanted[0] and wanted[1] <= given[1]
 
 
 @lru_cache(maxsize=256)
 def _taken(text: str) -> tuple[list[str], set[str]]:
     """Split a command into its words that are not options, and its single options."""
-    plain_words, options = [], set()
-    for word in text.split(" "):
-        word = _LONG.get(word, word)  # noqa: PLW2901
-        if word.startswith("--"):
-            options.add(word.partition("=")[0])
-        elif word.startswith("-") and len(word) > 1:
-            options.update(_LONG.get(f"-{letter}", f"-{letter}") for letter in word[1:])
+    operands, options = [], set()
+    for argument in text.split(" "):
+        argument = _LONG.get(argument, argument)  # noqa: PLW2901
+        if argument.startswith("--"):
+            options.add(argument.partition("=")[0])
+        elif argument.startswith("-") and len(argument) > 1:
+            options.update(_LONG.get(f"-{letter}", f"-{letter}") for letter in argument[1:])
         else:
-            plain_words.append(word)
-    return plain_words, options
+            operands.append(argument)
+    return operands, options

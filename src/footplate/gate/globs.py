@@ -17,11 +17,11 @@ def may_meet(glob: str, other: str, budget: EvaluationBudget) -> bool:
     """Return whether a shell glob, whose `*` does not match hidden files, and a rule's pattern can match the same path.
     Both are relative to the same directory.
     """
-    left, right = glob.strip("/").split("/"), other.strip("/").split("/")
-    same = 0
-    while same < min(len(left), len(right)) - 1 and left[same] == right[same] and not _SIGN.search(left[same]):
-        same += 1
-    one, two = tuple(left[same:]), tuple(right[same:])
+    glob_components, other_components = glob.strip("/").split("/"), other.strip("/").split("/")
+    shared = 0
+    while shared < min(len(glob_components), len(other_components)) - 1 and glob_components[shared] == other_components[shared] and not _SIGN.search(glob_components[shared]):
+        shared += 1
+    one, two = tuple(glob_components[shared:]), tuple(other_components[shared:])
     if not _begin_alike(one[0], two[0]):
         return False
     budget.spend(PER_CELL * sum(map(len, one)) * sum(map(len, two)))
@@ -32,26 +32,26 @@ def may_meet(glob: str, other: str, budget: EvaluationBudget) -> bool:
 
 def _begin_alike(one: str, other: str) -> bool:
     """Compare the literal text before the first wildcard. A name without wildcards is literal as a whole."""
-    spelt, also = (_SIGN.split(name, 1)[0] for name in (one, other))
-    if spelt == one and also == other:
+    literal, other_literal = (_SIGN.split(name, 1)[0] for name in (one, other))
+    if literal == one and other_literal == other:
         return one == other
-    return spelt.startswith(also) or also.startswith(spelt)
+    return literal.startswith(other_literal) or other_literal.startswith(literal)
 
 
 @lru_cache(maxsize=4096)
 def _paths(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     rows, columns = len(one), len(other)
-    reach = [[False] * (columns + 1) for _ in range(rows + 1)]
-    reach[rows][columns] = True
+    overlaps = [[False] * (columns + 1) for _ in range(rows + 1)]
+    overlaps[rows][columns] = True
     for i in range(rows, -1, -1):
         for j in range(columns, -1, -1):
             if i < rows and one[i] == "**":
-                reach[i][j] |= reach[i + 1][j] or (j < columns and reach[i][j + 1])
+                overlaps[i][j] |= overlaps[i + 1][j] or (j < columns and overlaps[i][j + 1])
             if j < columns and other[j] == "**":
-                reach[i][j] |= reach[i][j + 1] or (i < rows and reach[i + 1][j])
-            if i < rows and j < columns and reach[i + 1][j + 1]:
-                reach[i][j] |= names_may_meet(one[i], other[j])
-    return reach[0][0]
+                overlaps[i][j] |= overlaps[i][j + 1] or (i < rows and overlaps[i + 1][j])
+            if i < rows and j < columns and overlaps[i + 1][j + 1]:
+                overlaps[i][j] |= names_may_meet(one[i], other[j])
+    return overlaps[0][0]
 
 
 @lru_cache(maxsize=4096)
@@ -64,14 +64,14 @@ def names_may_meet(one: str, other: str) -> bool:
     if other[:1] == "." and one[:1] in {"*", "?"}:
         return False
     rows, columns = len(one), len(other)
-    reach = [[False] * (columns + 1) for _ in range(rows + 1)]
-    reach[rows][columns] = True
+    overlaps = [[False] * (columns + 1) for _ in range(rows + 1)]
+    overlaps[rows][columns] = True
     for i in range(rows, -1, -1):
         for j in range(columns, -1, -1):
             if i < rows and one[i] == "*":
-                reach[i][j] |= reach[i + 1][j] or (j < columns and reach[i][j + 1])
+                overlaps[i][j] |= overlaps[i + 1][j] or (j < columns and overlaps[i][j + 1])
             if j < columns and other[j] == "*":
-                reach[i][j] |= reach[i][j + 1] or (i < rows and reach[i + 1][j])
-            if i < rows and j < columns and reach[i + 1][j + 1]:
-                reach[i][j] |= one[i] == other[j] or "?" in {one[i], other[j]}
-    return reach[0][0]
+                overlaps[i][j] |= overlaps[i][j + 1] or (i < rows and overlaps[i + 1][j])
+            if i < rows and j < columns and overlaps[i + 1][j + 1]:
+                overlaps[i][j] |= one[i] == other[j] or "?" in {one[i], other[j]}
+    return overlaps[0][0]

@@ -51,13 +51,13 @@ class Hook:
     layer: Layer
     matcher: LinearRegex
     kind: HookKind
-    what: str
+    target: str
     """The command, the URL or the name of the entry point."""
-    seconds: float = SECONDS
+    timeout_seconds: float = SECONDS
     options: JsonObject = field(default_factory=dict)
     """Options for a Python hook."""
 
-    def concerns(self, about: str) -> bool:
+    def matches(self, about: str) -> bool:
         """Return whether the hook runs for this tool, subagent or trigger."""
         return self.event not in _MATCHED or self.matcher.search(about[:_MAX_NAME])
 
@@ -66,9 +66,9 @@ class Hook:
         """The name shown to people and models. A URL is reduced to host and path, because its other parts may be
         secret.
         """
-        name = self.what
+        name = self.target
         if self.kind is HookKind.HTTP:
-            url = urlsplit(self.what)
+            url = urlsplit(self.target)
             name = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
         return name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
 
@@ -97,8 +97,8 @@ def _group(event: HookEvent, layer: Layer, group: Json) -> list[Hook]:
 
 def _hook(event: HookEvent, layer: Layer, matcher: LinearRegex, hook: Json) -> Hook:
     kind = next((each for each in HookKind if isinstance(hook, dict) and hook.get("type") == each), None)
-    what = hook.get(WHAT[kind]) if isinstance(hook, dict) and kind is not None else None
-    if not isinstance(hook, dict) or kind is None or not isinstance(what, str):
+    target = hook.get(WHAT[kind]) if isinstance(hook, dict) and kind is not None else None
+    if not isinstance(hook, dict) or kind is None or not isinstance(target, str):
         raise InvalidRule(str(hook), 1, "this is not a valid hook")
     if kind is HookKind.HTTP and layer not in MAY_NAME_HOSTS:
         raise InvalidRule(str(hook), 1, "an HTTP hook may only be configured by the organisation or a project")
@@ -108,7 +108,7 @@ def _hook(event: HookEvent, layer: Layer, matcher: LinearRegex, hook: Json) -> H
         layer,
         matcher,
         kind,
-        what,
+        target,
         float(seconds) if isinstance(seconds, int | float) else SECONDS,
         options if isinstance(options, dict) else {},
     )

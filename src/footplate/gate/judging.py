@@ -33,178 +33,178 @@ class Judging:
 
     policy: Policy
     files: Files
-    whole: Placed | None
+    allow_all_rule: Placed | None
     """The rule that allows every command, if there is one."""
 
-    def command(self, simple: Simple, found: Reach, *, only_denied: bool = False) -> Decision:
+    def decide_command(self, simple: Simple, effects: Reach, *, only_denied: bool = False) -> Decision:
         """Decide a simple command. With `only_denied`, only deny and ask rules are evaluated."""
-        touched = [*((word, False) for word in found.reads), *((write.path, True) for write in found.writes)]
-        suspected = self._suspects(found.forms, self.files.directories or ())
-        decision = self._forbidden(found, suspected, touched)
+        accesses = [*((argument, False) for argument in effects.reads), *((write.path, True) for write in effects.writes)]
+        restricted = self._find_restricted_commands(effects.forms, self.files.directories or ())
+        decision = self._find_restriction(effects, restricted, accesses)
         if decision is not None or only_denied:
             return decision or _ALREADY
-        doubt = self._doubt(found, suspected, touched)
-        if self.whole is not None:
-            return self._by_whole(found, doubt)
+        possible_restriction = self._find_possible_restriction(effects, restricted, accesses)
+        if self.allow_all_rule is not None:
+            return self._allow_by_bare_rule(effects, possible_restriction)
         obstacle: Decision | None = None
-        for placed, pattern in self._matching(simple):
-            hindered = doubt or self._hindered(placed, pattern, simple, found)
-            if hindered is None:
-                return placed.says(f"{placed.rule.text} allows it.")
-            obstacle = obstacle or hindered
+        for matched, pattern in self._matching_allow_rules(simple):
+            problem = possible_restriction or self._find_obstacle(matched, pattern, simple, effects)
+            if problem is None:
+                return matched.make_decision(f"{matched.rule.text} allows it.")
+            obstacle = obstacle or problem
         if (
-            found.harmless
-            and not found.concerns
-            and doubt is None
-            and all(map(self.files.readable, found.reads))
-            and not self._copies(found)
+            effects.harmless
+            and not effects.concerns
+            and possible_restriction is None
+            and all(map(self.files.readable, effects.reads))
+            and not self._uses_program_file(effects)
         ):
             return Decision(Outcome.ALLOW, "It only reads inside the workspace.")
-        return obstacle or doubt or _ask(_no_rule(found, self.files))
+        return obstacle or possible_restriction or _ask(_no_rule(effects, self.files))
 
-    def _matching(self, simple: Simple) -> Sequence[tuple[Placed, TextPattern]]:
+    def _matching_allow_rules(self, simple: Simple) -> Sequence[tuple[Placed, TextPattern]]:
         """Return the allow rules that match the command, either normalised or as it was written."""
-        rules = list(self.policy.commands(Outcome.ALLOW, simple.words[0].text))
+        rules = list(self.policy.command_rules(Outcome.ALLOW, simple.words[0].text))
         if not rules:
             return ()
-        words, source = canonical(simple.words), simple.source
-        self.files.place.budget.compare(len(rules), words + source)
-        return [rule for rule in rules if rule[1].matches(words) or (source != "" and rule[1].matches(source))]
+        text, source = canonical(simple.words), simple.source
+        self.files.place.budget.spend_on_comparison(len(rules), text + source)
+        return [rule for rule in rules if rule[1].matches(text) or (source != "" and rule[1].matches(source))]
 
-    def _forbidden(self, found: Reach, suspected: Sequence[Suspect], touched: Sequence[_Touched]) -> Decision | None:
-        named = [(word, writes) for word, writes in touched if self.files.suspicious(word)]
-        for outcome in FORBIDDING if suspected or named else ():
-            for suspect in suspected:
-                if (placed := forbids(self.policy, outcome, suspect)) is not None:
-                    hidden = "" if suspect.argv is found.forms[0] else f", which {found.via[0]} runs"
-                    return placed.says(f"{placed.rule.text} applies to `{canonical(suspect.argv)}`{hidden}.")
-            for word, writes in named:
-                if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
-                    return placed.says(f"{placed.rule.text} applies to the file {_plain(word.text)}.")
+    def _find_restriction(self, effects: Reach, restricted: Sequence[Suspect], accesses: Sequence[_Touched]) -> Decision | None:
+        forbidden_accesses = [(argument, writes) for argument, writes in accesses if self.files.suspicious(argument)]
+        for outcome in FORBIDDING if restricted or forbidden_accesses else ():
+            for command in restricted:
+                if (matched := forbids(self.policy, outcome, command)) is not None:
+                    wrapper_note = "" if command.argv is effects.forms[0] else f", which {effects.via[0]} runs"
+                    return matched.make_decision(f"{matched.rule.text} applies to `{canonical(command.argv)}`{wrapper_note}.")
+            for word, writes in forbidden_accesses:
+                if (matched := self.files.forbidden(outcome, word, writes=writes)) is not None:
+                    return matched.make_decision(f"{matched.rule.text} applies to the file {_plain(word.text)}.")
         return None
 
-    def _suspects(self, forms: Sequence[Argv], directories: Sequence[str]) -> list[Suspect]:
-        found = [each for form in forms for each in suspects(self.policy, form, self.files.place, directories)]
-        for each in found:
-            self.files.place.budget.compare(self.policy.count_commands(each.name), each.text)
-        return found
+    def _find_restricted_commands(self, argvs: Sequence[Argv], directories: Sequence[str]) -> list[Suspect]:
+        commands = [each for form in argvs for each in suspects(self.policy, form, self.files.place, directories)]
+        for each in commands:
+            self.files.place.budget.spend_on_comparison(self.policy.count_command_rules(each.name), each.text)
+        return commands
 
-    def _doubt(self, found: Reach, suspected: Sequence[Suspect], touched: Sequence[_Touched]) -> Decision | None:
+    def _find_possible_restriction(self, effects: Reach, restricted: Sequence[Suspect], accesses: Sequence[_Touched]) -> Decision | None:
         """Return an ask decision if a deny or ask rule may apply, depending on values only known at run time."""
-        for suspect in suspected:
-            if (placed := may_forbid(self.policy, suspect)) is not None:
-                return _ask(f"{placed.rule.text} may apply to it: some of its arguments are only known at run time.")
-        for suspect in self._suspects(found.maybe, ()):
+        for command in restricted:
+            if (matched := may_forbid(self.policy, command)) is not None:
+                return _ask(f"{matched.rule.text} may apply to it: some of its arguments are only known at run time.")
+        for command in self._find_restricted_commands(effects.maybe, ()):
             for outcome in FORBIDDING:
-                if (placed := forbids(self.policy, outcome, suspect)) is not None:
-                    return _ask(f"{placed.rule.text} may apply to it.")
-        for word, writes in touched:
-            if (placed := self.files.doubtful(word, writes=writes)) is not None:
-                return _ask(f"{_shown(word.text)} may be a file that {placed.rule.text} applies to.")
-        return self._mentioned(found)
+                if (matched := forbids(self.policy, outcome, command)) is not None:
+                    return _ask(f"{matched.rule.text} may apply to it.")
+        for argument, writes in accesses:
+            if (matched := self.files.doubtful(argument, writes=writes)) is not None:
+                return _ask(f"{_shown(argument.text)} may be a file that {matched.rule.text} applies to.")
+        return self._find_mentioned_file(effects)
 
-    def _mentioned(self, found: Reach) -> Decision | None:
+    def _find_mentioned_file(self, effects: Reach) -> Decision | None:
         """Return an ask decision if an argument of an unknown program may be a forbidden file, such as the value of an
         option.
         """
         if not self.policy.restricts_files:
             return None
-        for word in (*found.mentions, *found.reads):
-            for each in _files_in(word):
+        for argument in (*effects.mentions, *effects.reads):
+            for each in _files_in(argument):
                 for outcome in FORBIDDING if self.files.suspicious(each) else ():
-                    if (placed := self.files.forbidden(outcome, each, writes=True)) is not None:
-                        return _ask(f"It names {_shown(word.text)}, which {placed.rule.text} applies to.")
+                    if (matched := self.files.forbidden(outcome, each, writes=True)) is not None:
+                        return _ask(f"It names {_shown(argument.text)}, which {matched.rule.text} applies to.")
         return None
 
-    def _by_whole(self, found: Reach, doubt: Decision | None) -> Decision:
-        assert self.whole is not None
+    def _allow_by_bare_rule(self, effects: Reach, possible_restriction: Decision | None) -> Decision:
+        assert self.allow_all_rule is not None
         if self.policy.restricts_commands:
-            if doubt is not None:
-                return doubt
-            unseen = next((each for each in found.concerns if not each.seen), None)
-            if unseen is not None:
-                return _ask(f"A command that other rules forbid may be hidden in it: {unseen.text}.")
-            if self._copies(found):
+            if possible_restriction is not None:
+                return possible_restriction
+            hidden = next((each for each in effects.concerns if not each.seen), None)
+            if hidden is not None:
+                return _ask(f"A command that other rules forbid may be hidden in it: {hidden.text}.")
+            if self._uses_program_file(effects):
                 return _ask(
                     "It reads or writes the file of a program, which may give a forbidden program another name."
                 )
-        return self.whole.says(f"{self.whole.rule.text} allows every command.")
+        return self.allow_all_rule.make_decision(f"{self.allow_all_rule.rule.text} allows every command.")
 
-    def _hindered(self, placed: Placed, pattern: TextPattern, simple: Simple, found: Reach) -> Decision | None:
+    def _find_obstacle(self, matched: Placed, pattern: TextPattern, simple: Simple, effects: Reach) -> Decision | None:
         """Return why a matching allow rule does not apply, or None if it applies."""
-        if pattern.exact and pattern.head == simple.source and simple.stdin is Stdin.OURS:
+        if pattern.is_exact and pattern.literal_prefix == simple.source and simple.stdin is Stdin.OURS:
             return None  # a rule allows exactly this text
         if _leaves(pattern, simple.words):
-            return _ask(f"{placed.rule.text} names a directory, and the path leaves this directory.")
-        for concern in found.concerns:
+            return _ask(f"{matched.rule.text} names a directory, and the path leaves this directory.")
+        for concern in effects.concerns:
             if concern.upto is None or not _covers(pattern, simple.words[: concern.upto]):
-                return _ask(f"{placed.rule.text} does not cover it: {concern.text}.")
-        for write in found.writes:
-            if (why := self._unwritable(write)) is not None:
+                return _ask(f"{matched.rule.text} does not cover it: {concern.text}.")
+        for write in effects.writes:
+            if (why := self._why_not_writable(write)) is not None:
                 return _ask(f"It writes {_shown(write.path.text)}, {why}.")
-        return _ask("It reads or writes the file of a program.") if self._copies(found) else None
+        return _ask("It reads or writes the file of a program.") if self._uses_program_file(effects) else None
 
-    def _unwritable(self, write: Write) -> str | None:
-        word = write.path
-        if word.text in NOWHERE or self.files.writable(word) is not None:
+    def _why_not_writable(self, write: Write) -> str | None:
+        path = write.path
+        if path.text in NOWHERE or self.files.writable(path) is not None:
             return None
         if write.asked_for:
             return "and no Edit rule allows that"
-        if not self.files.inside(word):
+        if not self.files.inside(path):
             return "which may be outside of the workspace"
-        part = self.files.guarded(word)
+        part = self.files.guarded(path)
         return f"and programs execute {part} or read it as configuration" if part is not None else None
 
-    def _copies(self, found: Reach) -> bool:
-        if not found.forms or found.forms[0][0].text in _LOOK_ONLY:
+    def _uses_program_file(self, effects: Reach) -> bool:
+        if not effects.forms or effects.forms[0][0].text in _LOOK_ONLY:
             return False
         return (
-            self.files.programs(found.reads) is not None
-            or self.files.programs([write.path for write in found.writes]) is not None
+            self.files.programs(effects.reads) is not None
+            or self.files.programs([write.path for write in effects.writes]) is not None
         )
 
-    def assignment(self, assignment: Assignment) -> Decision:
+    def decide_assignment(self, assignment: Assignment) -> Decision:
         why = sets(assignment)
         if why is None:
             return Decision(Outcome.ALLOW, "It only sets a variable.")
-        if self.whole is not None and not self.policy.restricts_commands:
-            return self.whole.says(f"{self.whole.rule.text} allows every command.")
+        if self.allow_all_rule is not None and not self.policy.restricts_commands:
+            return self.allow_all_rule.make_decision(f"{self.allow_all_rule.rule.text} allows every command.")
         return _ask(f"{why[0].upper()}{why[1:]}.")
 
-    def redirect(self, redirect: Redirect, *, only_denied: bool = False) -> Decision:
-        word, writes = redirect.target, redirect.writes
-        if redirect.operator in {">&", "<&"} and (word.text.isdigit() or word.text == "-"):
+    def decide_redirect(self, redirect: Redirect, *, only_denied: bool = False) -> Decision:
+        path, writes = redirect.target, redirect.writes
+        if redirect.operator in {">&", "<&"} and (path.text.isdigit() or path.text == "-"):
             return Decision(Outcome.ALLOW, "It only duplicates a file descriptor.")
-        if word.known and word.text in NOWHERE:
+        if path.known and path.text in NOWHERE:
             return Decision(Outcome.ALLOW, "It redirects to a standard device such as /dev/null.")
-        for outcome in FORBIDDING if self.files.suspicious(word) else ():
-            if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
-                return placed.says(f"{placed.rule.text} applies to the file {_plain(word.text)}.")
-        return _ALREADY if only_denied else self._by_file(redirect)
+        for outcome in FORBIDDING if self.files.suspicious(path) else ():
+            if (matched := self.files.forbidden(outcome, path, writes=writes)) is not None:
+                return matched.make_decision(f"{matched.rule.text} applies to the file {_plain(path.text)}.")
+        return _ALREADY if only_denied else self._decide_redirect_target(redirect)
 
-    def _by_file(self, redirect: Redirect) -> Decision:
-        word = redirect.target
-        if (placed := self.files.doubtful(word, writes=redirect.writes)) is not None:
-            return _ask(f"{_shown(word.text)} may be a file that {placed.rule.text} applies to.")
-        if self.whole is not None:
-            return self.whole.says(f"{self.whole.rule.text} allows every command.")
-        if not (redirect.writes or redirect.operator == "<") or not word.known:
+    def _decide_redirect_target(self, redirect: Redirect) -> Decision:
+        path = redirect.target
+        if (matched := self.files.doubtful(path, writes=redirect.writes)) is not None:
+            return _ask(f"{_shown(path.text)} may be a file that {matched.rule.text} applies to.")
+        if self.allow_all_rule is not None:
+            return self.allow_all_rule.make_decision(f"{self.allow_all_rule.rule.text} allows every command.")
+        if not (redirect.writes or redirect.operator == "<") or not path.known:
             return _ask(f"The redirect {_shown(redirect.source)} cannot be analysed.")
-        return self._written(word) if redirect.writes else self._read(word)
+        return self._decide_write(path) if redirect.writes else self._decide_read(path)
 
-    def _written(self, word: Word) -> Decision:
-        if (placed := self.files.writable(word)) is not None:
-            return placed.says(f"{placed.rule.text} allows writing {word.text}.")
-        return _ask(f"It writes {_shown(word.text)}, and no Edit rule allows that.")
+    def _decide_write(self, path: Word) -> Decision:
+        if (matched := self.files.writable(path)) is not None:
+            return matched.make_decision(f"{matched.rule.text} allows writing {path.text}.")
+        return _ask(f"It writes {_shown(path.text)}, and no Edit rule allows that.")
 
-    def _read(self, word: Word) -> Decision:
-        if self.files.readable(word):
+    def _decide_read(self, path: Word) -> Decision:
+        if self.files.readable(path):
             return Decision(Outcome.ALLOW, "It only reads inside the workspace.")
-        return _ask(f"It reads {_shown(word.text)}, which is not in the workspace.")
+        return _ask(f"It reads {_shown(path.text)}, which is not in the workspace.")
 
-    def fault(self, fault: str) -> Decision:
-        if self.whole is not None and (not self.policy.restricts_commands or fault == "a substitution"):
-            return self.whole.says(f"{self.whole.rule.text} allows every command.")
+    def decide_fault(self, fault: str) -> Decision:
+        if self.allow_all_rule is not None and (not self.policy.restricts_commands or fault == "a substitution"):
+            return self.allow_all_rule.make_decision(f"{self.allow_all_rule.rule.text} allows every command.")
         return _ask(f"The command cannot be analysed completely: {fault}.")
 
 
@@ -212,39 +212,39 @@ def _ask(reason: str) -> Decision:
     return Decision(Outcome.ASK, reason)
 
 
-def _files_in(word: Word) -> list[Word]:
+def _files_in(argument: Word) -> list[Word]:
     """Return the parts of a word that may be a file name: the whole word, or a value after `=`, `-f`, `@` or `:`, as in
     `curl -d @FILE` and `git show HEAD:FILE`.
     """
-    text = word.text
+    text = argument.text
     if text.isalnum():
-        return [word]
-    found = [] if text.startswith("-") else [word]
+        return [argument]
+    names = [] if text.startswith("-") else [argument]
     if text.startswith("-") and not text.startswith("--"):
-        found.append(Word(text[2:], word.globs))
+        names.append(Word(text[2:], argument.globs))
     for mark in ("=", "@", ":"):
         before, _, value = text.partition(mark)
         if value and before != text:
-            found.append(Word(value.lstrip("@<"), word.globs))
-    return [each for each in found if each.text]
+            names.append(Word(value.lstrip("@<"), argument.globs))
+    return [each for each in names if each.text]
 
 
-def _covers(pattern: TextPattern, words: Argv) -> bool:
+def _covers(pattern: TextPattern, argv: Argv) -> bool:
     """Return whether a rule contains these words literally."""
-    return f"{pattern.head} ".startswith(f"{canonical(words)} ")
+    return f"{pattern.literal_prefix} ".startswith(f"{canonical(argv)} ")
 
 
-def _leaves(pattern: TextPattern, words: Argv) -> bool:
+def _leaves(pattern: TextPattern, argv: Argv) -> bool:
     """Return whether a rule ends in a directory, as `python scripts/*` does, and the path leaves it with `..`."""
-    named = pattern.head.rpartition(" ")[2]
+    named = pattern.literal_prefix.rpartition(" ")[2]
     if "/" not in named:
         return False
-    return any(word.text.startswith(named) and ".." in word.text[len(named) :].split("/") for word in words)
+    return any(argument.text.startswith(named) and ".." in argument.text[len(named) :].split("/") for argument in argv)
 
 
-def canonical(words: Argv) -> str:
+def canonical(argv: Argv) -> str:
     """Return the command with each word quoted where necessary, so that word boundaries stay unambiguous."""
-    return " ".join(_quoted(word.text) for word in words)
+    return " ".join(_quoted(argument.text) for argument in argv)
 
 
 def _quoted(text: str) -> str:
@@ -262,8 +262,8 @@ def _shown(text: str) -> str:
     return f"`{_plain(text)}`"
 
 
-def _no_rule(found: Reach, files: Files) -> str:
-    if found.harmless:
-        outside = next((word.text for word in found.reads if not files.readable(word)), "")
+def _no_rule(effects: Reach, files: Files) -> str:
+    if effects.harmless:
+        outside = next((argument.text for argument in effects.reads if not files.readable(argument)), "")
         return f"No rule allows it, and {_shown(outside)} may be outside of the workspace."
-    return f"No rule allows it, and {found.concerns[0].text}." if found.concerns else "No rule allows it."
+    return f"No rule allows it, and {effects.concerns[0].text}." if effects.concerns else "No rule allows it."

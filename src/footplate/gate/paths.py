@@ -92,52 +92,52 @@ class PathPattern:
         return None if self._regex is None else self._regex.pattern
 
     @property
-    def usable(self) -> bool:
+    def is_valid(self) -> bool:
         try:
             return self._regex is not None
         except (GitIgnorePatternError, UnsupportedPattern, re.error):
             return False
 
-    def covers(self, path: str, place: Place) -> bool:
+    def covers(self, path: str, context: Place) -> bool:
         """Return whether the pattern matches an absolute, normalised path."""
         regex = self._regex
-        below = _below(path, self.base(place))
-        if regex is None or below is None:
+        relative_path = _below(path, self.base_directory(context))
+        if regex is None or relative_path is None:
             return False
-        place.budget.spend(PER_SEARCH + self.wildcards * len(below))
-        if regex.search(below):
+        context.budget.spend(PER_SEARCH + self.wildcards * len(relative_path))
+        if regex.search(relative_path):
             return True
-        return self.outcome is not Outcome.ALLOW and regex.search(f"{below}/")
+        return self.outcome is not Outcome.ALLOW and regex.search(f"{relative_path}/")
 
-    def forbids(self, target: Target, place: Place) -> bool:
+    def forbids(self, target: Target, context: Place) -> bool:
         """Return whether a deny or ask rule matches the file by its path or by its resolved path."""
-        if self.covers(target.path, place):
+        if self.covers(target.path, context):
             return True
-        return target.real not in {None, target.path} and self.covers(str(target.real), place)
+        return target.real_path not in {None, target.path} and self.covers(str(target.real_path), context)
 
-    def permits(self, target: Target, place: Place) -> bool:
+    def permits(self, target: Target, context: Place) -> bool:
         """Return whether an allow rule matches the file by its path and by its resolved path."""
-        if target.real is None or not self.covers(target.path, place):
+        if target.real_path is None or not self.covers(target.path, context):
             return False
-        return target.real == target.path or self.covers(target.real, place)
+        return target.real_path == target.path or self.covers(target.real_path, context)
 
-    def may_cover(self, glob: str, place: Place) -> bool:
+    def may_cover(self, glob: str, context: Place) -> bool:
         """Return whether a file that an absolute glob matches may be covered."""
-        base = self.base(place).rstrip("/")
+        base = self.base_directory(context).rstrip("/")
         pattern = self._relative
         anchored = "/" in pattern.rstrip("/")
         whole = f"{base}/{pattern.lstrip('/')}" if anchored else f"{base}/**/{pattern}"
-        return may_meet(glob, whole, place.budget) or may_meet(glob, f"{whole}/**", place.budget)
+        return may_meet(glob, whole, context.budget) or may_meet(glob, f"{whole}/**", context.budget)
 
-    def names(self, component: str) -> bool:
+    def names_component(self, component: str) -> bool:
         """Return whether the pattern contains this path component literally."""
         return component in self.text.split("/")
 
-    def base(self, place: Place) -> str:
+    def base_directory(self, context: Place) -> str:
         """Return the directory to which the pattern is relative."""
         if self.anchor == "//":
             return "/"
-        return place.home if self.anchor == "~/" else place.root
+        return context.home if self.anchor == "~/" else context.root
 
 
 class Forbidden:
@@ -151,17 +151,17 @@ class Forbidden:
             (group[0], _join(group), sum(each.wildcards for each in group)) for group in by_anchor.values()
         ]
 
-    def may_have(self, target: Target, place: Place) -> bool:
+    def forbids(self, target: Target, context: Place) -> bool:
         """Return whether one of the patterns forbids the file."""
-        paths = (target.path,) if target.real in {None, target.path} else (target.path, str(target.real))
-        for one, regexes, wildcards in self._groups:
-            base = one.base(place)
+        paths = (target.path,) if target.real_path in {None, target.path} else (target.path, str(target.real_path))
+        for first, regexes, wildcards in self._groups:
+            base = first.base_directory(context)
             for path in paths:
-                below = _below(path, base)
-                if below is None:
+                relative_path = _below(path, base)
+                if relative_path is None:
                     continue
-                place.budget.spend(PER_SEARCH * len(regexes) + wildcards * len(below))
-                if any(regex.search(below) or regex.search(f"{below}/") for regex in regexes):
+                context.budget.spend(PER_SEARCH * len(regexes) + wildcards * len(relative_path))
+                if any(regex.search(relative_path) or regex.search(f"{relative_path}/") for regex in regexes):
                     return True
         return False
 

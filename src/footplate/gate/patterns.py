@@ -15,21 +15,21 @@ class TextPattern:
     """The literal texts between the `*`: always one more than there are `*`."""
 
     @classmethod
-    def of(cls, text: str) -> "TextPattern":
+    def parse(cls, text: str) -> "TextPattern":
         return cls(tuple(text.split("*")))
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         return len(self.pieces) == 1
 
     @property
-    def head(self) -> str:
+    def literal_prefix(self) -> str:
         """The literal text before the first `*`."""
         return self.pieces[0]
 
     def matches(self, text: str) -> bool:
         first = self.pieces[0]
-        if self.exact:
+        if self.is_exact:
             return text == first
         last = self.pieces[-1]
         if not last and len(self.pieces) == 2:  # noqa: PLR2004 - one star, at the end

@@ -17,14 +17,14 @@ _OF_WHO_LOOKS: Final = ("/proc", "/dev/fd")
 class Links(Protocol):
     """Resolves symbolic links."""
 
-    def real(self, path: str) -> str | None:
+    def resolve(self, path: str) -> str | None:
         """Resolve an absolute path, following `..` and links in order. Returns None if the result is not known."""
 
 
 class NoLinks:
     """Treats every path as if it contained no links, for callers without a file system."""
 
-    def real(self, path: str) -> str | None:
+    def resolve(self, path: str) -> str | None:
         return normal(path)
 
 
@@ -35,7 +35,7 @@ class Place:
     root: str
     """The absolute path of the working tree."""
     home: str = "/nonexistent"
-    directories: tuple[str, ...] = ()
+    additional_directories: tuple[str, ...] = ()
     """Absolute paths of further directories that belong to the workspace."""
     links: Links = field(default_factory=NoLinks)
     budget: EvaluationBudget = field(default_factory=EvaluationBudget, compare=False, repr=False)
@@ -44,29 +44,29 @@ class Place:
     def with_new_budget(self) -> "Place":
         return replace(self, budget=EvaluationBudget())
 
-    def holds(self, path: str) -> bool:
+    def contains(self, path: str) -> bool:
         """Return whether an absolute, normalised path is in the workspace."""
-        return under(path, self.root) or any(under(path, each) for each in self.directories)
+        return under(path, self.root) or any(under(path, each) for each in self.additional_directories)
 
 
 class Target(NamedTuple):
     """A file that a call names: its path as given, and the path after resolving links. A rule may match either."""
 
     path: str
-    real: str | None
+    real_path: str | None
 
 
-def target(place: Place, directory: str, name: str) -> Target:
+def target(context: Place, directory: str, name: str) -> Target:
     """Resolve a file name relative to a directory."""
     if name == "~" or name.startswith("~/"):
-        name = place.home + name[1:]
+        name = context.home + name[1:]
     elif name.startswith("~"):
         return Target(normal(posixpath.join(directory, name)), None)
-    whole = name if name.startswith("/") else f"{directory}/{name}"
-    path = normal(whole)
+    full_path = name if name.startswith("/") else f"{directory}/{name}"
+    path = normal(full_path)
     if path.startswith(_OF_WHO_LOOKS) and (under(path, "/proc") or under(path, "/dev/fd")):
         return Target(path, None)
-    return Target(path, place.links.real(whole))
+    return Target(path, context.links.resolve(full_path))
 
 
 def normal(path: str) -> str:

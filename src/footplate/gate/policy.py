@@ -27,7 +27,7 @@ class Placed(NamedTuple):
     layer: Layer
     rule: Rule
 
-    def says(self, reason: str) -> Decision:
+    def make_decision(self, reason: str) -> Decision:
         """Return the decision that this rule makes."""
         return Decision(self.rule.outcome, reason, self.rule.text, self.layer)
 
@@ -37,18 +37,18 @@ class Policy:
 
     def __init__(self, rules: Iterable[Placed] = ()) -> None:
         self.rules: Final = tuple(sorted(rules, key=lambda each: (ORDER.index(each.rule.outcome), each.layer)))
-        self._bare: Final = self._by_outcome()
-        self._commands: Final = self._by_program()
-        self._paths: Final = self._by_tool()
-        self._forbidding_paths: Final = {writes: tuple(self._that_forbid(writes=writes)) for writes in (False, True)}
-        self.restricts_files: Final = bool(self._forbidding_paths[True])
-        self._programs: Final = {name for outcome in FORBIDDING for name in self._commands[outcome][0]}
-        self._any_program: Final = any(self._commands[outcome][1] for outcome in FORBIDDING)
-        self.restricts_commands: Final = self._restricts()
+        self._bare_rules: Final = self._index_bare_rules()
+        self._command_rules: Final = self._index_command_rules()
+        self._path_rules: Final = self._index_path_rules()
+        self._restricting_path_rules: Final = {writes: tuple(self._collect_restricting_path_rules(writes=writes)) for writes in (False, True)}
+        self.restricts_files: Final = bool(self._restricting_path_rules[True])
+        self._restricted_programs: Final = {name for outcome in FORBIDDING for name in self._command_rules[outcome][0]}
+        self._restricts_any_program: Final = any(self._command_rules[outcome][1] for outcome in FORBIDDING)
+        self.restricts_commands: Final = self._has_command_restrictions()
         """Whether commands must be analysed although every command is allowed, because other rules restrict them."""
 
     @classmethod
-    def of(cls, layers: Mapping[Layer, Mapping[Outcome, Sequence[str]]]) -> "Policy":
+    def parse(cls, layers: Mapping[Layer, Mapping[Outcome, Sequence[str]]]) -> "Policy":
         """Parse the rules of all layers. Raises `InvalidRule`."""
         return cls(
             Placed(layer, parse_rule(text, outcome))
@@ -57,50 +57,50 @@ class Policy:
             for text in texts
         )
 
-    def whole(self, tool: str, outcome: Outcome) -> Placed | None:
+    def find_tool_rule(self, tool: str, outcome: Outcome) -> Placed | None:
         """Return a rule of this outcome that applies to every call of a tool, named as in Claude Code."""
-        if not self._bare[outcome]:
+        if not self._bare_rules[outcome]:
             return None
-        return next((each for each in self._bare[outcome] if each.rule.tool.matches(tool)), None)
+        return next((each for each in self._bare_rules[outcome] if each.rule.tool.matches(tool)), None)
 
     def may_forbid_program(self, name: str) -> bool:
         """Return whether a deny or ask rule may match this program."""
-        return self._any_program or name in self._programs
+        return self._restricts_any_program or name in self._restricted_programs
 
-    def commands(self, outcome: Outcome, program: str) -> Iterator[tuple[Placed, TextPattern]]:
+    def command_rules(self, outcome: Outcome, program: str) -> Iterator[tuple[Placed, TextPattern]]:
         """Return the command rules of this outcome that may match this program."""
-        named, open_ended = self._commands[outcome]
+        named, open_ended = self._command_rules[outcome]
         yield from named.get(program, ())
         yield from open_ended
 
-    def count_commands(self, program: str) -> int:
+    def count_command_rules(self, program: str) -> int:
         """Return the number of command rules that may match this program."""
-        return sum(len(named.get(program, ())) + len(open_ended) for named, open_ended in self._commands.values())
+        return sum(len(named.get(program, ())) + len(open_ended) for named, open_ended in self._command_rules.values())
 
-    def path(self, tool: str, outcome: Outcome, target: Target, place: Place) -> Placed | None:
+    def find_path_rule(self, tool: str, outcome: Outcome, target: Target, context: Place) -> Placed | None:
         """Return a rule of this outcome that covers a file."""
-        for placed, pattern in self.paths(tool, outcome):
+        for matched, pattern in self.path_rules(tool, outcome):
             if outcome is Outcome.ALLOW:
-                if pattern.permits(target, place):
-                    return placed
-            elif pattern.forbids(target, place):
-                return placed
+                if pattern.permits(target, context):
+                    return matched
+            elif pattern.forbids(target, context):
+                return matched
         return None
 
-    def paths(self, tool: str, outcome: Outcome) -> Sequence[tuple[Placed, PathPattern]]:
-        return self._paths.get((tool, outcome), ())
+    def path_rules(self, tool: str, outcome: Outcome) -> Sequence[tuple[Placed, PathPattern]]:
+        return self._path_rules.get((tool, outcome), ())
 
-    def forbidding_paths(self, *, writes: bool) -> Sequence[tuple[Placed, PathPattern]]:
+    def restricting_path_rules(self, *, writes: bool) -> Sequence[tuple[Placed, PathPattern]]:
         """Return the deny and ask rules for reading or writing files. A rule that forbids reading a file also forbids
         writing it.
         """
-        return self._forbidding_paths[writes]
+        return self._restricting_path_rules[writes]
 
     @cached_property
-    def forbidden_files(self) -> Forbidden:
-        return Forbidden(pattern for _, pattern in self.forbidding_paths(writes=True))
+    def forbidden_paths(self) -> Forbidden:
+        return Forbidden(pattern for _, pattern in self.restricting_path_rules(writes=True))
 
-    def domain(self, outcome: Outcome, host: str) -> Placed | None:
+    def find_domain_rule(self, outcome: Outcome, host: str) -> Placed | None:
         return next(
             (
                 each
@@ -112,7 +112,7 @@ class Policy:
             None,
         )
 
-    def special(self, tool: str, outcome: Outcome) -> Iterator[tuple[Placed, TextPattern | Parameter]]:
+    def agent_and_parameter_rules(self, tool: str, outcome: Outcome) -> Iterator[tuple[Placed, TextPattern | Parameter]]:
         """Return the rules for an agent's name or for a field of the input."""
         for each in self.rules:
             specifier = each.rule.specifier
@@ -121,7 +121,7 @@ class Policy:
             if isinstance(specifier, Parameter) or (isinstance(specifier, TextPattern) and tool != BASH):
                 yield each, specifier
 
-    def _restricts(self) -> bool:
+    def _has_command_restrictions(self) -> bool:
         return any(
             each.rule.outcome is not Outcome.ALLOW
             and each.rule.specifier is not None
@@ -130,38 +130,38 @@ class Policy:
             for each in self.rules
         )
 
-    def _by_outcome(self) -> dict[Outcome, list[Placed]]:
+    def _index_bare_rules(self) -> dict[Outcome, list[Placed]]:
         return {
-            outcome: [each for each in self.rules if each.rule.outcome is outcome and each.rule.bare]
+            outcome: [each for each in self.rules if each.rule.outcome is outcome and each.rule.is_bare]
             for outcome in ORDER
         }
 
-    def _by_program(
+    def _index_command_rules(
         self,
     ) -> dict[Outcome, tuple[dict[str, list[tuple[Placed, TextPattern]]], list[tuple[Placed, TextPattern]]]]:
-        found: dict[Outcome, tuple[dict[str, list[tuple[Placed, TextPattern]]], list[tuple[Placed, TextPattern]]]]
-        found = {outcome: ({}, []) for outcome in ORDER}
+        index: dict[Outcome, tuple[dict[str, list[tuple[Placed, TextPattern]]], list[tuple[Placed, TextPattern]]]]
+        index = {outcome: ({}, []) for outcome in ORDER}
         for each in self.rules:
             pattern = each.rule.specifier
             if not isinstance(pattern, TextPattern) or not each.rule.tool.matches(BASH):
                 continue
-            named, open_ended = found[each.rule.outcome]
-            program, space, _ = pattern.head.partition(" ")
-            if program and (space or pattern.exact) and "'" not in program and '"' not in program:
+            named, open_ended = index[each.rule.outcome]
+            program, space, _ = pattern.literal_prefix.partition(" ")
+            if program and (space or pattern.is_exact) and "'" not in program and '"' not in program:
                 named.setdefault(program, []).append((each, pattern))
             else:
                 open_ended.append((each, pattern))
-        return found
+        return index
 
-    def _that_forbid(self, *, writes: bool) -> Iterator[tuple[Placed, PathPattern]]:
+    def _collect_restricting_path_rules(self, *, writes: bool) -> Iterator[tuple[Placed, PathPattern]]:
         for tool in (READ, EDIT) if writes else (READ,):
             for outcome in FORBIDDING:
-                yield from self.paths(tool, outcome)
+                yield from self.path_rules(tool, outcome)
 
-    def _by_tool(self) -> dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]]:
-        found: dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]] = {}
+    def _index_path_rules(self) -> dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]]:
+        index: dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]] = {}
         for each in self.rules:
             if isinstance(each.rule.specifier, PathPattern):
-                tool = each.rule.tool.head
-                found.setdefault((_AS.get(tool, tool), each.rule.outcome), []).append((each, each.rule.specifier))
-        return found
+                tool = each.rule.tool.literal_prefix
+                index.setdefault((_AS.get(tool, tool), each.rule.outcome), []).append((each, each.rule.specifier))
+        return index

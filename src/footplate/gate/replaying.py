@@ -32,7 +32,7 @@ _HOME: Final = "/nonexistent"
 class _Unknown:
     """Resolves no path at all."""
 
-    def real(self, path: str) -> str | None:
+    def resolve(self, path: str) -> str | None:
         del path
         return None
 
@@ -41,7 +41,7 @@ class _Unknown:
 class Replayed:
     """The decision that the proposed rules would make on one past call."""
 
-    would: Decision
+    decision: Decision
     depends_on_links: bool = False
     hook: str | None = None
     """A hook that would also run. Its decision is not known."""
@@ -53,49 +53,49 @@ class Replay:
     def __init__(self, layer: Layer, permissions: JsonObject) -> None:
         self._layer = layer
         self._permissions = permissions
-        self._read: dict[str, door.InForce] = {}
+        self._parsed: dict[str, door.InForce] = {}
         door.in_force([(layer, permissions)], resolve({}, {}, default_harness=""), None)
 
-    def judge(self, organisation: str, call: StoredCall, rules: SessionRules) -> Replayed:
+    def evaluate_call(self, organisation: str, call: StoredCall, rules: SessionRules) -> Replayed:
         """Evaluate one call, whose input must still be stored."""
-        given = call.input or {}
+        tool_input = call.input or {}
         try:
-            force = self._force(call.session_id, rules)
+            effective_rules = self._effective_rules(call.session_id, rules)
         except InvalidRule as error:
             return Replayed(
                 Decision(Outcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}")
             )
         tool = call.name if call.server is None else mcp.model_name(call.server, call.name)
-        root = _root(given, organisation, call.session_id)
-        said = [
-            force.settled(
-                decide(force.policy, tool, given, Place(root=root, home=_HOME, links=links)),
-                server_s=call.server is not None,
+        root = _root(tool_input, organisation, call.session_id)
+        decisions = [
+            effective_rules.apply_default(
+                decide(effective_rules.policy, tool, tool_input, Place(root=root, home=_HOME, links=links)),
+                from_mcp_server=call.server is not None,
             )
             for links in (NoLinks(), _Unknown())
         ]
-        hook = _hook(force.hooks.get(HookEvent.BEFORE_TOOL, ()), tool) if said[0].outcome is not Outcome.DENY else None
-        return Replayed(said[0], said[0].outcome is not said[1].outcome, hook)
+        hook = _hook(effective_rules.hooks.get(HookEvent.BEFORE_TOOL, ()), tool) if decisions[0].outcome is not Outcome.DENY else None
+        return Replayed(decisions[0], decisions[0].outcome is not decisions[1].outcome, hook)
 
-    def _force(self, session_id: str, rules: SessionRules) -> door.InForce:
-        if session_id not in self._read:
+    def _effective_rules(self, session_id: str, rules: SessionRules) -> door.InForce:
+        if session_id not in self._parsed:
             config = resolve(
                 {**rules.agent, **({"permissions": {}} if self._layer is Layer.AGENT else {})}, {}, default_harness=""
             )
-            kept = [each for each in rules.layers if each[0] is not self._layer]
-            self._read[session_id] = door.in_force([*kept, (self._layer, self._permissions)], config, None)
-        return self._read[session_id]
+            other_layers = [each for each in rules.layers if each[0] is not self._layer]
+            self._parsed[session_id] = door.in_force([*other_layers, (self._layer, self._permissions)], config, None)
+        return self._parsed[session_id]
 
 
 def _hook(hooks: Sequence[Hook], tool: str) -> str | None:
     name = TOOL_NAMES.get(tool, tool)
-    return next((hook.name for hook in hooks if hook.concerns(name)), None)
+    return next((hook.name for hook in hooks if hook.matches(name)), None)
 
 
-def _root(given: JsonObject, organisation: str, session_id: str) -> str:
+def _root(tool_input: JsonObject, organisation: str, session_id: str) -> str:
     """Return the session's tree if the call's input contains its path, which includes the session's id."""
     mark = f"{_TREES}{organisation}/{session_id}"
-    for value in given.values():
+    for value in tool_input.values():
         before, found, _ = value.partition(mark) if isinstance(value, str) else ("", "", "")
         if found:
             start = before[max((before.rfind(each) for each in " \t\n'\"=:;<>|&("), default=-1) + 1 :]

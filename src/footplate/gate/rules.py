@@ -52,7 +52,7 @@ class Rule:
     specifier: Specifier | None = field(default=None)
 
     @property
-    def bare(self) -> bool:
+    def is_bare(self) -> bool:
         """Whether the rule applies to every call of the tool."""
         return self.specifier is None
 
@@ -76,7 +76,7 @@ def parse_rule(text: str, outcome: Outcome) -> Rule:
     pattern = _tool(tool, text, outcome)
     if inside == "*":
         return Rule(outcome, text, pattern)
-    if not pattern.exact:
+    if not pattern.is_exact:
         raise InvalidRule(text, name.end() + 1, "a tool name with * takes no specifier")
     return Rule(outcome, text, pattern, _specifier(tool, inside, at, text, outcome))
 
@@ -94,21 +94,21 @@ def _check(text: str) -> None:
 
 def _tool(tool: str, text: str, outcome: Outcome) -> TextPattern:
     if tool == "Task":
-        return TextPattern.of(AGENT)
-    proper = next((known for known in _KNOWN if known.lower() == tool.lower() and known != tool), None)
-    if proper is not None:
-        raise InvalidRule(text, 1, f"there is no tool {tool!r}", help_text=f"Did you mean {proper}?")
+        return TextPattern.parse(AGENT)
+    correct_name = next((known for known in _KNOWN if known.lower() == tool.lower() and known != tool), None)
+    if correct_name is not None:
+        raise InvalidRule(text, 1, f"there is no tool {tool!r}", help_text=f"Did you mean {correct_name}?")
     if tool.startswith("mcp__") and not tool.removeprefix("mcp__"):
         raise InvalidRule(text, len(tool) + 1, "the name of the MCP server is missing")
     if "*" not in tool:
         parts = tool.split("__")
-        return TextPattern.of(tool) if tool[:5] != "mcp__" or len(parts) > 2 else TextPattern.of(f"{tool}__*")  # noqa: PLR2004
+        return TextPattern.parse(tool) if tool[:5] != "mcp__" or len(parts) > 2 else TextPattern.parse(f"{tool}__*")  # noqa: PLR2004
     if outcome is Outcome.ALLOW and not re.fullmatch(r"mcp__[^*]+?__.*", tool):
         raise InvalidRule(
             text, tool.index("*") + 1, "an allow rule may contain * only after the name of an MCP server",
             help_text="Example: mcp__github__get_*. List other tools one by one.",
         )  # fmt: skip
-    return TextPattern.of(tool)
+    return TextPattern.parse(tool)
 
 
 def _specifier(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> Specifier:
@@ -122,7 +122,7 @@ def _specifier(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> 
     if canonical == WEB_FETCH:
         return _domain(inside, at, text)
     if canonical == AGENT:
-        return TextPattern.of(inside)
+        return TextPattern.parse(inside)
     raise InvalidRule(
         text, at - 1, f"rules for {tool} take no specifier", help_text=f"To match every call, write {tool}."
     )
@@ -137,21 +137,21 @@ def _parameter(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> 
         raise InvalidRule(text, at, "a rule cannot match the field `command`", help_text=f"Write Bash({value}).")
     if name not in _PARAMETERS[tool] or outcome is Outcome.ALLOW:
         return None
-    return Parameter(name, TextPattern.of(value))
+    return Parameter(name, TextPattern.parse(value))
 
 
 def _command(inside: str) -> TextPattern:
-    return TextPattern.of(inside[:-2] + " *" if inside.endswith(":*") else inside)
+    return TextPattern.parse(inside[:-2] + " *" if inside.endswith(":*") else inside)
 
 
 def _path(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> PathPattern:
     if outcome is Outcome.ALLOW and tool in (*_READERS, *_WRITERS):
-        right = READ if tool in _READERS else EDIT
+        replacement = READ if tool in _READERS else EDIT
         raise InvalidRule(
             text,
             1,
             f"an allow rule for {tool} cannot have a path",
-            help_text=f"Write {right}({inside}), which also applies to {tool}.",
+            help_text=f"Write {replacement}({inside}), which also applies to {tool}.",
         )
     if inside.startswith("!"):
         raise InvalidRule(
@@ -166,7 +166,7 @@ def _path(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> PathP
             text, at, f"the path has {pattern.wildcards} wildcards (*, ? and [); the limit is {MAX_WILDCARDS}",
             help_text="Write several rules, or use a directory: src/** matches everything below src.",
         )  # fmt: skip
-    if not pattern.usable:
+    if not pattern.is_valid:
         raise InvalidRule(text, at, f"{inside!r} is not a valid gitignore pattern")
     return pattern
 
@@ -175,11 +175,11 @@ def _domain(inside: str, at: int, text: str) -> DomainPattern:
     prefix, colon, name = inside.partition(":")
     if prefix != "domain" or not colon:
         raise InvalidRule(text, at, "`domain:` is expected", help_text="Example: WebFetch(domain:docs.example.com).")
-    if (wrong := DomainPattern.fault(name)) is not None:
+    if (error := DomainPattern.find_error(name)) is not None:
         raise InvalidRule(
             text,
-            at + len("domain:") + wrong[0],
-            wrong[1],
+            at + len("domain:") + error[0],
+            error[1],
             help_text="Write a host name without a path, such as docs.example.com or *.example.com.",
         )
-    return DomainPattern.of(name)
+    return DomainPattern.parse(name)

@@ -31,32 +31,32 @@ _FORBIDDING: Final = (Outcome.DENY, Outcome.ASK)
 class Search:
     """The files that a search may show."""
 
-    below: Target
+    directory: Target
     suffix: str
     """The ending of the names of these files."""
 
 
 def search_of(
-    policy: Policy, tool: str, given: Mapping[str, Json], place: Place, directory: str | None
+    policy: Policy, tool: str, tool_input: Mapping[str, Json], context: Place, directory: str | None
 ) -> Search | None:
     """Return the search that a call makes. None if the call is not a search, or no rule forbids reading files."""
     name = TOOL_NAMES.get(tool, tool)
-    if name not in _SEARCHES or not any(policy.paths(READ, outcome) for outcome in _FORBIDDING):
+    if name not in _SEARCHES or not any(policy.path_rules(READ, outcome) for outcome in _FORBIDDING):
         return None
-    where = str(given.get("path") or ".")
-    pattern = str(given.get("pattern") or "") if name == _GLOB else ""
-    fixed = _OPEN.split(pattern, maxsplit=1)[0].rpartition("/")
-    below = target(place, directory or place.root, posixpath.join(where, fixed[0] + fixed[1]))
+    path = str(tool_input.get("path") or ".")
+    pattern = str(tool_input.get("pattern") or "") if name == _GLOB else ""
+    literal_prefix = _OPEN.split(pattern, maxsplit=1)[0].rpartition("/")
+    below = target(context, directory or context.root, posixpath.join(path, literal_prefix[0] + literal_prefix[1]))
     return Search(below, _OPEN.split(pattern)[-1].rpartition("/")[2])
 
 
-def judge(policy: Policy, search: Search, names: Iterable[str], place: Place) -> Decision | None:
+def judge(policy: Policy, search: Search, names: Iterable[str], context: Place) -> Decision | None:
     """Decide a search. `names` are the files below its directory. Returns None if no rule forbids reading one."""
-    below = search.below
-    place = replace(place, budget=EvaluationBudget(_MAX_STEPS))
+    below = search.directory
+    context = replace(context, budget=EvaluationBudget(_MAX_STEPS))
     shown = [name for name in names if name.endswith(search.suffix)]
     try:
-        return _judge_names(policy, below, shown, place)
+        return _judge_names(policy, below, shown, context)
     except BudgetExceeded:
         return Decision(
             Outcome.DENY,
@@ -65,14 +65,14 @@ def judge(policy: Policy, search: Search, names: Iterable[str], place: Place) ->
         )
 
 
-def _judge_names(policy: Policy, below: Target, shown: Iterable[str], place: Place) -> Decision | None:
+def _judge_names(policy: Policy, below: Target, names: Iterable[str], context: Place) -> Decision | None:
     for outcome in _FORBIDDING:
-        for name in shown:
+        for name in names:
             path = posixpath.join(below.path, name)
-            found = Target(path, posixpath.join(below.real or below.path, name))
-            if (placed := policy.path(READ, outcome, found, place)) is not None:
+            file_target = Target(path, posixpath.join(below.real_path or below.path, name))
+            if (matched := policy.find_path_rule(READ, outcome, file_target, context)) is not None:
                 # The reason does not name the file, because that would reveal what the rule hides.
-                return placed.says(
-                    f"It may show a file that {placed.rule.text} applies to. Search elsewhere or narrow the pattern."
+                return matched.make_decision(
+                    f"It may show a file that {matched.rule.text} applies to. Search elsewhere or narrow the pattern."
                 )
     return None

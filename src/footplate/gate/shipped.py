@@ -7,9 +7,9 @@ from typing import Any, Final
 _MOST_KEPT: Final = 10_000
 
 
-def audit(told: Mapping[str, Any], _options: Mapping[str, Any]) -> dict[str, Any]:
+def audit(payload: Mapping[str, Any], _options: Mapping[str, Any]) -> dict[str, Any]:
     """Add the input of a call, its result or the prompt to the audit trail, which otherwise contains only a hash."""
-    kept = {name: told[name] for name in ("tool_input", "tool_response", "prompt", "message") if name in told}
+    kept = {name: payload[name] for name in ("tool_input", "tool_response", "prompt", "message") if name in payload}
     text = json.dumps(kept)
     return {"audit": kept if len(text) <= _MOST_KEPT else {"cut": text[:_MOST_KEPT]}}
 

@@ -40,33 +40,33 @@ class Files:
     """The values that the command line assigns to variables."""
     _known: dict[Word, _Meaning] = field(default_factory=dict, init=False, compare=False)
 
-    def targets(self, word: Word) -> list[Target] | None:
+    def targets(self, argument: Word) -> list[Target] | None:
         """Return the files that a word may refer to, or None if they are not known. For a glob, return the directory
         that it searches.
         """
-        return self._meaning(word).targets
+        return self._meaning(argument).targets
 
-    def _meaning(self, word: Word) -> _Meaning:
-        if (known := self._known.get(word)) is not None:
-            return known
-        targets = self._targets(word)
+    def _meaning(self, argument: Word) -> _Meaning:
+        if (cached := self._known.get(argument)) is not None:
+            return cached
+        targets = self._targets(argument)
         forbidden: list[Target] = []
         if targets and self.policy.restricts_files:
-            files = self.policy.forbidden_files
-            forbidden = [each for each in targets if files.may_have(each, self.place)]
-        self._known[word] = meaning = _Meaning(targets, forbidden)
-        return meaning
+            forbidden_paths = self.policy.forbidden_paths
+            forbidden = [each for each in targets if forbidden_paths.forbids(each, self.place)]
+        self._known[argument] = resolved = _Meaning(targets, forbidden)
+        return resolved
 
-    def _targets(self, word: Word) -> list[Target] | None:
-        text = word.text
-        if UNKNOWN in text or word.faults:
+    def _targets(self, argument: Word) -> list[Target] | None:
+        text = argument.text
+        if UNKNOWN in text or argument.faults:
             return None
-        if word.globs:
+        if argument.globs:
             found = _GLOB.search(text)
             text = text[: found.start()] if found else text
-            rest = word.text[len(text) :]
+            rest = argument.text[len(text) :]
             if ".." in rest.split("/") or any(
-                _DOTS.match(part) and names_may_meet(part, "..") for part in word.text.split("/")
+                _DOTS.match(part) and names_may_meet(part, "..") for part in argument.text.split("/")
             ):
                 return None  # shells disagree on whether `.?` matches the parent directory
             text = text.rpartition("/")[0] or ("/" if text.startswith("/") else ".")
@@ -75,91 +75,91 @@ class Files:
             return [target(self.place, "/", text)] if text.startswith("/") else None
         return [target(self.place, directory, text) for directory in self.directories]
 
-    def suspicious(self, word: Word) -> bool:
+    def suspicious(self, argument: Word) -> bool:
         """Return whether a deny or ask rule matches the file. For most files there is none."""
-        return self.policy.restricts_files and bool(self._meant(word))
+        return self.policy.restricts_files and bool(self._meant(argument))
 
-    def forbidden(self, outcome: Outcome, word: Word, *, writes: bool) -> Placed | None:
+    def forbidden(self, outcome: Outcome, argument: Word, *, writes: bool) -> Placed | None:
         """Return a rule that certainly covers the file, or the whole directory that a glob searches."""
-        for each in self._meant(word):
+        for each in self._meant(argument):
             for tool in (READ, EDIT) if writes else (READ,):
-                if (placed := self.policy.path(tool, outcome, each, self.place)) is not None:
-                    return placed
+                if (matched := self.policy.find_path_rule(tool, outcome, each, self.place)) is not None:
+                    return matched
         return None
 
-    def _meant(self, word: Word) -> list[Target]:
+    def _meant(self, argument: Word) -> list[Target]:
         """Return the forbidden files that a word may refer to. A variable may have any value that the same command line
         assigns.
         """
-        found = self._meaning(word).forbidden
-        if word.text != UNKNOWN:
+        found = self._meaning(argument).forbidden
+        if argument.text != UNKNOWN:
             return found
         return [*found, *(each for value in self.values for each in self._meaning(value).forbidden)]
 
-    def doubtful(self, word: Word, *, writes: bool) -> Placed | None:
+    def doubtful(self, argument: Word, *, writes: bool) -> Placed | None:
         """Return a deny or ask rule that may cover the file, if the file is not known or a glob may match several."""
-        rules = self.policy.forbidding_paths(writes=writes)
+        rules = self.policy.restricting_path_rules(writes=writes)
         if not rules:
             return None
-        targets = self.targets(word)
-        if targets is None or any(each.real is None for each in targets):
+        targets = self.targets(argument)
+        if targets is None or any(each.real_path is None for each in targets):
             return rules[0][0]
-        if not word.globs:
+        if not argument.globs:
             return None
         for directory in self.directories or ("/",):
-            glob = normal(posixpath.join(directory, word.text))
+            glob = normal(posixpath.join(directory, argument.text))
             for placed, pattern in rules:
                 if pattern.may_cover(glob, self.place):
                     return placed
         return None
 
-    def inside(self, word: Word) -> bool:
+    def inside(self, argument: Word) -> bool:
         """Return whether the file is certainly in the workspace."""
-        targets = self.targets(word)
+        targets = self.targets(argument)
         return targets is not None and all(
-            each.real is not None and self.place.holds(each.path) and self.place.holds(each.real) for each in targets
+            each.real_path is not None and self.place.contains(each.path) and self.place.contains(each.real_path) for each in targets
         )
 
-    def readable(self, word: Word) -> bool:
+    def readable(self, argument: Word) -> bool:
         """Return whether the file may be read: it is in the workspace, or a rule allows reading it."""
-        if self.inside(word) or word.text in NOWHERE:
+        if self.inside(argument) or argument.text in NOWHERE:
             return True
-        return self._permitted(READ, word) is not None
+        return self._permitted(READ, argument) is not None
 
-    def writable(self, word: Word) -> Placed | None:
+    def writable(self, argument: Word) -> Placed | None:
         """Return the rule that allows writing the file."""
-        return self._permitted(EDIT, word)
+        return self._permitted(EDIT, argument)
 
-    def guarded(self, word: Word) -> str | None:
+    def guarded(self, argument: Word) -> str | None:
         """Return the protected component of a path, which a rule covers only by name. A glob may match such a path."""
-        if word.globs and (part := _may_be_protected(word.text)) is not None:
+        if argument.globs and (part := _may_be_protected(argument.text)) is not None:
             return part
-        for each in self.targets(word) or ():
-            for path in (each.path, each.real or ""):
+        for each in self.targets(argument) or ():
+            for path in (each.path, each.real_path or ""):
                 if (part := protected(path.removeprefix(self.place.root))) is not None:
                     return part
         return None
 
-    def programs(self, words: Sequence[Word]) -> Word | None:
+    def programs(self, arguments: Sequence[Word]) -> Word | None:
         """Return the first word that names a file in a directory of programs."""
-        for word in words:
-            for each in self.targets(word) or ():
-                if _PROGRAMS.match(each.path) or _PROGRAMS.match(each.real or "/"):
-                    return word
+        for argument in arguments:
+            for each in self.targets(argument) or ():
+                if _PROGRAMS.match(each.path) or _PROGRAMS.match(each.real_path or "/"):
+                    return argument
         return None
 
-    def _permitted(self, tool: str, word: Word) -> Placed | None:
-        targets = self.targets(word)
-        if not targets or word.globs:
+    def _permitted(self, tool: str, argument: Word) -> Placed | None:
+        targets = self.targets(argument)
+        if not targets or argument.globs:
             return None
         found: Placed | None = None
-        part = self.guarded(word) if tool == EDIT else None
+        part = self.guarded(argument) if tool == EDIT else None
         for each in targets:
             found = next(
                 (
                     placed
-                    for placed, pattern in self.policy.paths(tool, Outcome.ALLOW)
-                    if pattern.permits(each, self.place) and (part is None or pattern.names(part))
+                    for placed, pattern in self.policy.path_rules(tool, Outcome.ALLOW)
+                    if pattern.permits(each, self.place) and (part is None or pattern.names_component(part))
                 ),
                 None,
             )

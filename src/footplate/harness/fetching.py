@@ -19,24 +19,24 @@ class Fetcher:
     def __init__(self, access: WebAccess, *, max_bytes: int, tls: ssl.SSLContext | None = None) -> None:
         self._max_bytes = max_bytes
         self._downloads = Downloads(
-            Reach(access.allow), max_bytes=max_bytes, max_seconds=access.max_seconds, tls=tls, what="an input's URL"
+            Reach(access.allow), max_bytes=max_bytes, max_seconds=access.max_seconds, tls=tls, purpose="an input's URL"
         )
 
     async def fetch(self, url: str) -> Part:
         """Downloads the whole file or fails: a model cannot tell a truncated document from a complete one."""
         try:
-            found = await self._downloads.page(url)
+            download = await self._downloads.page(url)
         except ToolFailure as error:
             raise _failed(url, str(error)) from error
-        if found.status not in range(200, 300):
-            raise _failed(url, f"the server responded with {found.status} {found.reason}")
-        if found.cut:
+        if download.status not in range(200, 300):
+            raise _failed(url, f"the server responded with {download.status} {download.reason}")
+        if download.cut:
             raise _failed(url, f"it is larger than {self._max_bytes} bytes")
         message = Message()
-        message["content-type"] = found.headers.get("content-type") or UNKNOWN_TYPE
-        message["content-disposition"] = found.headers.get("content-disposition") or "inline"
-        name = message.get_filename() or unquote(urlsplit(found.url).path.rpartition("/")[2])
-        return Part(found.data, message.get_content_type(), name)
+        message["content-type"] = download.headers.get("content-type") or UNKNOWN_TYPE
+        message["content-disposition"] = download.headers.get("content-disposition") or "inline"
+        name = message.get_filename() or unquote(urlsplit(download.url).path.rpartition("/")[2])
+        return Part(download.data, message.get_content_type(), name)
 
 
 def _failed(url: str, why: str) -> PartFailed:

@@ -28,14 +28,14 @@ class Stops:
         if len(self.said) >= MOST or turn.interrupt.is_set():
             return None
         try:
-            heard = await unless_interrupted(
+            feedback = await unless_interrupted(
                 turn.interrupt,
                 turn.gate.tell(HookEvent.STOP, {"stop_hook_active": bool(self.said), "last_assistant_message": text}),
             )
         except Interrupted:
             return None
-        if heard.block is None:
+        if feedback.block is None:
             return None
-        message = SteerMessage(ids.new_id(ids.EVENT), [ev.text_block(f"Stop hook feedback:\n{heard.block}")])
+        message = SteerMessage(ids.new_id(ids.EVENT), [ev.text_block(f"Stop hook feedback:\n{feedback.block}")])
         self.said.add(message.event_id)
         return message

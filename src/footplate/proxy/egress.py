@@ -42,8 +42,8 @@ async def look_up(host: str, port: int) -> Sequence[Address]:
 class AllowListProxy(Egress):
     """The proxy of one worker. Each turn has its own listener."""
 
-    def __init__(self, reach: Reach, resolve: Resolve = look_up) -> None:
-        self._reach = reach
+    def __init__(self, address_policy: Reach, resolve: Resolve = look_up) -> None:
+        self._reach = address_policy
         self._resolve = resolve
 
     def door(self, network: Network) -> EgressDoor:
@@ -51,9 +51,9 @@ class AllowListProxy(Egress):
 
 
 class _Door(EgressDoor):
-    def __init__(self, network: Network, reach: Reach, resolve: Resolve) -> None:
+    def __init__(self, network: Network, address_policy: Reach, resolve: Resolve) -> None:
         self._network = network
-        self._reach = reach
+        self._reach = address_policy
         self._resolve = resolve
         self._lookups = asyncio.Semaphore(_LOOKUPS)
         self._server: asyncio.Server | None = None
@@ -128,12 +128,12 @@ class _Door(EgressDoor):
                 )
         return addresses
 
-    def _tell(self, target: Target, why: str) -> None:
+    def _tell(self, target: Target, reason: str) -> None:
         """Logs each target once, up to a limit, so that an agent cannot fill the log."""
         key = (target.host, target.port)
         if key not in self._told and len(self._told) < _MOST_LOGGED:
             self._told.add(key)
-            log.warning("egress refused", action="egress.refused", host=target.host, port=target.port, reason=why)
+            log.warning("egress refused", action="egress.refused", host=target.host, port=target.port, reason=reason)
 
 
 async def _connect(target: Target, addresses: Sequence[Address]) -> tuple[StreamReader, StreamWriter]:

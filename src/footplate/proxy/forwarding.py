@@ -30,14 +30,14 @@ class Forwarder:
         self._gateway = gateway
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        answer, inbox = _Answer(send), _Inbox(receive, scope["headers"])
+        response, request_body = _Answer(send), _Inbox(receive, scope["headers"])
         try:
-            grant, ask = self._admit(scope)
-            await self._forward(grant, ask, inbox, answer)
+            grant, request = self._admit(scope)
+            await self._forward(grant, request, request_body, response)
         except Refused as refused:
-            if not answer.started:
-                await inbox.drain()
-                await answer.refuse(refused)
+            if not response.started:
+                await request_body.drain()
+                await response.refuse(refused)
 
     def _admit(self, scope: Message) -> tuple[Grant, Ask]:
         return self._gateway.admit(
@@ -48,35 +48,35 @@ class Forwarder:
             bound_to=scope["state"].get(GRANT),
         )
 
-    async def _forward(self, grant: Grant, ask: Ask, inbox: "_Inbox", answer: "_Answer") -> None:
-        passing = asyncio.create_task(self._pass(ask, inbox, answer))
-        leaving = asyncio.create_task(inbox.gone())
+    async def _forward(self, grant: Grant, request: Ask, request_body: "_Inbox", response: "_Answer") -> None:
+        relaying = asyncio.create_task(self._pass(request, request_body, response))
+        disconnected = asyncio.create_task(request_body.gone())
         try:
-            await asyncio.wait({passing, leaving, grant.ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({relaying, disconnected, grant.ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            leaving.cancel()
-            passing.cancel()
-            await asyncio.gather(passing, leaving, return_exceptions=True)
+            disconnected.cancel()
+            relaying.cancel()
+            await asyncio.gather(relaying, disconnected, return_exceptions=True)
         if grant.ended.done():
-            raise turn_ended_refusal(ask.provider)
-        if not passing.cancelled():
-            passing.result()
+            raise turn_ended_refusal(request.provider)
+        if not relaying.cancelled():
+            relaying.result()
 
-    async def _pass(self, ask: Ask, inbox: "_Inbox", answer: "_Answer") -> None:
+    async def _pass(self, request: Ask, request_body: "_Inbox", response: "_Answer") -> None:
         try:
-            received = await self._gateway.send(ask, inbox.body())
+            received = await self._gateway.send(request, request_body.body())
         except _Gone:
             return
         try:
             if received.error is not None:
-                await answer.whole(received.status, received.headers, received.error)
+                await response.whole(received.status, received.headers, received.error)
                 return
-            await answer.start(received.status, received.headers)
+            await response.start(received.status, received.headers)
             # The headers have been sent, so an aborted response can only be aborted here as well.
             with contextlib.suppress(ConnectionError):
                 async for piece in received.pieces():
-                    await answer.write(piece)
-                await answer.end()
+                    await response.write(piece)
+                await response.end()
         finally:
             await received.aclose()
 
@@ -110,12 +110,12 @@ class _Inbox:
         """
         if not self._has_body or self._read.is_set():
             return
-        left = _MOST_DRAINED
+        remaining = _MOST_DRAINED
         with contextlib.suppress(TimeoutError, _Gone):
             async with asyncio.timeout(_DRAIN_SECONDS):
                 async for piece in self._pieces():
-                    left -= len(piece)
-                    if left < 0:
+                    remaining -= len(piece)
+                    if remaining < 0:
                         return
 
     async def _pieces(self) -> AsyncIterator[bytes]:

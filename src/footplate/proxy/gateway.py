@@ -78,7 +78,7 @@ class ProviderGateway:
         if has_two_lengths(headers):
             raise Refused(400, _TWO_LENGTHS)
         provider, rest = wire.split(path)
-        token_in, token = wire.given_token(headers)
+        token_header, token = wire.given_token(headers)
         grant = self._grants.find(token)
         if grant is None or (bound_to is not None and bound_to is not grant):
             raise Refused(401, _NOT_OF_A_TURN, provider)
@@ -89,35 +89,35 @@ class ProviderGateway:
             raise Refused(404, _NO_ROUTE, provider)
         if provider not in self._upstream.providers:
             raise Refused(404, f"This worker has no API key for the provider {provider!r}.", provider)
-        return grant, Ask(provider, method, rest, query, headers, token_in)
+        return grant, Ask(provider, method, rest, query, headers, token_header)
 
-    async def send(self, ask: Ask, body: AsyncIterator[bytes] | bytes | None) -> ProviderResponse:
+    async def send(self, request: Ask, body: AsyncIterator[bytes] | bytes | None) -> ProviderResponse:
         """Sends the request. The caller closes the response. Raises `Refused` if the provider cannot be reached."""
         try:
-            response = await self._upstream.ask(ask, body)
+            response = await self._upstream.ask(request, body)
         except httpx2.TimeoutException as error:
-            raise _unreachable(ask, error, 504) from error
+            raise _unreachable(request, error, 504) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise _unreachable(ask, error, 502) from error
+            raise _unreachable(request, error, 502) from error
         try:
-            return await self._receive(ask, response)
+            return await self._receive(request, response)
         except BaseException as error:
             await response.aclose()
             if isinstance(error, httpx2.HTTPError):
-                raise _unreachable(ask, error, 502) from error
+                raise _unreachable(request, error, 502) from error
             raise
 
-    async def _receive(self, ask: Ask, response: httpx2.Response) -> ProviderResponse:
-        blotter = self._upstream.blotter(ask.provider)
-        headers = [(name, blotter.clean(value)) for name, value in wire.answered_on(response.headers.raw)]
+    async def _receive(self, request: Ask, response: httpx2.Response) -> ProviderResponse:
+        remover = self._upstream.blotter(request.provider)
+        headers = [(name, remover.clean(value)) for name, value in wire.answered_on(response.headers.raw)]
         status = response.status_code
         if status > _HIGHEST_STATUS:
-            raise Refused(502, f"The model provider responded with the invalid status {status}.", ask.provider)
+            raise Refused(502, f"The model provider responded with the invalid status {status}.", request.provider)
         if status < _ERRORS:
-            return ProviderResponse(ask.provider, response, headers)
-        body = blotter.clean(await _read(response))
-        kept = [(name, value) for name, value in headers if name not in _NEW_LENGTH]
-        return ProviderResponse(ask.provider, response, [*kept, (b"content-length", str(len(body)).encode())], body)
+            return ProviderResponse(request.provider, response, headers)
+        body = remover.clean(await _read(response))
+        forwarded = [(name, value) for name, value in headers if name not in _NEW_LENGTH]
+        return ProviderResponse(request.provider, response, [*forwarded, (b"content-length", str(len(body)).encode())], body)
 
 
 def turn_ended_refusal(provider: str) -> Refused:

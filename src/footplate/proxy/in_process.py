@@ -18,9 +18,9 @@ class InProcessModelProxy:
         headers = [(name.lower(), value) for name, value in request.headers]
         received: ProviderResponse | None = None
         try:
-            grant, ask = self._gateway.admit(request.method, path, query, headers)
-            async with _cancel_at_turn_end(grant, turn_ended_refusal(ask.provider)):
-                received = await self._gateway.send(ask, request.body)
+            grant, model_request = self._gateway.admit(request.method, path, query, headers)
+            async with _cancel_at_turn_end(grant, turn_ended_refusal(model_request.provider)):
+                received = await self._gateway.send(model_request, request.body)
         except Refused as refused:
             if received is not None:
                 await received.aclose()

@@ -87,9 +87,9 @@ class TurnGrant(ModelGrant):
         self._grant.pause()
 
     async def listen(self, path: Path) -> None:
-        served = Served(self._app, {GRANT: self._grant}, _MOST_OF_A_TURN)
-        await served.serve(await asyncio.to_thread(serving.at_path, path))
-        self._served.append(served)
+        server = Served(self._app, {GRANT: self._grant}, _MOST_OF_A_TURN)
+        await server.serve(await asyncio.to_thread(serving.at_path, path))
+        self._served.append(server)
 
     async def aclose(self) -> None:
         self._grants.revoke(self._grant)

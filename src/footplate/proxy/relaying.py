@@ -101,7 +101,7 @@ class Client:
     async def relay(self, target: Target, reader: StreamReader, writer: StreamWriter) -> None:
         """Forwards one request and returns its response."""
         assert self._request is not None
-        there = h11.Connection(h11.CLIENT)
+        upstream = h11.Connection(h11.CLIENT)
         if self._http.they_are_waiting_for_100_continue:
             self._send(h11.InformationalResponse(status_code=100, headers=[]))
         headers: Headers = [(b"host", target.authority.encode()), *without(self._request.headers, _NOT_PASSED_ON)]
@@ -111,29 +111,29 @@ class Client:
             target=target.path,
             headers=[*headers, *framing, (b"connection", b"close")],
         )
-        writer.write(there.send(request) or b"")
-        asking = asyncio.create_task(self._ask(there, writer))
+        writer.write(upstream.send(request) or b"")
+        sending = asyncio.create_task(self._ask(upstream, writer))
         try:
-            await self._answer(there, reader)
+            await self._answer(upstream, reader)
         finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
 
     def _framing(self) -> Headers:
         assert self._request is not None
         chunked = any(name == b"transfer-encoding" for name, _ in self._request.headers)
         return [(b"transfer-encoding", b"chunked")] if chunked else []
 
-    async def _ask(self, there: h11.Connection, writer: StreamWriter) -> None:
+    async def _ask(self, upstream: h11.Connection, writer: StreamWriter) -> None:
         async for event in _events(self._http, self._reader):
             if isinstance(event, h11.Data):
-                writer.write(there.send(h11.Data(data=bytes(event.data))) or b"")
+                writer.write(upstream.send(h11.Data(data=bytes(event.data))) or b"")
             else:
-                writer.write(there.send(h11.EndOfMessage()) or b"")
+                writer.write(upstream.send(h11.EndOfMessage()) or b"")
             await writer.drain()
 
-    async def _answer(self, there: h11.Connection, reader: StreamReader) -> None:
-        async for event in _events(there, reader):
+    async def _answer(self, upstream: h11.Connection, reader: StreamReader) -> None:
+        async for event in _events(upstream, reader):
             if isinstance(event, h11.Response):
                 headers = [*without(event.headers), (b"connection", b"close")]
                 self._send(h11.Response(status_code=event.status_code, headers=headers, reason=event.reason))

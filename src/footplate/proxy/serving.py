@@ -51,11 +51,11 @@ class _Quiet(H11Protocol):
         """Closes a connection whose next request head is not completed in time. uvicorn handles connections that are
         silent.
         """
-        waits = self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None
-        if not waits and self._head_timer is not None:
+        is_waiting = self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None
+        if not is_waiting and self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-        elif waits and self._head_timer is None:
+        elif is_waiting and self._head_timer is None:
             self._head_timer = self.loop.call_later(_HEAD_SECONDS, self.transport.close)
 
 
@@ -67,7 +67,7 @@ class _TooMany(asyncio.Protocol):
 class Served:
     """Serves an application on one socket, from `serve` to `close`."""
 
-    def __init__(self, app: Callable[..., Any], state: Mapping[str, object], most: int) -> None:
+    def __init__(self, app: Callable[..., Any], state: Mapping[str, object], max_connections: int) -> None:
         self._config = uvicorn.Config(
             app,
             http=_Quiet,
@@ -82,13 +82,13 @@ class Served:
         )
         self._connections = ServerState()
         self._state = dict(state)
-        self._most = most
+        self._most = max_connections
         self._server: asyncio.Server | None = None
 
     async def serve(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        make = loop.create_unix_server if listener.family == socket.AF_UNIX else loop.create_server
-        self._server = await make(self._protocol, sock=listener, backlog=_BACKLOG)
+        create_server = loop.create_unix_server if listener.family == socket.AF_UNIX else loop.create_server
+        self._server = await create_server(self._protocol, sock=listener, backlog=_BACKLOG)
 
     def close(self) -> None:
         """Closes immediately and cuts all connections."""

@@ -66,13 +66,13 @@ class Upstream:
     def blotter(self, provider: str) -> Blotter:
         return self._providers[provider].blotter
 
-    async def ask(self, ask: Ask, body: AsyncIterator[bytes] | bytes | None) -> httpx2.Response:
+    async def ask(self, model_request: Ask, body: AsyncIterator[bytes] | bytes | None) -> httpx2.Response:
         """Sends a request and returns the response. The caller reads and closes its body. Raises httpx2's errors."""
-        provider = self._providers[ask.provider]
-        query = f"?{ask.query.decode('ascii')}" if ask.query and _QUERY.fullmatch(ask.query) else ""
-        headers = [*wire.asked_on(ask.headers), wire.credential(ask.token_in, provider.api_key)]
+        provider = self._providers[model_request.provider]
+        query = f"?{model_request.query.decode('ascii')}" if model_request.query and _QUERY.fullmatch(model_request.query) else ""
+        headers = [*wire.asked_on(model_request.headers), wire.credential(model_request.token_in, provider.api_key)]
         # Built by hand, because the client would add its own User-Agent and Accept-Encoding. The caller decides both.
-        request = httpx2.Request(ask.method, f"{provider.url}{ask.path}{query}", headers=headers, content=body)
+        request = httpx2.Request(model_request.method, f"{provider.url}{model_request.path}{query}", headers=headers, content=body)
         return await self._client.send(request, stream=True)
 
     async def aclose(self) -> None:

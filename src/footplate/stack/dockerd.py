@@ -36,10 +36,10 @@ class Dockerd(Part):
 
     @property
     def program(self) -> Path:
-        found = shutil.which("dockerd", path=_PATH)
-        if found is None:
+        path = shutil.which("dockerd", path=_PATH)
+        if path is None:
             raise PartFailed("dockerd is not installed on this machine.", help_text="Run `apt install docker.io`.")
-        return Path(found)
+        return Path(path)
 
     def arguments(self) -> Sequence[str]:
         # dockerd may find and share a containerd that already runs on the machine, so it gets its own namespace in it.
@@ -95,7 +95,7 @@ class Dockerd(Part):
 
     def _unmount(self) -> None:
         """Unmounts the file systems of containers that were killed together with the engine."""
-        mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-        below = [point for point in mounted if Path(point).is_relative_to(self.directory)]
-        for point in sorted(below, key=len, reverse=True):
+        mount_points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        own_mounts = [point for point in mount_points if Path(point).is_relative_to(self.directory)]
+        for point in sorted(own_mounts, key=len, reverse=True):
             subprocess.run(["umount", "--lazy", point], check=False, capture_output=True)

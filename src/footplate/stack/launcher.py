@@ -87,8 +87,8 @@ class Stack:
         self._lock.acquire()
         try:
             async with asyncio.TaskGroup() as group:
-                for part in self.parts:
-                    group.create_task(part.start())
+                for service in self.parts:
+                    group.create_task(service.start())
         except BaseExceptionGroup as failures:
             await self.stop()
             raise failures.exceptions[0] from None
@@ -99,8 +99,8 @@ class Stack:
     async def stop(self) -> None:
         # Temporal first: stopping it loses nothing, and it then sends no more work to the others.
         try:
-            for part in reversed(self.parts):
-                await part.stop()
+            for service in reversed(self.parts):
+                await service.stop()
         finally:
             self._lock.release()
 

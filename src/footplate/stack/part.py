@@ -149,9 +149,9 @@ class Part(ABC):
         assert self._process is not None
         return await self._process.wait()
 
-    def failure(self, what: str, advice: str = "") -> PartFailed:
+    def failure(self, problem: str, advice: str = "") -> PartFailed:
         return PartFailed(
-            f"{self.title} {what}.\n{self._log_tail()}".rstrip(),
+            f"{self.title} {problem}.\n{self._log_tail()}".rstrip(),
             help_text=f"Its log is {self.log}. {advice}".rstrip(),
         )
 
@@ -172,10 +172,10 @@ class Part(ABC):
             os.close(output)
 
     async def _wait_until_ready(self) -> None:
-        async def answers_or_ended() -> bool:
+        async def is_ready_or_ended() -> bool:
             return not self.running or await self.ready()
 
-        in_time = await leftovers.wait_until(answers_or_ended, self.start_patience)
+        in_time = await leftovers.wait_until(is_ready_or_ended, self.start_patience)
         if not self.running:
             code = self._process.returncode if self._process is not None else None
             raise self.failure(f"ended during startup (exit code {code})")
@@ -187,15 +187,15 @@ class Part(ABC):
         if found:
             log.warning("ended processes of an earlier start", action="stack.leftover", part=self.title, pids=found)
 
-    async def _end_others(self, polite: signal.Signals) -> list[int]:
-        return await leftovers.end(self.program, self.working_directory(), polite=polite, patience=self.stop_patience)
+    async def _end_others(self, stop_signal: signal.Signals) -> list[int]:
+        return await leftovers.end(self.program, self.working_directory(), polite=stop_signal, patience=self.stop_patience)
 
     def _log_tail(self) -> str:
         if not self.log.is_file():
             return ""
-        said = self.log.read_bytes()
-        tail = said[-_TAIL:]
-        if len(said) > _TAIL:
+        content = self.log.read_bytes()
+        tail = content[-_TAIL:]
+        if len(content) > _TAIL:
             tail = tail.partition(b"\n")[2] or tail  # drop the partial first line
         return tail.decode(errors="replace")
 

@@ -29,7 +29,7 @@ class Program(Part):
         environment: Mapping[str, str],
         log_file: Path,
         address: str = "",
-        answers: Callable[[], Awaitable[bool]] | None = None,
+        probe: Callable[[], Awaitable[bool]] | None = None,
         ready_mark: bytes = b"",
     ) -> None:
         """The service is ready when `probe` returns true and its log, since this start, contains `ready_mark`."""
@@ -39,7 +39,7 @@ class Program(Part):
         self._arguments = tuple(arguments)
         self._environment = dict(environment)
         self._address = address
-        self._answers = answers
+        self._answers = probe
         self._ready_mark = ready_mark
         self._log_start = 0
 

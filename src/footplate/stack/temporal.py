@@ -74,8 +74,8 @@ class Temporal(Part):
     def command(self) -> list[str]:
         if self.exposure:
             return super().command()
-        inside = isolated_command([str(self.program), *self.arguments()], socket=self._socket, port=self.port)
-        return spawn.bound_to_launcher(inside, death_signal=self.death_signal)
+        isolated = isolated_command([str(self.program), *self.arguments()], socket=self._socket, port=self.port)
+        return spawn.bound_to_launcher(isolated, death_signal=self.death_signal)
 
     async def prepare(self) -> None:
         await super().prepare()

@@ -81,11 +81,11 @@ class ExpiredAsks:
                 log.info("not expired", action="approval.not_expired", ask=row["event_id"], reason=error.message)
 
     async def _answer(self, row: Row) -> None:
-        who = Principal(row["organisation"], CLOCK, CLOCK, frozenset())
+        principal = Principal(row["organisation"], CLOCK, CLOCK, frozenset())
         body: JsonObject = {"tool_use_id": row["event_id"], "result": row["outcome"]}
         if row["outcome"] == "deny":
             body["deny_message"] = f"no decision was made before {row['expires_at']:%Y-%m-%d %H:%M:%S %Z}."
-        word = Input(type=events.USER_TOOL_CONFIRMATION, body=body)
+        decision = Input(type=events.USER_TOOL_CONFIRMATION, body=body)
         async with self._database.transaction() as connection:
-            await append_inputs(connection, self._objects, who, row["session_id"], [word])
+            await append_inputs(connection, self._objects, principal, row["session_id"], [decision])
         log.info("approval expired", action="approval.expired", session=row["session_id"], ask=row["event_id"])

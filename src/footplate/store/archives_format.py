@@ -45,13 +45,13 @@ class Layout:
         self.size = 0
 
     def head(self, organisation: str, session_id: str) -> bytes:
-        about = {
+        header = {
             "footplate": "session archive",
             "version": VERSION,
             "organisation": organisation,
             "session": session_id,
         }
-        return self._lay(pack([orjson.dumps(about)]))
+        return self._lay(pack([orjson.dumps(header)]))
 
     def block(self, kind: Kind, first: int, last: int, packed: bytes) -> bytes:
         self.blocks.append(Block(kind, first, last, self.size, len(packed), digest(packed).hex()))
@@ -62,9 +62,9 @@ class Layout:
             pack([orjson.dumps({"version": VERSION, "blocks": [astuple(block) for block in self.blocks]})])
         )
 
-    def _lay(self, piece: bytes) -> bytes:
-        self.size += len(piece)
-        return piece
+    def _lay(self, chunk: bytes) -> bytes:
+        self.size += len(chunk)
+        return chunk
 
 
 def split(lines: Sequence[str]) -> Iterator[list[bytes]]:

@@ -95,8 +95,8 @@ class ArchivedReads:
         return await through(self._archives, session_id, read)
 
     async def _same(self, archive: Archive) -> None:
-        now = await self._archives.find(archive.session_id)
-        if now is None or now.object_key != archive.object_key:
+        current = await self._archives.find(archive.session_id)
+        if current is None or current.object_key != archive.object_key:
             raise Moved
 
 

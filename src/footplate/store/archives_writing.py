@@ -51,20 +51,20 @@ class ArchiveWriter:
         layout = Layout()
         index = b""
 
-        async def pieces() -> AsyncIterator[bytes]:
+        async def chunks() -> AsyncIterator[bytes]:
             nonlocal index
             yield layout.head(extent.organisation, extent.session_id)
             if old is not None:
                 for block in await self._archives.blocks(old):
                     packed = await self._archives.packed(old, block)
                     yield layout.block(block.kind, block.first, block.last, packed)
-            async for piece in _rows(connection, layout, extent, old):
-                yield piece
+            async for chunk in _rows(connection, layout, extent, old):
+                yield chunk
             await failpoints.hit("archive_writing")
             index = layout.index()
             yield index
 
-        await self._objects.write(key, pieces())
+        await self._objects.write(key, chunks())
         archive = Archive(
             organisation=extent.organisation,
             session_id=extent.session_id,

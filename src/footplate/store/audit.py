@@ -25,7 +25,7 @@ _ORGANISATIONS: Final = 100
 _AT_ONCE: Final = 5000
 _BATCHES_AT_ONCE: Final = 1000
 _MOST_FAULTS: Final = 1000
-_VERIFYING: Final = OrganisationSlots(2, each=1)
+_VERIFYING: Final = OrganisationSlots(2, max_per_organisation=1)
 """Limits concurrent verifications per process, because reading a whole trail is expensive. Other callers wait."""
 _SEALED_WITHIN: Final = timedelta(minutes=1)
 """An older entry that is not sealed is a fault, because the sweep seals every few seconds."""
@@ -155,17 +155,17 @@ class _Chain:
 
     def check(self, batch: Row, rows: Sequence[Row]) -> None:
         name = f"batch {batch['number']}"
-        found = [entry(row) for row in rows]
-        self.entries += len(found)
+        entries = [entry(row) for row in rows]
+        self.entries += len(entries)
         if batch["number"] != self.expected:
             self.faults.append(f"batch {self.expected} is missing")
         elif batch["previous"] != self.previous:
             self.faults.append(f"{name} does not continue from the previous batch")
-        if len(found) != batch["entries"]:
-            self.faults.append(f"{name} had {batch['entries']} entries when it was sealed, but has {len(found)} now")
-        elif audit.seal(batch["previous"], [one.record(self._organisation) for one in found]) != batch["hash"]:
+        if len(entries) != batch["entries"]:
+            self.faults.append(f"{name} had {batch['entries']} entries when it was sealed, but has {len(entries)} now")
+        elif audit.seal(batch["previous"], [one.record(self._organisation) for one in entries]) != batch["hash"]:
             self.faults.append(f"{name}: an entry was changed, or the order of entries was changed")
-        self.faults += [f"{name}: the content of {one.id} was changed" for one in found if not one.is_whole]
+        self.faults += [f"{name}: the content of {one.id} was changed" for one in entries if not one.is_whole]
         del self.faults[_MOST_FAULTS:]
         self.has_head |= batch["hash"] == self._head
         self.expected, self.previous = batch["number"] + 1, batch["hash"]

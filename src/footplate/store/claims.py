@@ -57,7 +57,7 @@ class Claims:
         if row is None:
             return None
         content = content_of(await self._body(row))
-        claim = await self._begin(connection, row, row, content, organisation, session_id, worker, seen=row["seq"])
+        claim = await self._begin(connection, row, row, content, organisation, session_id, worker, expected_seq=row["seq"])
         if claim is not None:
             return claim
         async with connection.transaction():
@@ -142,7 +142,7 @@ class Claims:
         session_id: str,
         worker: str,
         *,
-        seen: int | None = None,
+        expected_seq: int | None = None,
     ) -> Claim | None:
         """Starts the turn. Returns None if the session has changed since position `expected_seq`, which cannot happen
         while the caller holds the head's lock.
@@ -150,8 +150,8 @@ class Claims:
         All steps that may fail come before the turn starts. The caller reads the content first, because starting or
         ending a turn locks a row of `usage_by_day` that other sessions may wait for.
         """
-        on = await of_session(connection, organisation, step["project_ids"], step["bases"])
-        config = replace(self._config(step, step["overrides"]), projects=on)
+        projects = await of_session(connection, organisation, step["project_ids"], step["bases"])
+        config = replace(self._config(step, step["overrides"]), projects=projects)
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
         carried = await _still_carried(connection, session_id, turn_id, step["fork"])
@@ -168,12 +168,12 @@ class Claims:
             running.id,
             config.timeout_seconds,
             worker,
-            seen,
+            expected_seq,
         )
         if row is None:
             return None
         now = row["created_at"]
-        taken = Event(events.USER_MESSAGE, step["input_body"], step["event_id"])
+        input_event = Event(events.USER_MESSAGE, step["input_body"], step["event_id"])
         return Claim(
             organisation=organisation,
             session_id=session_id,
@@ -192,7 +192,7 @@ class Claims:
             control_seq=head["control_seq"],
             old_holder=head["old_holder"],
             positions=[
-                Position(row["seq"] - 1, taken, now, now, turn_id),
+                Position(row["seq"] - 1, input_event, now, now, turn_id),
                 Position(row["seq"], running, now, now, turn_id),
             ],
             waited=(now - step["accepted_at"]).total_seconds(),
@@ -203,7 +203,7 @@ class Claims:
 
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
         before = _claim_of(head, turn)
-        on = await of_session(connection, turn["organisation"], turn["project_ids"], turn["bases"])
+        projects = await of_session(connection, turn["organisation"], turn["project_ids"], turn["bases"])
         content = content_of(await self._body(turn))
         row = await connection.fetchrow(
             SQL["resume_turn"], turn["session_id"], turn["id"], before.config.timeout_seconds
@@ -211,7 +211,7 @@ class Claims:
         assert row is not None
         claim = replace(
             before,
-            config=replace(before.config, projects=on),
+            config=replace(before.config, projects=projects),
             attempt=row["attempt"],
             failures=row["failures"],
             handed_over=row["handed_over"],

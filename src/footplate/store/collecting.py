@@ -66,7 +66,7 @@ class Collector:
         Raises `OtherCell` if the store does not belong to this cell.
         """
         organisations = await self._objects.folders()
-        await self._check_cell(organisations, note=remove)
+        await self._check_cell(organisations, create=remove)
         for organisation in organisations:
             for name in await self._objects.folders(organisation):
                 for verdict in await self._folder(organisation, name, remove=remove):
@@ -109,8 +109,8 @@ class Collector:
             if remove:
                 await connection.execute(SQL["lock_bases"], project_id)
             rows = await connection.fetch(SQL["bases_of_project"], project_id)
-            began = {row["tree"] for row in rows}
-            verdicts = of_project(began - {None}, stored, untold=None in began, before=before)
+            base_trees = {row["tree"] for row in rows}
+            verdicts = of_project(base_trees - {None}, stored, untold=None in base_trees, before=before)
             if remove:
                 await self._remove(verdicts)
         return [*others, *verdicts]
@@ -122,8 +122,8 @@ class Collector:
         rows: list[Row] = []
         for start in range(0, len(names), _ASKED_AT_ONCE):
             rows += await self._database.fetch("told_of_files", names[start : start + _ASKED_AT_ONCE], organisation)
-        uploaded, noted = ({row["id"] for row in rows if row["noted"] is is_note} for is_note in (False, True))
-        verdicts = of_files(uploaded, noted, folder, stored, before=before)
+        uploaded, with_deletion_record = ({row["id"] for row in rows if row["noted"] is is_note} for is_note in (False, True))
+        verdicts = of_files(uploaded, with_deletion_record, folder, stored, before=before)
         if remove:
             await self._remove(verdicts)
         return verdicts
@@ -132,12 +132,12 @@ class Collector:
         self, connection: Connection, folder: str, stored: Sequence[Stored], before: datetime
     ) -> list[Verdict]:
         session_id = folder.rpartition("/")[2]
-        told = await _told(connection, session_id)
-        verdicts = of_session(told, folder, stored, before=before)
+        references = await _told(connection, session_id)
+        verdicts = of_session(references, folder, stored, before=before)
         if all(verdict.why is not Why.UNNAMED for verdict in verdicts):
             return verdicts  # the usual case: no need to search the whole log for object keys
         named = await self._named(connection, folder, session_id)
-        return of_session(replace(told, named=named), folder, stored, before=before)
+        return of_session(replace(references, named=named), folder, stored, before=before)
 
     async def _named(self, connection: Connection, folder: str, session_id: str) -> Collection[str]:
         keys = await named_by_rows(connection, folder, session_id)
@@ -154,12 +154,12 @@ class Collector:
         return keys
 
     async def _remove(self, verdicts: Sequence[Verdict]) -> None:
-        going = _going(verdicts)
+        unneeded = _going(verdicts)
         await failpoints.hit("collecting_judged")
-        for start in range(0, len(going), _AT_ONCE):
-            await asyncio.gather(*(self._objects.delete(one.stored.key) for one in going[start : start + _AT_ONCE]))
+        for start in range(0, len(unneeded), _AT_ONCE):
+            await asyncio.gather(*(self._objects.delete(one.stored.key) for one in unneeded[start : start + _AT_ONCE]))
             await failpoints.hit("collecting_removed")
-        for verdict in going:
+        for verdict in unneeded:
             log.info(
                 "object removed", action="collecting.removed", key=verdict.stored.key, reason=verdict.why.name.lower()
             )
@@ -167,19 +167,19 @@ class Collector:
     def _before(self) -> datetime:
         return datetime.now(UTC) - self._grace
 
-    async def _check_cell(self, organisations: Sequence[str], *, note: bool) -> None:
+    async def _check_cell(self, organisations: Sequence[str], *, create: bool) -> None:
         row = await self._database.fetchrow("cell")
         assert row is not None
         cell = str(row["id"]).encode()
         try:
-            noted = b"".join([piece async for piece in self._objects.pieces(CELL)])
+            stored_cell = b"".join([piece async for piece in self._objects.pieces(CELL)])
         except FileNotFoundError:
             if not await self._may_be_ours(organisations):
                 raise _other_cell("None of the sessions in the object store are in the database.") from None
-            if note:
+            if create:
                 await self._objects.create(CELL, cell)
             return
-        if noted != cell:
+        if stored_cell != cell:
             raise _other_cell("The object store belongs to another cell.")
 
     async def _may_be_ours(self, organisations: Sequence[str]) -> bool:

@@ -96,15 +96,15 @@ def place_of(dsn: str) -> str:
 
 
 class Database:
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, patience: float) -> None:
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, retry_seconds: float) -> None:
         self._pool = pool
-        self._patience = patience
+        self._patience = retry_seconds
         size = pool.get_max_size()
-        self.changes = OrganisationSlots(size, each=size * 3 // 4)
+        self.changes = OrganisationSlots(size, max_per_organisation=size * 3 // 4)
         """Limits the connections that one organisation's changes may use, so that some remain for the others."""
 
     @classmethod
-    async def open(cls, dsn: str, *, size: int, patience: float = 5.0, plans: Plans = "auto") -> "Database":
+    async def open(cls, dsn: str, *, size: int, retry_seconds: float = 5.0, plan_cache_mode: Plans = "auto") -> "Database":
         """Opens the pool. `retry_seconds`: how long a caller waits for a database that is being restarted.
 
         `plan_cache_mode="force_generic_plan"` is for a caller that always selects rows by session: one cached plan then
@@ -118,13 +118,13 @@ class Database:
                 max_size=size,
                 init=_set_codecs,
                 connection_class=_PooledConnection,
-                server_settings={"plan_cache_mode": plans},
+                server_settings={"plan_cache_mode": plan_cache_mode},
                 command_timeout=60,
                 timeout=10,
                 # The set of statements is fixed. A timer per statement would keep the turn that first ran it in memory.
                 max_cached_statement_lifetime=0,
             )
-        return cls(pool, patience=patience)
+        return cls(pool, patience=retry_seconds)
 
     async def close(self) -> None:
         await self._pool.close()

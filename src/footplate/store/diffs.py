@@ -22,20 +22,20 @@ class DiffReads:
         self._database = database
         self._archives = Archives(database, objects)
 
-    async def find(self, principal: Principal, session_id: str, asked: DiffAsked) -> Sequence[TreeDiff]:
+    async def find(self, principal: Principal, session_id: str, request: DiffAsked) -> Sequence[TreeDiff]:
         async with self._database.connection() as connection:
             head = await connection.fetchrow(SQL["files_head"], session_id, principal.organisation)
             if head is None:
                 raise NotFound("session", session_id)
-            names = _names(head, asked.project_id)
+            names = _names(head, request.project_id)
             newest = await files_at(connection, session_id, [*names])
-            if asked.turn_id is not None:
-                old, new = await _of_turn(connection, principal, session_id, [*names], asked.turn_id)
+            if request.turn_id is not None:
+                old, new = await _of_turn(connection, principal, session_id, [*names], request.turn_id)
             else:
-                new = (await self._at(connection, head, [*names], asked, newest)).kept
+                new = (await self._at(connection, head, [*names], request, newest)).kept
                 old = {}
-                if asked.old is not None:
-                    seq = await find_position(connection, self._archives, head, asked.old, field="from")
+                if request.old is not None:
+                    seq = await find_position(connection, self._archives, head, request.old, field="from")
                     old = (await files_at(connection, session_id, [*names], seq)).kept
         return [
             TreeDiff(
@@ -52,11 +52,11 @@ class DiffReads:
         ]
 
     async def _at(
-        self, connection: Connection, head: Row, trees: Sequence[str], asked: DiffAsked, newest: Files
+        self, connection: Connection, head: Row, trees: Sequence[str], request: DiffAsked, newest: Files
     ) -> Files:
-        if asked.new.event_id is None and asked.new.position is None:
+        if request.new.event_id is None and request.new.position is None:
             return newest
-        seq = await find_position(connection, self._archives, head, asked.new, field="to")
+        seq = await find_position(connection, self._archives, head, request.new, field="to")
         return await files_at(connection, head["id"], trees, seq)
 
 

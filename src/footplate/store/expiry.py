@@ -29,8 +29,8 @@ class Expiry:
         """Checks the next batch of sessions and deletes the expired ones. Later runs continue after this batch."""
         if self._older_than is None:
             return
-        place = await self._database.fetchrow("expiry_place")
-        heads = await self._heads(place["place"] if place else "")
+        progress = await self._database.fetchrow("expiry_place")
+        heads = await self._heads(progress["place"] if progress else "")
         await self._database.fetch("expiry_walked", heads[-1] if len(heads) == _HEADS else "")
         for row in await self._database.fetch("expired", heads, self._older_than):
             await self._delete(row["organisation"], row["session_id"])

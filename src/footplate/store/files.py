@@ -45,8 +45,8 @@ class FileChanges(FileUnit):
         size_bytes: int,
         expires_in: int | None,
     ) -> StoredFile:
-        noted = await self._connection.fetchval(SQL["take_note_away"], file_id, principal.organisation)
-        if noted is None:  # the deletion record is due: the bytes are removed, or about to be
+        pending_deletion = await self._connection.fetchval(SQL["take_note_away"], file_id, principal.organisation)
+        if pending_deletion is None:  # the deletion record is due: the bytes are removed, or about to be
             raise Unavailable("The upload took longer than an hour.", help_text="Upload the file again.")
         row = await self._connection.fetchrow(
             SQL["insert_file"], file_id, principal.organisation, filename, mime_type, size_bytes, expires_in
@@ -83,15 +83,15 @@ class FileObjects:
     async def store(self, organisation: str, file_id: str, pieces: AsyncIterator[bytes]) -> None:
         await self._database.fetch("note_upload", file_id, organisation, _WITHIN)
         await failpoints.hit("upload_noted")
-        number, waiting = 0, bytearray()
-        async for piece in pieces:
-            waiting += piece
-            while len(waiting) >= PART:
-                await self._create(organisation, file_id, number, bytes(waiting[:PART]))
-                del waiting[:PART]
+        number, buffer = 0, bytearray()
+        async for chunk in pieces:
+            buffer += chunk
+            while len(buffer) >= PART:
+                await self._create(organisation, file_id, number, bytes(buffer[:PART]))
+                del buffer[:PART]
                 number += 1
-        if waiting or not number:
-            await self._create(organisation, file_id, number, bytes(waiting))
+        if buffer or not number:
+            await self._create(organisation, file_id, number, bytes(buffer))
         await failpoints.hit("upload_stored")
 
     async def _create(self, organisation: str, file_id: str, number: int, content: bytes) -> None:

@@ -74,17 +74,17 @@ class _Batch:
     async def of(
         cls, objects: Objects, principal: Principal, session_id: str, pieces: list[Piece], index: int
     ) -> "_Batch":
-        made = cls()
+        columns = cls()
         organisation = principal.organisation
         for piece in pieces:
             for entry in piece.entries:
                 text, key = await objects.fit(organisation, session_id, entry.body)
-                _add(made.entries, entry.kind, text, key)
-            count = index + len(made.entries[0])
+                _add(columns.entries, entry.kind, text, key)
+            count = index + len(columns.entries[0])
             for event in piece.events:
                 text, key = await objects.fit(organisation, session_id, event.body)
-                _add(made.events, event.id, event.type, text, key, piece.moment, count)
-        return made
+                _add(columns.events, event.id, event.type, text, key, piece.moment, count)
+        return columns
 
 
 def _add(columns: tuple[list[object], ...], *values: object) -> None:

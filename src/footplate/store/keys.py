@@ -24,9 +24,9 @@ class Keys:
 
     async def authenticate(self, secret: str) -> Principal:
         digest = _hash(secret)
-        known = self._known.get(digest)
-        if known is not None and known[0] > time.monotonic():
-            return known[1]
+        cached = self._known.get(digest)
+        if cached is not None and cached[0] > time.monotonic():
+            return cached[1]
         row = await self._database.fetchrow("key_principal", digest)
         if row is None:
             self._known.pop(digest, None)

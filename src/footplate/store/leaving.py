@@ -19,26 +19,26 @@ class Departures:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, principal: Principal, session_id: str, asked: DepartureAsked) -> Departure:
+    async def find(self, principal: Principal, session_id: str, request: DepartureAsked) -> Departure:
         async with self._database.connection() as connection:
             head = await connection.fetchrow(SQL["leaving_head"], session_id, principal.organisation)
             if head is None:
                 raise NotFound("session", session_id)
-            project_id = _chosen(head, asked.project_id)
-            if asked.writes and head["status"] != "idle":
+            project_id = _chosen(head, request.project_id)
+            if request.writes and head["status"] != "idle":
                 raise Conflict(
                     f"Session {session_id} is running a turn, so its files may still change.",
                     help_text="Wait until the session is idle, or interrupt it. Its work so far is kept.",
                 )
             files = await files_at(connection, session_id, [project_id])
-            kept = files.kept.get(project_id)
-            if kept is None:
+            snapshot = files.kept.get(project_id)
+            if snapshot is None:
                 raise NothingToLeave(
                     f"Session {session_id} has not changed any files.",
                     help_text="Try again after a turn that changes files.",
                 )
             project = await _project(connection, principal, head, project_id)
-            steps = await _steps(connection, head, project_id, kept, asked.message)
+            steps = await _steps(connection, head, project_id, snapshot, request.message)
         return Departure(
             files=TreeDiff(
                 organisation=principal.organisation,
@@ -48,35 +48,35 @@ class Departures:
                 name=project.name,
                 beside=project_id != head["project_ids"][0],
                 old=None,
-                new=kept,
+                new=snapshot,
             ),
             project=project,
             steps=steps,
         )
 
     @asynccontextmanager
-    async def leaving(self, departure: Departure) -> AsyncGenerator[Departure, None]:
+    async def leaving(self, delivery: Departure) -> AsyncGenerator[Departure, None]:
         """Records the delivery in the log before the work is delivered, so that it is known if this process dies. If
         the delivery is refused, the record is removed, and the next one may use another commit message.
         """
-        known, first = await self._depart(departure)
+        recorded, first = await self._depart(delivery)
         try:
-            yield known
+            yield recorded
         except Refused:
             if first:
-                now = known.steps[-1]
-                await self._database.fetch("stay", known.session_id, known.project.id, now.seq, now.message)
+                newest = recorded.steps[-1]
+                await self._database.fetch("stay", recorded.session_id, recorded.project.id, newest.seq, newest.message)
             raise
-        await self._depart(known)  # a concurrent, refused delivery may have removed the record
+        await self._depart(recorded)  # a concurrent, refused delivery may have removed the record
 
-    async def _depart(self, departure: Departure) -> tuple[Departure, bool]:
-        *before, now = departure.steps
+    async def _depart(self, delivery: Departure) -> tuple[Departure, bool]:
+        *before, newest = delivery.steps
         row = await self._database.fetchrow(
-            "depart", departure.session_id, now.session_id, departure.project.id, now.seq, now.message
+            "depart", delivery.session_id, newest.session_id, delivery.project.id, newest.seq, newest.message
         )
         if row is None:
-            raise NotFound("session", departure.session_id)
-        return replace(departure, steps=(*before, replace(now, message=row["departed"]))), row["first"]
+            raise NotFound("session", delivery.session_id)
+        return replace(delivery, steps=(*before, replace(newest, message=row["departed"]))), row["first"]
 
 
 async def _steps(

@@ -54,35 +54,35 @@ class Lineages:
     async def page(self, organisation: str, session_id: str, page: EventPage) -> list[Position]:
         found: list[Position] = []
         stretches = await self.of(session_id)
-        for part in stretches if page.order == "asc" else reversed(stretches):
-            if page.order == "asc" and part.last_seq is not None and part.last_seq <= (page.after_seq or 0):
+        for segment in stretches if page.order == "asc" else reversed(stretches):
+            if page.order == "asc" and segment.last_seq is not None and segment.last_seq <= (page.after_seq or 0):
                 continue
             rest = replace(page, limit=page.limit - len(found))
-            found += await self._page_of(organisation, part, rest)
+            found += await self._page_of(organisation, segment, rest)
             if len(found) == page.limit:
                 break
         return found
 
     async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> list[Position]:
         found: list[Position] = []
-        for part in await self.of(session_id):
+        for segment in await self.of(session_id):
             after = found[-1].seq if found else after_seq
-            if len(found) < limit and (part.last_seq is None or part.last_seq > after):
-                found += await self._positions_of(organisation, part, after, limit - len(found))
+            if len(found) < limit and (segment.last_seq is None or segment.last_seq > after):
+                found += await self._positions_of(organisation, segment, after, limit - len(found))
         return found
 
     async def entries(self, session_id: str, after: int, before: int | None = None) -> list[Row]:
         """Returns the conversation's entries from index `after` (inclusive) to `before` (exclusive)."""
         found: list[Row] = []
-        for part in await self.of(session_id):
-            if part.entries is None or part.entries > after + len(found):
-                found += await self._entries_of(_up_to(part, before), after + len(found))
+        for segment in await self.of(session_id):
+            if segment.entries is None or segment.entries > after + len(found):
+                found += await self._entries_of(_up_to(segment, before), after + len(found))
         return found
 
     async def body(self, session_id: str, seq: int) -> tuple[JsonObject, str | None]:
         """Returns the body of the event at a position, and its object key if the object store has the complete body."""
-        parts = await self.of(session_id)
-        owner = next(part.owner for part in parts if part.last_seq is None or part.last_seq >= seq)
+        segments = await self.of(session_id)
+        owner = next(segment.owner for segment in segments if segment.last_seq is None or segment.last_seq >= seq)
 
         async def rows() -> list[Row]:
             return [*await self._database.fetch("body_at", owner, seq)]

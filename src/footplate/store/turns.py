@@ -115,9 +115,9 @@ class Turns:
             async with connection.transaction():
                 positions = [*await self._late_interrupts(connection, claim)]
                 remaining = await unanswered(connection, claim.session_id, claim.first_seq, outcome.pending)
-                said = replace(outcome, pending=tuple(remaining))
-                goes_on = outcome.status is TurnStatus.AWAITING and not remaining
-                new = [] if goes_on else [*last, replace(idle, body={"stop_reason": said.stop_reason})]
+                final_outcome = replace(outcome, pending=tuple(remaining))
+                continues = outcome.status is TurnStatus.AWAITING and not remaining
+                new = [] if continues else [*last, replace(idle, body={"stop_reason": final_outcome.stop_reason})]
                 if new or files:
                     positions += await append(connection, self._objects, claim, Batch(new, files=files))
                 found = await connection.fetchval(
@@ -126,9 +126,9 @@ class Turns:
                     claim.epoch,
                     claim.turn_id,
                     outcome.status,
-                    _result(said),
+                    _result(final_outcome),
                     outcome.status is not TurnStatus.AWAITING,
-                    goes_on,
+                    continues,
                 )
                 more = bool(found)
                 return positions

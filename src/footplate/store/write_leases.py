@@ -81,7 +81,7 @@ class WriteLeases:
         """Raises `LeaseHeld`, unless the lease has just become free."""
         row = await self._database.fetchrow("writer", *where, ticket, _GONE)
         if row is not None:
-            raise LeaseHeld(named, holder=row["holder"], since=row["since"], waited=wait, before=row["before"])
+            raise LeaseHeld(named, holder=row["holder"], since=row["since"], waited=wait, queue_length=row["before"])
 
 
 class Held:

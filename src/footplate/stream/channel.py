@@ -42,7 +42,7 @@ class _Waiting:
 
 
 class Channel:
-    def __init__(self, organisation: str, session_id: str, log_reader: LogReader, snapshot: Snapshot) -> None:
+    def __init__(self, organisation: str, session_id: str, log_reader: LogReader, read_open_preview: Snapshot) -> None:
         self.organisation = organisation
         self.session_id = session_id
         self.seq: int | None = None
@@ -50,7 +50,7 @@ class Channel:
         self.subscribers: set[Subscriber] = set()
         self.users = 0
         self._log = log_reader
-        self._snapshot = snapshot
+        self._snapshot = read_open_preview
         self._preview: PreviewText | None = None
         self._over: deque[str] = deque(maxlen=64)
         self._waiting: deque[_Waiting] = deque()

@@ -49,7 +49,7 @@ class Hub:
         self._queue_bytes = queue_bytes
         self._commands = connections.short(url)
         self._blocking = connections.patient(url)
-        self._reader = ShardReader(self._blocking, received=self._received, started=self._started)
+        self._reader = ShardReader(self._blocking, on_entry=self._received, on_started=self._started)
         self._channels: dict[tuple[bytes, bytes], Channel] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.streams = 0

@@ -25,10 +25,10 @@ _PACE_SECONDS: Final = 0.003
 
 
 class ShardReader:
-    def __init__(self, redis: Redis, *, received: Callable[[Entry], None], started: Callable[[int], None]) -> None:
+    def __init__(self, redis: Redis, *, on_entry: Callable[[Entry], None], on_started: Callable[[int], None]) -> None:
         self._redis = redis
-        self._received = received
-        self._started = started
+        self._received = on_entry
+        self._started = on_started
         self._watched: Counter[int] = Counter()
         self._ids: dict[int, bytes] = {}
         self._doubtful: set[int] = set()
@@ -103,22 +103,22 @@ class ShardReader:
         newest = await self._redis.xrevrange(keys.stream(shard), count=1)
         return cast("bytes", newest[0][0]) if newest else b"0-0"
 
-    async def _read(self, places: dict[int, bytes]) -> None:
-        asked = self._loop.time()
-        streams = {keys.stream(shard).encode(): shard for shard in places}
-        answer = await self._redis.xread(
-            {stream: places[shard] for stream, shard in streams.items()},
+    async def _read(self, positions: dict[int, bytes]) -> None:
+        started_at = self._loop.time()
+        streams = {keys.stream(shard).encode(): shard for shard in positions}
+        response = await self._redis.xread(
+            {stream: positions[shard] for stream, shard in streams.items()},
             count=_COUNT,
             block=connections.BLOCK_MILLISECONDS,
         )
-        for stream, batch in cast("list[tuple[bytes, list[tuple[bytes, Entry]]]]", answer or []):
+        for stream, batch in cast("list[tuple[bytes, list[tuple[bytes, Entry]]]]", response or []):
             shard = streams[stream]
             for entry_id, entry in batch:
                 if shard in self._ids:
                     self._ids[shard] = entry_id
                 self._received(entry)
-        if (left := asked + _PACE_SECONDS - self._loop.time()) > 0:
-            await asyncio.sleep(left)
+        if (remaining := started_at + _PACE_SECONDS - self._loop.time()) > 0:
+            await asyncio.sleep(remaining)
 
 
 def _order(entry_id: bytes) -> tuple[int, int]:

@@ -209,9 +209,9 @@ class Subscriber:
         self.wake.set()
 
     def _check_silence(self) -> None:
-        left = self._last_taken + self._keepalive - self._loop.time()
-        if left <= 0:
+        remaining = self._last_taken + self._keepalive - self._loop.time()
+        if remaining <= 0:
             self.silent = True
             self.wake.set()
-            left = self._keepalive
-        self._timer = self._loop.call_later(left, self._check_silence)
+            remaining = self._keepalive
+        self._timer = self._loop.call_later(remaining, self._check_silence)

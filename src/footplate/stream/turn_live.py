@@ -46,7 +46,7 @@ class OpenPreview:
 class TurnLive:
     def __init__(
         self,
-        live: Live,
+        publisher: Live,
         organisation: str,
         session_id: str,
         *,
@@ -54,7 +54,7 @@ class TurnLive:
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
         """`after_seq` is the last position that the turn knows, for example that of its claim."""
-        self._live = live
+        self._live = publisher
         self._organisation = organisation
         self._session_id = session_id
         self._after_seq = after_seq
@@ -116,18 +116,18 @@ class TurnLive:
         self._take_text()
         if not self._items:
             return
-        shown = [item for item in self._items if isinstance(item, Start | Delta)]
-        if shown:
+        previews = [item for item in self._items if isinstance(item, Start | Delta)]
+        if previews:
             pace = self._flush_seconds if self._live.busy else min(self._flush_seconds, _CALM_FLUSH_SECONDS)
             self._next_flush = self._loop.time() + pace
-        shown = [item for item in shown if self._open is not None and item.id == self._open.event_id]
-        saving = self._save(shown)
-        if self._live.offer((*saving, entries.add(self._stream, self._session_id, self._organisation, self._items))):
+        previews = [item for item in previews if self._open is not None and item.id == self._open.event_id]
+        save_commands = self._save(previews)
+        if self._live.offer((*save_commands, entries.add(self._stream, self._session_id, self._organisation, self._items))):
             self._items = []
             self._closed = False
-            self._saved = self._open is not None if saving else self._saved
+            self._saved = self._open is not None if save_commands else self._saved
         else:
-            self._items = [*shown]  # the log has the rest
+            self._items = [*previews]  # the log has the rest
 
     async def aclose(self) -> None:
         self._close()
@@ -142,11 +142,11 @@ class TurnLive:
         self._open = None
         self._items = []
 
-    def _flush_by(self, moment: float) -> None:
-        if moment < self._flush_at:
+    def _flush_by(self, deadline: float) -> None:
+        if deadline < self._flush_at:
             self._stop_timer()
-            self._flush_at = moment
-            self._timer = self._loop.call_at(moment, self.flush)
+            self._flush_at = deadline
+            self._timer = self._loop.call_at(deadline, self.flush)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -160,10 +160,10 @@ class TurnLive:
             self._sent += len(text)
         self._buffered.clear()
 
-    def _save(self, shown: Sequence[Start | Delta]) -> Sequence[Command]:
+    def _save(self, previews: Sequence[Start | Delta]) -> Sequence[Command]:
         """Returns the commands that save the open preview for clients that join later, or remove a closed one."""
-        if shown and isinstance(shown[0], Start):
-            return (("SET", self._key, entries.encode_lines(shown), "EX", entries.OPEN_SECONDS),)
+        if previews and isinstance(previews[0], Start):
+            return (("SET", self._key, entries.encode_lines(previews), "EX", entries.OPEN_SECONDS),)
         if self._closed and self._saved:
             return (("DEL", self._key),)
-        return (("APPEND", self._key, entries.encode_lines(shown)),) if shown else ()
+        return (("APPEND", self._key, entries.encode_lines(previews)),) if previews else ()

@@ -94,8 +94,8 @@ EXCEPTIONS: Final = Counter("footplate_exceptions", "Unexpected exceptions, by a
 class Names:
     """Limits the values of a label: the first names are used unchanged, later ones become `other`."""
 
-    def __init__(self, most: int = 100) -> None:
-        self._most = most
+    def __init__(self, max_values: int = 100) -> None:
+        self._most = max_values
         self._seen: set[str] = set()
 
     def __call__(self, name: str) -> str:

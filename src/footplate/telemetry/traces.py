@@ -78,7 +78,7 @@ class Span:
     def child(self, name: str, attributes: Attributes, *, kind: Kind = "internal") -> "Span":  # noqa: ARG002
         return self
 
-    def end(self, at: int | None = None) -> None:
+    def end(self, at_ns: int | None = None) -> None:
         """`at`: the end in nanoseconds since the epoch; None: now."""
 
     @contextmanager
@@ -117,8 +117,8 @@ class _Recorded(Span):
         span = self._tracer.start_span(name, context, _kind(kind), {**attributes})
         return _Recorded(self._tracer, span)
 
-    def end(self, at: int | None = None) -> None:
-        self._span.end(at)
+    def end(self, at_ns: int | None = None) -> None:
+        self._span.end(at_ns)
 
     @contextmanager
     def current(self) -> Iterator[None]:

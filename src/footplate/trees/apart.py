@@ -56,7 +56,7 @@ def places(work_tree: Path, directories: Iterable[bytes]) -> set[bytes]:
 
 def under(workspace: Beneath, top: bytes) -> Iterator[bytes]:
     """Yields all files at or below a path. In git directories, files that only a running git needs are skipped."""
-    with workspace.look(top) as found:
+    with workspace.inspect(top) as found:
         if found is None:
             return
         if not found.is_directory:
@@ -66,7 +66,7 @@ def under(workspace: Beneath, top: bytes) -> Iterator[bytes]:
     waiting = [top]
     while waiting:
         directory = waiting.pop()
-        for name, is_directory in workspace.names(directory):
+        for name, is_directory in workspace.list_directory(directory):
             path = directory + b"/" + name
             if is_directory:
                 waiting.append(path)
@@ -88,11 +88,11 @@ def take(
     for path in paths:
         kept = known.get(path)
         if kept is not None and kept.signature:
-            with workspace.look(path) as found:
+            with workspace.inspect(path) as found:
                 if found is not None and signature(found.status) == kept.signature:
                     same[path] = kept
                     continue
-        staging.take_one(workspace, path)
+        staging.copy_path(workspace, path)
     return same
 
 

@@ -46,12 +46,12 @@ class Found:
     def is_executable(self) -> bool:
         return bool(self.status.st_mode & stat.S_IXUSR)
 
-    def target(self) -> bytes:
+    def read_link(self) -> bytes:
         """Returns the target of a symbolic link."""
         return os.readlink(b"", dir_fd=self.fd)
 
     @contextmanager
-    def open(self) -> Iterator[int]:
+    def open_file(self) -> Iterator[int]:
         """Opens the same file that was inspected, even if its name now refers to another file."""
         fd = os.open(f"/proc/self/fd/{self.fd}", _READ)
         try:
@@ -65,7 +65,7 @@ class Beneath:
 
     def __init__(self, root: Path) -> None:
         self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._chain: list[tuple[bytes, int]] = []
+        self._open_directories: list[tuple[bytes, int]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -73,15 +73,15 @@ class Beneath:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._keep(0)
+        self._close_below(0)
         os.close(self._root)
 
     @contextmanager
-    def look(self, path: bytes) -> Iterator[Found | None]:
+    def inspect(self, path: bytes) -> Iterator[Found | None]:
         """Yields None if the path does not exist or leads through a link. Raises PermissionError."""
         directory, _, name = path.rpartition(b"/")
         try:
-            fd = os.open(name, _LOOK, dir_fd=self.directory(directory))
+            fd = os.open(name, _LOOK, dir_fd=self.open_directory(directory))
         except OSError as error:
             if error.errno not in GONE:
                 raise
@@ -93,40 +93,40 @@ class Beneath:
             os.close(fd)
 
     def is_directory(self, path: bytes) -> bool:
-        with self.look(path) as found:
+        with self.inspect(path) as found:
             return found is not None and found.is_directory
 
-    def names(self, path: bytes) -> list[tuple[bytes, bool]]:
+    def list_directory(self, path: bytes) -> list[tuple[bytes, bool]]:
         """Returns the sorted names in a directory, and whether each is a directory. A link counts as an empty
         directory.
         """
         try:
-            with os.scandir(self.directory(path)) as entries:
+            with os.scandir(self.open_directory(path)) as entries:
                 return sorted((os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries)
         except OSError as error:
             if error.errno not in GONE:
                 raise
             return []
 
-    def directory(self, path: bytes) -> int:
+    def open_directory(self, path: bytes) -> int:
         """Returns the descriptor of a directory, valid until the next call. Parent descriptors stay open for reuse,
         because callers pass paths in sorted order.
         """
         names = path.split(b"/") if path else []
-        same = 0
-        for name, (kept, _) in zip(names, self._chain, strict=False):
-            if name != kept:
+        shared = 0
+        for name, (open_name, _) in zip(names, self._open_directories, strict=False):
+            if name != open_name:
                 break
-            same += 1
-        self._keep(same)
-        for name in names[same:]:
-            self._chain.append((name, os.open(name, _DIRECTORY, dir_fd=self._last)))
-        return self._last
+            shared += 1
+        self._close_below(shared)
+        for name in names[shared:]:
+            self._open_directories.append((name, os.open(name, _DIRECTORY, dir_fd=self._deepest_descriptor)))
+        return self._deepest_descriptor
 
     @property
-    def _last(self) -> int:
-        return self._chain[-1][1] if self._chain else self._root
+    def _deepest_descriptor(self) -> int:
+        return self._open_directories[-1][1] if self._open_directories else self._root
 
-    def _keep(self, count: int) -> None:
-        while len(self._chain) > count:
-            os.close(self._chain.pop()[1])
+    def _close_below(self, count: int) -> None:
+        while len(self._open_directories) > count:
+            os.close(self._open_directories.pop()[1])

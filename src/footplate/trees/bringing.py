@@ -23,7 +23,7 @@ _MOST_TOLD: Final = 100
 class _Listed:
     path: str
     mode: str
-    name: str
+    blob_id: str
     """The id of its blob."""
     size: int
 
@@ -31,10 +31,10 @@ class _Listed:
 async def read(git: Git, commit: str, trust: Trust) -> Brought:
     if trust is Trust.NOTHING:
         return Brought(commit=commit)
-    bringing = _Bringing(git, commit, trust)
-    await bringing.read()
+    reader = _Bringing(git, commit, trust)
+    await reader.read_all()
     return Brought(
-        trust=trust, commit=commit, files=bringing.files, left_out=tuple(bringing.left_out.values())[:_MOST_TOLD]
+        trust=trust, commit=commit, files=reader.files, left_out=tuple(reader.skipped.values())[:_MOST_TOLD]
     )
 
 
@@ -44,60 +44,60 @@ class _Bringing:
     commit: str
     trust: Trust
     files: dict[str, bytes] = field(default_factory=dict)
-    left_out: dict[str, LeftOut] = field(default_factory=dict)
-    size: int = 0
+    skipped: dict[str, LeftOut] = field(default_factory=dict)
+    total_bytes: int = 0
 
-    async def read(self) -> None:
-        listed = [found async for found in self._all() if self._concerns(found)]
+    async def read_all(self) -> None:
+        listed = [found async for found in self._list_commit() if self._is_wanted(found)]
         listed.sort(key=lambda found: (found.path.count("/"), found.path))
-        await self._take(listed)
-        begins = [path for path in self.files if brought.may_import(brought.kind(path))]
+        await self._load_files(listed)
+        importers = [path for path in self.files if brought.may_import(brought.kind(path))]
         for _ in range(brought.IMPORTS_DEEP):
-            named = [path for path in self._imports(begins) if path not in self.files and path not in self.left_out]
+            named = [path for path in self._list_imports(importers) if path not in self.files and path not in self.skipped]
             if not named:
                 return
-            begins = await self._take([found async for found in self._listed([*dict.fromkeys(named)])])
+            importers = await self._load_files([found async for found in self._list_paths([*dict.fromkeys(named)])])
 
-    def _concerns(self, found: _Listed) -> bool:
+    def _is_wanted(self, found: _Listed) -> bool:
         """Whether to load this file of the commit. Records known files that are not wanted."""
         if found.path in {".claude", ".claude/rules", ".claude/skills", ".claude/commands", ".claude/hooks"}:
-            self._leave(found.path, "is a link, which is not followed" if found.mode == _LINK else "is not a directory")
+            self._skip(found.path, "is a link, which is not followed" if found.mode == _LINK else "is not a directory")
             return False
         kind = brought.kind(found.path)
         if kind is None:
             return False
         if not brought.wanted(kind, self.trust):
             if (reason := brought.why_not(kind)) is not None:
-                self._leave(found.path, reason)
+                self._skip(found.path, reason)
             return False
         return True
 
-    def _imports(self, paths: Iterable[str]) -> list[str]:
+    def _list_imports(self, paths: Iterable[str]) -> list[str]:
         found: list[str] = []
         for path in paths:
             if (text := brought.text_of(self.files[path])) is not None:
                 found += brought.imports(path, text)
         return found
 
-    async def _take(self, listed: Iterable[_Listed]) -> list[str]:
+    async def _load_files(self, listed: Iterable[_Listed]) -> list[str]:
         """Loads the files that are within the limits and returns their paths."""
-        taken = []
+        loaded = []
         for found in listed:
-            if (reason := self._refusal(found)) is not None:
-                self._leave(found.path, reason)
+            if (reason := self._skip_reason(found)) is not None:
+                self._skip(found.path, reason)
                 continue
-            taken.append(found)
-            self.size += found.size
+            loaded.append(found)
+            self.total_bytes += found.size
             self.files[found.path] = b""
-        for found in taken:
+        for found in loaded:
             self.files[found.path] = await self.git.run("cat-file", "blob", found.name)
-        for found in taken:
+        for found in loaded:
             if brought.kind(found.path) is not Kind.SCRIPT and brought.text_of(self.files[found.path]) is None:
                 del self.files[found.path]
-                self._leave(found.path, "is not a text file")
-        return [found.path for found in taken if found.path in self.files]
+                self._skip(found.path, "is not a text file")
+        return [found.path for found in loaded if found.path in self.files]
 
-    def _refusal(self, found: _Listed) -> str | None:
+    def _skip_reason(self, found: _Listed) -> str | None:
         if found.mode == _LINK:
             return "is a link, which is not followed"
         if found.mode not in _FILES:
@@ -106,23 +106,23 @@ class _Bringing:
             return f"is larger than {brought.LONGEST_FILE} bytes"
         if len(self.files) >= brought.MOST_FILES:
             return f"exceeds the limit of {brought.MOST_FILES} files"
-        if self.size + found.size > brought.MOST_BYTES:
+        if self.total_bytes + found.size > brought.MOST_BYTES:
             return f"exceeds the total limit of {brought.MOST_BYTES} bytes"
         return None
 
-    def _leave(self, path: str, reason: str) -> None:
-        self.left_out.setdefault(path, LeftOut(path, reason))
+    def _skip(self, path: str, reason: str) -> None:
+        self.skipped.setdefault(path, LeftOut(path, reason))
 
-    async def _all(self) -> AsyncIterator[_Listed]:
+    async def _list_commit(self) -> AsyncIterator[_Listed]:
         rest = b""
-        async with self.git.stream("ls-tree", "-r", "-z", "-l", "--full-tree", self.commit) as pieces:
+        async with self.git.stream_output("ls-tree", "-r", "-z", "-l", "--full-tree", self.commit) as pieces:
             async for piece in pieces:
                 *lines, rest = (rest + piece).split(b"\0")
                 for line in lines:
                     if (found := _parsed(line)) is not None:
                         yield found
 
-    async def _listed(self, paths: list[str]) -> AsyncIterator[_Listed]:
+    async def _list_paths(self, paths: list[str]) -> AsyncIterator[_Listed]:
         """Yields the files that the commit has at these paths, without directories."""
         out = await self.git.run("ls-tree", "-z", "-l", "--full-tree", self.commit, "--", *paths[: brought.MOST_FILES])
         for line in out.split(b"\0"):
@@ -133,14 +133,14 @@ class _Bringing:
 def _parsed(line: bytes) -> _Listed | None:
     if not line:
         return None
-    facts, tab, path = line.partition(b"\t")
-    words = facts.decode("ascii").split()
-    if not tab or len(words) != 4:  # noqa: PLR2004 - mode, type, name, size
+    metadata, tab, path = line.partition(b"\t")
+    fields = metadata.decode("ascii").split()
+    if not tab or len(fields) != 4:  # noqa: PLR2004 - mode, type, name, size
         raise Permanent("git printed an unknown format when it listed a commit.")
     try:
-        readable = path.decode("utf-8")
+        text_path = path.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    if len(readable) > brought.LONGEST_PATH:
+    if len(text_path) > brought.LONGEST_PATH:
         return None
-    return _Listed(readable, words[0], words[2], int(words[3]) if words[3].isdigit() else 0)
+    return _Listed(text_path, fields[0], fields[2], int(fields[3]) if fields[3].isdigit() else 0)

@@ -127,12 +127,12 @@ async def take(content: bytes, git: Git) -> None:
         await asyncio.to_thread(file.write_bytes, content[start:])
         try:
             taking = Git(
-                git_dir=git.git_dir, configuration=_TAKING, variables=_WITHIN, processor_seconds=PROCESSOR_SECONDS
+                git_dir=git.git_dir, configuration=_TAKING, variables=_WITHIN, max_cpu_seconds=PROCESSOR_SECONDS
             )
-            await taking.convert("index-pack", "--stdin", "--fix-thin", "--strict", source=file, target=place / "said")
+            await taking.run_with_files("index-pack", "--stdin", "--fix-thin", "--strict", source=file, target=place / "said")
         except GitFailed as error:
             await asyncio.to_thread(remove_partial_packs, git.git_dir)
-            raise NoCommits(f"The agent's commits could not be imported: {error.said}") from error
+            raise NoCommits(f"The agent's commits could not be imported: {error.output}") from error
 
 
 def _named(lines: Sequence[str]) -> list[tuple[str, str]]:

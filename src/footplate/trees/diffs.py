@@ -37,7 +37,7 @@ async def summary(git_dir: Path, old: str, new: str) -> list[FileChange]:
     if old == new:
         return []
     listed = bytearray()
-    async with _git(git_dir).stream(*_COMPARE, "-z", "--raw", "--numstat", old, new) as pieces:
+    async with _git(git_dir).stream_output(*_COMPARE, "-z", "--raw", "--numstat", old, new) as pieces:
         async for piece in pieces:
             listed += piece
             if len(listed) > MOST_LISTED:
@@ -56,12 +56,12 @@ async def patch(git_dir: Path, old: str, new: str) -> AsyncGenerator[AsyncIterat
     A renamed link is shown as a deletion and an addition. From a rename alone, `git apply` cannot know that the file is
     a link, and then refuses files below its old path.
     """
-    async with _git(git_dir).stream(*_COMPARE, "--raw", *_PATCH, old, new) as pieces:
+    async with _git(git_dir).stream_output(*_COMPARE, "--raw", *_PATCH, old, new) as pieces:
         began = await _past_listing(pieces)
         if began is not None:
             yield readable(_from(began, pieces))
             return
-    async with _git(git_dir).stream(*_COMPARE, "--no-renames", *_PATCH, old, new) as pieces:
+    async with _git(git_dir).stream_output(*_COMPARE, "--no-renames", *_PATCH, old, new) as pieces:
         yield readable(pieces)
 
 

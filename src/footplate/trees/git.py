@@ -87,11 +87,11 @@ class GitFailed(Permanent):
 
     code = "git_failed"
 
-    def __init__(self, argv: Sequence[str], exit_code: int, said: str) -> None:
-        command = next((word for word in argv if not word.startswith("-")), "")
-        super().__init__(f"git {command} failed (exit code {exit_code}): {said or 'no output'}")
+    def __init__(self, argv: Sequence[str], exit_code: int, output: str) -> None:
+        command = next((argument for argument in argv if not argument.startswith("-")), "")
+        super().__init__(f"git {command} failed (exit code {exit_code}): {output or 'no output'}")
         self.exit_code = exit_code
-        self.said = said
+        self.output = output
 
 
 class NoGit(Permanent):
@@ -110,26 +110,26 @@ class Git:
 
     git_dir: Path
     work_tree: Path | None = None
-    inside: bool = False
+    runs_in_work_tree: bool = False
     """Whether git runs inside the work tree. Commands that write an index need this: git rechecks files that are as
     recent as the index, by their path relative to git's working directory.
     """
     index: Path | None = None
     """An index file to use instead of the git directory's own."""
-    objects: Path | None = None
+    object_directory: Path | None = None
     """A directory for new objects to use instead of the git directory's own."""
     user: tuple[int, int] | None = None
     """The user and group that own the files git writes. A root worker sets this, because agents run as another user."""
     configuration: Mapping[str, str] = field(default_factory=dict)
     """Settings in addition to the defaults, which they override: for example, a protocol that one command needs."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    largest_file: int | None = None
+    max_file_bytes: int | None = None
     """Maximum size in bytes of any file that git writes. git fails beyond it."""
-    memory: int | None = None
+    max_memory_bytes: int | None = None
     """Maximum bytes of private memory, not counting mapped files. git fails beyond it."""
-    processor_seconds: int | None = None
+    max_cpu_seconds: int | None = None
     """Maximum processor time in seconds. git is killed beyond it."""
-    descriptors: Sequence[int] = ()
+    inherited_descriptors: Sequence[int] = ()
     """File descriptors that git inherits, for paths in `/proc/self/fd`."""
 
     async def run(
@@ -140,64 +140,64 @@ class Git:
         accept: Sequence[int] = (0,),
     ) -> bytes:
         """Runs a command and returns its output. Raises `GitFailed` if the exit code is not in `accept`."""
-        return (await self.ask(*argv, stdin=stdin, seconds=seconds, accept=accept))[1]
+        return (await self.run_with_exit_code(*argv, stdin=stdin, seconds=seconds, accept=accept))[1]
 
-    async def ask(
+    async def run_with_exit_code(
         self, *argv: str, stdin: bytes = b"", seconds: float = _SECONDS, accept: Sequence[int] = (0, 1)
     ) -> tuple[int, bytes]:
         """Runs a command whose exit code carries information. Returns the exit code and the output."""
-        with _given(stdin) as given:
-            async with self._started(argv, given) as process:
+        with _given(stdin) as input_file:
+            async with self._start_process(argv, input_file) as process:
                 try:
                     async with asyncio.timeout(seconds):
-                        out, said = await process.communicate()
+                        out, error_output = await process.communicate()
                 except TimeoutError:
                     raise _too_slow(argv, seconds) from None
         code = process.returncode or 0
         if code not in accept:
-            raise GitFailed(argv, code, _text(said))
+            raise GitFailed(argv, code, _text(error_output))
         return code, out
 
-    async def convert(self, *argv: str, source: Path, target: Path, seconds: float = _SECONDS) -> None:
+    async def run_with_files(self, *argv: str, source: Path, target: Path, seconds: float = _SECONDS) -> None:
         """Runs a command that reads one file and writes another. Neither file is loaded into memory."""
         with source.open("rb") as read, target.open("wb") as written:
-            async with self._started(argv, read.fileno(), written.fileno()) as process:
+            async with self._start_process(argv, read.fileno(), written.fileno()) as process:
                 try:
                     async with asyncio.timeout(seconds):
-                        _, said = await process.communicate()
+                        _, error_output = await process.communicate()
                 except TimeoutError:
                     raise _too_slow(argv, seconds) from None
         if process.returncode != 0:
-            raise GitFailed(argv, process.returncode or 0, _text(said))
+            raise GitFailed(argv, process.returncode or 0, _text(error_output))
 
     @contextlib.asynccontextmanager
-    async def stream(
-        self, *argv: str, seconds: float = _SECONDS, piece: int = _PIECE
+    async def stream_output(
+        self, *argv: str, seconds: float = _SECONDS, chunk_bytes: int = _PIECE
     ) -> AsyncGenerator[AsyncIterator[bytes], None]:
         """Streams the output in chunks and never holds all of it. Raises `GitFailed` after the last chunk.
 
         Leaving the context early kills git.
         """
         async with (
-            self._started(argv, asyncio.subprocess.DEVNULL) as process,
-            contextlib.aclosing(_pieces(process, argv, seconds, piece)) as pieces,
+            self._start_process(argv, asyncio.subprocess.DEVNULL) as process,
+            contextlib.aclosing(_pieces(process, argv, seconds, chunk_bytes)) as chunks,
         ):
-            yield pieces
+            yield chunks
 
     @contextlib.asynccontextmanager
-    async def _started(
+    async def _start_process(
         self, argv: Sequence[str], stdin: int, stdout: int = asyncio.subprocess.PIPE
     ) -> AsyncGenerator[asyncio.subprocess.Process, None]:
-        command = self.command(*argv)
+        command = self.build_command(*argv)
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
-                env=self.environment(),
+                env=self.build_environment(),
                 stdin=stdin,
                 stdout=stdout,
                 stderr=asyncio.subprocess.PIPE,
                 cwd="/",
-                pass_fds=self.descriptors,
+                pass_fds=self.inherited_descriptors,
                 start_new_session=True,
             )
         except FileNotFoundError:
@@ -210,23 +210,23 @@ class Git:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.communicate()  # drain the pipes: the end of a process with a full pipe goes unnoticed
 
-    def command(self, *argv: str) -> list[str]:
+    def build_command(self, *argv: str) -> list[str]:
         work_tree = [] if self.work_tree is None else [f"--work-tree={self.work_tree}"]
         as_user = [] if self.user is None or os.geteuid() != 0 else become(self.user)
-        place = [] if self.work_tree is None or not self.inside else ["-C", str(self.work_tree)]
-        return [*as_user, *self._limited(), program(), *place, f"--git-dir={self.git_dir}", *work_tree, *argv]
+        change_directory = [] if self.work_tree is None or not self.runs_in_work_tree else ["-C", str(self.work_tree)]
+        return [*as_user, *self._limit_prefix(), program(), *change_directory, f"--git-dir={self.git_dir}", *work_tree, *argv]
 
-    def _limited(self) -> list[str]:
-        limits = {"fsize": self.largest_file, "data": self.memory, "cpu": self.processor_seconds}
-        given = [f"--{name}={most}" for name, most in limits.items() if most is not None]
+    def _limit_prefix(self) -> list[str]:
+        limits = {"fsize": self.max_file_bytes, "data": self.max_memory_bytes, "cpu": self.max_cpu_seconds}
+        options = [f"--{name}={maximum}" for name, maximum in limits.items() if maximum is not None]
         limiter = shutil.which("prlimit", path=_PROGRAMS)
-        return [limiter, *given, "--"] if given and limiter else []  # prlimit exists only on Linux
+        return [limiter, *options, "--"] if options and limiter else []  # prlimit exists only on Linux
 
-    def environment(self) -> dict[str, str]:
+    def build_environment(self) -> dict[str, str]:
         """Returns the complete environment. Nothing is inherited from the worker, whose environment contains keys."""
         configuration = {**_CONFIGURATION, **self.configuration}
-        named = {"GIT_INDEX_FILE": self.index, "GIT_OBJECT_DIRECTORY": self.objects}
-        environment = {**_ENVIRONMENT, **{name: str(path) for name, path in named.items() if path is not None}}
+        paths = {"GIT_INDEX_FILE": self.index, "GIT_OBJECT_DIRECTORY": self.object_directory}
+        environment = {**_ENVIRONMENT, **{name: str(path) for name, path in paths.items() if path is not None}}
         environment["GIT_CONFIG_COUNT"] = str(len(configuration))
         for number, (key, value) in enumerate(configuration.items()):
             environment[f"GIT_CONFIG_KEY_{number}"] = key
@@ -255,38 +255,38 @@ def _given(content: bytes) -> Iterator[int]:
 
 
 async def _pieces(
-    process: asyncio.subprocess.Process, argv: Sequence[str], seconds: float, piece: int
+    process: asyncio.subprocess.Process, argv: Sequence[str], seconds: float, chunk_bytes: int
 ) -> AsyncGenerator[bytes, None]:
     assert process.stdout is not None
     assert process.stderr is not None
     end = asyncio.get_running_loop().time() + seconds
-    said = asyncio.create_task(_end_of(process.stderr))
+    error_output = asyncio.create_task(_end_of(process.stderr))
     try:
-        while data := await _by(end, process.stdout.read(piece), argv, seconds):
+        while data := await _by(end, process.stdout.read(chunk_bytes), argv, seconds):
             yield data
         code = await _by(end, process.wait(), argv, seconds)
         if code != 0:
-            raise GitFailed(argv, code, _text(await said))
+            raise GitFailed(argv, code, _text(await error_output))
     finally:
-        said.cancel()
+        error_output.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await said
+            await error_output
 
 
-async def _by(end: float, waited_for: Coroutine[None, None, T], argv: Sequence[str], seconds: float) -> T:
+async def _by(end: float, operation: Coroutine[None, None, T], argv: Sequence[str], seconds: float) -> T:
     try:
         async with asyncio.timeout_at(end):
-            return await waited_for
+            return await operation
     except TimeoutError:
         raise _too_slow(argv, seconds) from None
 
 
 async def _end_of(stream: asyncio.StreamReader) -> bytes:
     """Reads the whole stream, so that git never blocks, and returns its end, which states the error."""
-    kept = b""
+    tail = b""
     while data := await stream.read(_PIECE):
-        kept = (kept + data)[-_MOST_SAID:]
-    return kept
+        tail = (tail + data)[-_MOST_SAID:]
+    return tail
 
 
 def program() -> str:
@@ -296,18 +296,18 @@ def program() -> str:
     return found
 
 
-def become(user: tuple[int, int], *, reaches_all: bool = True) -> list[str]:
+def become(user: tuple[int, int], *, bypasses_permissions: bool = True) -> list[str]:
     """Returns a command prefix that switches a root worker to another user who keeps one capability, to access the
     host's files. git then creates its files with the right owner. Changing the owner afterwards would make the index
     treat every file as changed.
     """
     uid, gid = user
-    rights = "-all,+dac_override" if reaches_all else "-all"
+    capabilities = "-all,+dac_override" if bypasses_permissions else "-all"
     return [
         shutil.which("setpriv", path=_PROGRAMS) or "/usr/bin/setpriv",
         *("--securebits", "+no_setuid_fixup"),
         *(f"--reuid={uid}", f"--regid={gid}", "--clear-groups"),
-        *(f"--inh-caps={rights}", f"--ambient-caps={rights}"),
+        *(f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}"),
         "--",
     ]
 
@@ -316,5 +316,5 @@ def _too_slow(argv: Sequence[str], seconds: float) -> Unavailable:
     return Unavailable(f"git {' '.join(argv[:1])} took longer than {seconds:g} s and was killed.")
 
 
-def _text(said: bytes) -> str:
-    return said[-_MOST_SAID:].decode("utf-8", "replace").strip()
+def _text(output: bytes) -> str:
+    return output[-_MOST_SAID:].decode("utf-8", "replace").strip()

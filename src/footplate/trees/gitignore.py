@@ -89,12 +89,12 @@ class GitignoreMatcher:
 
     def _read(self, path: bytes) -> bytes:
         try:
-            with self._workspace.look(path) as found:
+            with self._workspace.inspect(path) as found:
                 if found is None:
                     return b""
                 if not found.is_file or found.status.st_size > _MAX_FILE_BYTES:
                     raise UnsupportedRule
-                with found.open() as descriptor:
+                with found.open_file() as descriptor:
                     return os.read(descriptor, _MAX_FILE_BYTES)
         except OSError:
             raise UnsupportedRule from None

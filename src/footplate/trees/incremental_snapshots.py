@@ -100,8 +100,8 @@ class IncrementalSnapshots:
             if touched.paths:
                 async with asyncio.timeout(_SECONDS):
                     self._state = await self._snapshot_touched(touched)
-            remembered, left_out = self._state.remembered, self._state.left_out
-            return Taken(Snapshot(remembered.tree, remembered.apart), tuple(left_out.values()))
+            cache, omitted = self._state.remembered, self._state.left_out
+            return Taken(Snapshot(cache.tree, cache.apart), tuple(omitted.values()))
         except WatchFailed:
             return await self._begin(base)
         except (_FullScanNeeded, TreeTooLarge):
@@ -158,26 +158,26 @@ class IncrementalSnapshots:
         """Retries the watch without ignored directories. Installed packages are often most of a large tree."""
         try:
             async with asyncio.timeout(_LISTING_SECONDS):
-                git = Git(git_dir=self.git_dir, work_tree=self.work_tree, inside=True)
+                git = Git(git_dir=self.git_dir, work_tree=self.work_tree, runs_in_work_tree=True)
                 listed = await git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
                 # The list includes directories that are ignored only because all their current files are.
                 named = [path for path in split(listed) if path.endswith(b"/") and not path.startswith(b":")]
-                asked = b"".join(path.rstrip(b"/") + b"\0" for path in named)
+                names = b"".join(path.rstrip(b"/") + b"\0" for path in named)
                 git = replace(git, variables={"GIT_LITERAL_PATHSPECS": "0"})  # check-ignore refuses literal pathspecs
-                _, ignored = await git.ask("check-ignore", "-z", "--stdin", "--no-index", stdin=asked)
+                _, ignored = await git.run_with_exit_code("check-ignore", "-z", "--stdin", "--no-index", stdin=names)
             self._watch = await asyncio.to_thread(TreeWatch, self.work_tree, skipped=split(ignored))
         except (WatchFailed, FootplateError, TimeoutError):
             self._watchable = False
 
     async def _scan_all(self, base: str | None) -> Taken:
         try:
-            taken, remembered = await snapshots.take_and_remember(
+            taken, cache = await snapshots.take_and_remember(
                 self.git_dir, self.work_tree, base=base, limits=self.limits
             )
         except BaseException:
             await self.close()
             raise
-        self._state = _State(remembered, {each.path: each for each in taken.left_out}, self._state.small)
+        self._state = _State(cache, {each.path: each for each in taken.left_out}, self._state.small)
         return taken
 
     async def _snapshot_touched(self, touched: Touched) -> _State:
@@ -192,7 +192,7 @@ class IncrementalSnapshots:
         full scan.
         """
         index = self.git_dir / "no-index"
-        git = Git(git_dir=self.git_dir, work_tree=self.work_tree, inside=True, index=index)
+        git = Git(git_dir=self.git_dir, work_tree=self.work_tree, runs_in_work_tree=True, index=index)
         names = [path.decode("utf-8", "surrogateescape") for path in paths]
         async with asyncio.timeout(_LISTING_SECONDS):
             listed = split(await git.run("ls-files", "-z", "--others", "--exclude-standard", "--", *names))
@@ -215,8 +215,8 @@ def _classify(work_tree: Path, objects: ObjectDatabase, tree: str, touched: Touc
             elif path.rpartition(b"/")[2] in _GIT_SETTINGS or apart.belongs(path, is_link=False):
                 raise _FullScanNeeded
             else:
-                with workspace.look(path) as found:
-                    _classify_path(change, path, objects.find(tree, path), found, touched)
+                with workspace.inspect(path) as found:
+                    _classify_path(change, path, objects.find_entry(tree, path), found, touched)
         if apart.places(work_tree, parents_of(change.new)) - {apart.GIT}:
             raise _FullScanNeeded
         matcher = GitignoreMatcher(workspace)
@@ -262,13 +262,13 @@ def _apply(work_tree: Path, objects: ObjectDatabase, state: _State, change: _Cha
     kept = {path: each for path, each in before.kept.items() if not _is_at_or_below(path, tops)}
     with Beneath(work_tree) as workspace:
         for path in sorted((*change.known, *change.new)):
-            with workspace.look(path) as found:
+            with workspace.inspect(path) as found:
                 stored = reader.store(found)
                 if stored is not None and apart.belongs(path, is_link=stored.mode == LINK):
                     raise _FullScanNeeded
                 changes[path] = None if stored is None else TreeEntry(int(stored.mode, 8), stored.blob)
         for path in sorted({path for top in tops for path in apart.under(workspace, top)}):
-            with workspace.look(path) as found:
+            with workspace.inspect(path) as found:
                 if (stored := reader.store(found)) is not None:
                     kept[path] = apart.remember(stored.mode, stored.status, stored.blob)
     left_out = {path: each for path, each in state.left_out.items() if not _is_at_or_below(path, touched.paths)}
@@ -301,7 +301,7 @@ class _Reader:
         if found is None or found.is_directory:
             return None
         if found.is_link:
-            mode, content = LINK, found.target()
+            mode, content = LINK, found.read_link()
         elif found.is_file:
             mode, content = (PROGRAM if found.is_executable else FILE), self._read(found)
         else:
@@ -317,7 +317,7 @@ class _Reader:
     @staticmethod
     def _read(found: Found) -> bytes:
         pieces, size = [], 0
-        with found.open() as descriptor:
+        with found.open_file() as descriptor:
             while size <= MAX_BYTES and (piece := os.read(descriptor, MAX_BYTES)):
                 pieces.append(piece)
                 size += len(piece)
@@ -327,11 +327,11 @@ class _Reader:
 def _pack(objects: ObjectDatabase, small: Collection[str], before: Snapshot | None, after: Snapshot) -> bytes | None:
     ids: dict[str, None] = {}
     for old, new in zip(_trees(before), _trees(after), strict=True):
-        for object_id, is_tree in objects.added(old, new):
+        for object_id, is_tree in objects.iter_added_objects(old, new):
             if not is_tree and object_id not in small:
                 return None
             ids[object_id] = None
-    return objects.pack(ids) if ids else None
+    return objects.build_pack(ids) if ids else None
 
 
 def _change_apart(objects: ObjectDatabase, before: Remembered, kept: Mapping[bytes, Kept]) -> str | None:

@@ -9,9 +9,9 @@ from footplate.trees.git import Git
 _NOTHING: Final = "0" * 40
 
 
-def split(listed: bytes) -> list[bytes]:
+def split(output: bytes) -> list[bytes]:
     """Splits output that was printed with `-z`."""
-    return listed.split(b"\0")[:-1]
+    return output.split(b"\0")[:-1]
 
 
 def entry(mode: str, blob: str, path: bytes) -> bytes:
@@ -37,5 +37,5 @@ async def store(git: Git, files: Sequence[Path]) -> list[str]:
     """Stores host files as blobs, byte for byte, and returns their ids."""
     if not files:
         return []
-    listed = "".join(f"{file}\n" for file in files).encode()
-    return (await git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)).decode().split()
+    paths = "".join(f"{file}\n" for file in files).encode()
+    return (await git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=paths)).decode().split()

@@ -71,7 +71,7 @@ async def _take_in(git: Git, whole: Path, bodies: Sequence[_Body], place: Path) 
     pack = place / "pack"
     await asyncio.to_thread(_join, whole, bodies, pack)
     try:
-        await git.convert("index-pack", "--stdin", "--fix-thin", source=pack, target=place / "said")
+        await git.run_with_files("index-pack", "--stdin", "--fix-thin", source=pack, target=place / "said")
     except GitFailed:
         if len(bodies) == 1:
             raise

@@ -47,21 +47,21 @@ class TreePlace:
 
 
 class Keeper:
-    def __init__(self, shelf: Shelf, limits: Limits | None = None) -> None:
-        self._shelf = shelf
+    def __init__(self, store: Shelf, limits: Limits | None = None) -> None:
+        self._shelf = store
         self._limits = limits
         self._bases: dict[tuple[str, str], KeptSnapshot] = {}
         """Bases by session. A base is in the log before it is used here, so it is never removed from the store
         afterwards.
         """
 
-    def create_incremental_snapshots(self, place: TreePlace) -> IncrementalSnapshots:
+    def create_incremental_snapshots(self, location: TreePlace) -> IncrementalSnapshots:
         """Creates the incremental snapshots of a tree for one turn. `keep` takes them."""
-        return IncrementalSnapshots(place.git_dir, place.tree, self._limits or Limits())
+        return IncrementalSnapshots(location.git_dir, location.tree, self._limits or Limits())
 
     async def keep(
         self,
-        place: TreePlace,
+        location: TreePlace,
         last: KeptSnapshot | None,
         collected: Collected | None = None,
         incremental: IncrementalSnapshots | None = None,
@@ -70,55 +70,55 @@ class Keeper:
         refers to. `collected`: the agent's own commits; None: unchanged. `incremental`: takes the snapshot; None: every
         file is scanned.
         """
-        base = await self._base(place)
+        base = await self._base(location)
         last = last or base
         tree = None if base is None else base.snapshot.tree
         if incremental is None:
-            taken = await snapshots.take(place.git_dir, place.tree, base=tree, limits=self._limits)
+            taken = await snapshots.take(location.git_dir, location.tree, base=tree, limits=self._limits)
         else:
             taken = await incremental.take(tree)
-        left_out = _told(taken.left_out)
+        omitted = _told(taken.left_out)
         if collected is None:
             collected = Collected() if last is None else Collected(last.snapshot.commits, last.snapshot.bundles)
         snapshot = replace(taken.snapshot, commits=collected.commits, bundles=collected.bundles)
         if last is not None and snapshot == last.snapshot:
-            return last if last.left_out == left_out else replace(last, left_out=left_out)
+            return last if last.left_out == omitted else replace(last, left_out=omitted)
         number, before = (0, None) if last is None else (last.number + 1, last.snapshot)
         step = Step(number, snapshot, before)
         if incremental is None or incremental.uploaded != step:
-            await self._upload(place, step, incremental)
-        return KeptSnapshot(step.number, step.snapshot, None if base is None else base.snapshot.tree, left_out)
+            await self._upload(location, step, incremental)
+        return KeptSnapshot(step.number, step.snapshot, None if base is None else base.snapshot.tree, omitted)
 
-    async def _upload(self, place: TreePlace, step: Step, incremental: IncrementalSnapshots | None) -> None:
+    async def _upload(self, location: TreePlace, step: Step, incremental: IncrementalSnapshots | None) -> None:
         pack = None if incremental is None else await incremental.pack(step.before, step.snapshot)
         if pack is None or len(pack) > packs.PART:
-            await packs.upload(self._shelf, place.prefix, place.git_dir, step)
+            await packs.upload(self._shelf, location.prefix, location.git_dir, step)
         else:
-            await self._shelf.create(f"{place.prefix}/{step.name(0, 1)}", pack)
+            await self._shelf.create(f"{location.prefix}/{step.name(0, 1)}", pack)
         if incremental is not None:
             incremental.uploaded = step
 
-    async def bring_back(self, place: TreePlace, kept: KeptSnapshot, *, user: tuple[int, int] | None = None) -> None:
+    async def bring_back(self, location: TreePlace, stored: KeptSnapshot, *, user: tuple[int, int] | None = None) -> None:
         """Restores the files. The tree and the git directory exist and are empty. Objects that are in the project's
         mirror are not downloaded.
         """
-        known = await _base_of(place) if place.base and await has(Git(git_dir=place.git_dir), place.base) else None
-        if not await _copied(place, kept.snapshot, known):
-            await packs.download(self._shelf, place.prefixes, place.git_dir, kept.number, kept.snapshot, known)
-        await restoring.restore(place.git_dir, kept.snapshot, place.tree, user=user)
+        known = await _base_of(location) if location.base and await has(Git(git_dir=location.git_dir), location.base) else None
+        if not await _copied(location, stored.snapshot, known):
+            await packs.download(self._shelf, location.prefixes, location.git_dir, stored.number, stored.snapshot, known)
+        await restoring.restore(location.git_dir, stored.snapshot, location.tree, user=user)
 
-    async def _base(self, place: TreePlace) -> KeptSnapshot | None:
+    async def _base(self, location: TreePlace) -> KeptSnapshot | None:
         """Returns the base, after making sure that it is in the object store."""
-        if place.base is None or place.shared is None:
+        if location.base is None or location.shared is None:
             return None
-        key = (place.prefix, place.base)
+        key = (location.prefix, location.base)
         if (found := self._bases.get(key)) is not None:
             return found
-        base = await _base_of(place)
+        base = await _base_of(location)
         try:
-            packs.chain(await self._shelf.names(place.shared), 0, base)
+            packs.chain(await self._shelf.names(location.shared), 0, base)
         except Permanent:
-            await packs.upload(self._shelf, place.shared, place.git_dir, Step(0, base, None))
+            await packs.upload(self._shelf, location.shared, location.git_dir, Step(0, base, None))
         while len(self._bases) >= _MOST_BASES:
             self._bases.pop(next(iter(self._bases)))
         self._bases[key] = KeptSnapshot(0, base, base.tree)

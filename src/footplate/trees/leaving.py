@@ -35,115 +35,115 @@ _TRIES: Final = 10
 
 
 class Leaver:
-    def __init__(self, data: Path, reader: DiffReader, mirrors: Mirrors, leases: WriteLeases, *, at_once: int) -> None:
+    def __init__(self, data: Path, reader: DiffReader, mirrors: Mirrors, leases: WriteLeases, *, max_concurrent: int) -> None:
         """`at_once`: maximum number of concurrent git operations; others wait."""
         self._place = data.resolve() / _PLACE
         self._reader = reader
         self._mirrors = mirrors
         self._leases = leases
-        self._slots, self._bundles = OrganisationSlots(at_once), OrganisationSlots(at_once)
+        self._slots, self._bundles = OrganisationSlots(max_concurrent), OrganisationSlots(max_concurrent)
 
-    async def merge(self, departure: Departure, branch: str | None, *, who: str, wait: float) -> Left:
-        base = departure.project.base
+    async def merge(self, delivery: Departure, branch: str | None, *, actor: str, wait: float) -> Left:
+        base = delivery.project.base
         into = branch or (base.branch if base is not None else "main")
         async with self._writing(
-            departure, into, f"the merge of session {departure.session_id} by {who}", wait
+            delivery, into, f"the merge of session {delivery.session_id} by {actor}", wait
         ) as lease:
-            return await self._merge(departure, into, lease)
+            return await self._merge(delivery, into, lease)
 
-    async def push(self, departure: Departure, branch: str | None, *, who: str, wait: float) -> Left:
-        name = branch or f"footplate/{departure.session_id}"
+    async def push(self, delivery: Departure, branch: str | None, *, actor: str, wait: float) -> Left:
+        name = branch or f"footplate/{delivery.session_id}"
         async with self._writing(
-            departure, name, f"the push of session {departure.session_id} by {who}", wait
+            delivery, name, f"the push of session {delivery.session_id} by {actor}", wait
         ) as lease:
-            return await self._push(departure, name, lease)
+            return await self._push(delivery, name, lease)
 
     @contextlib.asynccontextmanager
-    async def bundle(self, departure: Departure) -> AsyncGenerator[AsyncIterator[bytes], None]:
-        async with _told(), self._bundles.held(departure.organisation), self._work(departure) as git:
-            mine = await merging.session_commit(git, departure)
-            await git.run("update-ref", BUNDLED, mine)
-            base = departure.project.base_commit
+    async def bundle(self, delivery: Departure) -> AsyncGenerator[AsyncIterator[bytes], None]:
+        async with _told(), self._bundles.held(delivery.organisation), self._work(delivery) as git:
+            work_commit = await merging.session_commit(git, delivery)
+            await git.run("update-ref", BUNDLED, work_commit)
+            base = delivery.project.base_commit
             known = [] if base is None else [f"^{base}"]
-            async with git.stream("bundle", "create", "-q", "-", BUNDLED, *known) as pieces:
+            async with git.stream_output("bundle", "create", "-q", "-", BUNDLED, *known) as pieces:
                 yield pieces
 
     @contextlib.asynccontextmanager
     async def _writing(
-        self, departure: Departure, branch: str, who: str, wait: float
+        self, delivery: Departure, branch: str, owner: str, wait: float
     ) -> AsyncGenerator[HeldLease, None]:
-        project = departure.project
-        place, named = f"{project.id} refs/heads/{branch}", f"the branch {branch!r} of the project {project.name!r}"
+        project = delivery.project
+        target, display_name = f"{project.id} refs/heads/{branch}", f"the branch {branch!r} of the project {project.name!r}"
         async with (
-            self._leases.held(departure.organisation, place, who=who, wait=wait, named=named) as lease,
+            self._leases.held(delivery.organisation, target, owner=owner, wait=wait, display_name=display_name) as lease,
             _told(),
         ):
             yield lease
 
-    async def _merge(self, departure: Departure, branch: str, lease: HeldLease) -> Left:
+    async def _merge(self, delivery: Departure, branch: str, lease: HeldLease) -> Left:
         for _ in range(_TRIES):
-            target = await self._target(departure, branch)
-            if target is None and departure.project.base_commit is not None:
+            target = await self._target(delivery, branch)
+            if target is None and delivery.project.base_commit is not None:
                 raise InvalidRequest(
-                    f"into: the project {departure.project.name!r} has no branch {branch!r}",
+                    f"into: the project {delivery.project.name!r} has no branch {branch!r}",
                     field="into",
                     help_text="Use an existing branch, or create one with `footplate push --branch`.",
                 )
-            async with self._slots.held(departure.organisation), self._work(departure) as git:
+            async with self._slots.held(delivery.organisation), self._work(delivery) as git:
                 if target is not None:
-                    await self._mirrors.measure(git, target)
-                planned = await merging.plan(git, departure, target, branch)
+                    await self._mirrors.check_size(git, target)
+                planned = await merging.plan(git, delivery, target, branch)
                 if planned.status == "unchanged":
                     return _left("unchanged", branch, planned.commit, target)
-                if await self._write(departure, git, Update(branch, planned.commit, target), lease):
+                if await self._write(delivery, git, Update(branch, planned.commit, target), lease):
                     return _left(planned.status, branch, planned.commit, target)
         raise _restless(branch)
 
-    async def _push(self, departure: Departure, branch: str, lease: HeldLease) -> Left:
+    async def _push(self, delivery: Departure, branch: str, lease: HeldLease) -> Left:
         for _ in range(_TRIES):
-            target = await self._target(departure, branch)
-            async with self._slots.held(departure.organisation), self._work(departure) as git:
-                mine = await merging.session_commit(git, departure)
-                if target == mine:
-                    return _left("unchanged", branch, mine, target)
-                code = 0 if target is None else (await git.ask("merge-base", "--is-ancestor", target, mine))[0]
+            target = await self._target(delivery, branch)
+            async with self._slots.held(delivery.organisation), self._work(delivery) as git:
+                work_commit = await merging.session_commit(git, delivery)
+                if target == work_commit:
+                    return _left("unchanged", branch, work_commit, target)
+                code = 0 if target is None else (await git.run_with_exit_code("merge-base", "--is-ancestor", target, work_commit))[0]
                 if code != 0:
                     raise Conflict(
                         f"The branch {branch!r} has commits that the session's work does not have.",
                         help_text="Nothing was changed. Push to another branch, or merge into this one.",
                     )
-                if await self._write(departure, git, Update(branch, mine, target), lease):
-                    return _left("pushed", branch, mine, target)
+                if await self._write(delivery, git, Update(branch, work_commit, target), lease):
+                    return _left("pushed", branch, work_commit, target)
         raise _restless(branch)
 
-    async def _target(self, departure: Departure, branch: str) -> str | None:
+    async def _target(self, delivery: Departure, branch: str) -> str | None:
         """Returns the current commit of the branch."""
-        project = replace(departure.project, branch=None)
-        await self._mirrors.refresh(departure.organisation, project)
-        return await self._mirrors.branch(departure.organisation, project, branch)
+        project = replace(delivery.project, branch=None)
+        await self._mirrors.refresh(delivery.organisation, project)
+        return await self._mirrors.find_branch_commit(delivery.organisation, project, branch)
 
-    async def _write(self, departure: Departure, git: Git, update: Update, lease: HeldLease) -> bool:
+    async def _write(self, delivery: Departure, git: Git, update: Update, lease: HeldLease) -> bool:
         """Returns False if the branch has moved, so the new commit has to be built again."""
         await failpoints.hit("before_ref")
         await lease.check()
-        written = await self._mirrors.write(departure.organisation, departure.project, git, update)
+        result = await self._mirrors.push_branch(delivery.organisation, delivery.project, git, update)
         await failpoints.hit("after_ref")
-        if written is Written.CHECKED_OUT:
-            raise CheckedOut(update.branch, departure.project.name)
-        return written is Written.DONE
+        if result is Written.CHECKED_OUT:
+            raise CheckedOut(update.branch, delivery.project.name)
+        return result is Written.DONE
 
     @contextlib.asynccontextmanager
-    async def _work(self, departure: Departure) -> AsyncGenerator[Git, None]:
+    async def _work(self, delivery: Departure) -> AsyncGenerator[Git, None]:
         """Creates a git directory with all objects of the session and the project."""
-        if (base := departure.project.base_commit) is not None:
-            mirror = await self._mirrors.ensure(departure.organisation, departure.project, base)
+        if (base := delivery.project.base_commit) is not None:
+            mirror = await self._mirrors.ensure_commit(delivery.organisation, delivery.project, base)
         else:
-            await self._mirrors.refresh(departure.organisation, replace(departure.project, branch=None))
-            mirror = self._mirrors.path(departure.organisation, departure.project.id)
-        snapshots = [replace(step.snapshot, apart=None) for step in departure.steps]
-        wanted = [*dict.fromkeys(name for snapshot in snapshots for name in ids_of(snapshot))]
+            await self._mirrors.refresh(delivery.organisation, replace(delivery.project, branch=None))
+            mirror = self._mirrors.mirror_path(delivery.organisation, delivery.project.id)
+        snapshots = [replace(step.snapshot, apart=None) for step in delivery.steps]
+        object_ids = [*dict.fromkeys(name for snapshot in snapshots for name in ids_of(snapshot))]
         await asyncio.to_thread(self._place.mkdir, parents=True, exist_ok=True)
-        async with self._reader.objects(departure.files, wanted) as objects:
+        async with self._reader.objects(delivery.files, object_ids) as objects:
             with scratch(self._place) as git_dir:
                 git = await init(git_dir, "main", None)
                 share(git_dir / "objects", f"{objects / 'objects'}\n{mirror / 'objects'}")

@@ -40,10 +40,10 @@ def _taken(descriptor: int) -> bool:
     return True
 
 
-def lock_directory(place: Path) -> int | None:
+def lock_directory(path: Path) -> int | None:
     """Returns the descriptor that holds the lock, or None if the lock is taken or the directory does not exist."""
     try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
         return None
     if _taken(descriptor):

@@ -136,7 +136,7 @@ def check_attributes(workspace: Beneath, paths: Iterable[bytes]) -> None:
     """Raises if git would block on a pipe named `.gitattributes` when it compares one of these files."""
     for directory in (b"", *parents_of(paths)):
         path = directory + b"/.gitattributes" if directory else b".gitattributes"
-        with workspace.look(path) as found:
+        with workspace.inspect(path) as found:
             if found is not None and not (found.is_file or found.is_link or found.is_directory):
                 raise _would_wait(path)
 

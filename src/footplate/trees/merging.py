@@ -135,19 +135,19 @@ async def commit(git: Git, tree: str, parents: list[str], message: str, at: int)
 
 
 async def _has(git: Git, descendant: str, ancestor: str) -> bool:
-    code, _ = await git.ask("merge-base", "--is-ancestor", ancestor, descendant)
+    code, _ = await git.run_with_exit_code("merge-base", "--is-ancestor", ancestor, descendant)
     return code == 0
 
 
 async def _merge(git: Git, ours: str, theirs: str, branch: str) -> str:
     try:
         merging = replace(git, memory=_MERGE_MEMORY)
-        code, out = await merging.ask(
+        code, out = await merging.run_with_exit_code(
             "merge-tree", "--write-tree", "-z", "--messages", ours, theirs, seconds=_MERGE_SECONDS
         )
     except GitFailed as error:
         raise Conflict(
-            f"The session's work and the branch {branch!r} have no commit in common: {error.said}",
+            f"The session's work and the branch {branch!r} have no commit in common: {error.output}",
             help_text="Nothing was changed. Run `footplate push` to create a separate branch.",
         ) from error
     tree, *rest = out.split(b"\0")

@@ -43,7 +43,7 @@ class Written(Enum):
 class Update:
     branch: str
     commit: str
-    before: str | None
+    expected_commit: str | None
     """The commit that the branch must be at for the update; None if the branch must not exist."""
 
 
@@ -59,56 +59,56 @@ class _Offered:
 
 class Mirrors:
     def __init__(
-        self, data: Path, *, root: str, reach: Reach, seconds: float, most_bytes: int = size_limits.BYTES
+        self, data: Path, *, root: str, address_policy: Reach, seconds: float, max_bytes: int = size_limits.BYTES
     ) -> None:
         """`root`: the directory of projects that have a path. `seconds`: timeout of a fetch. `most_bytes`: maximum size
         of a mirror, and of the files of a session's first commit.
         """
-        self._most_bytes = most_bytes
-        self._measured: dict[str, None] = {}
+        self._max_bytes = max_bytes
+        self._size_checked: dict[str, None] = {}
         """Commits whose files are within the limits, most recently checked last."""
         self._data = data.resolve()
         self._root = root
-        self._reach = reach
+        self._address_policy = address_policy
         self._seconds = seconds
         self._merging: dict[Path, asyncio.Task[None]] = {}
 
-    def path(self, organisation: str, project_id: str) -> Path:
+    def mirror_path(self, organisation: str, project_id: str) -> Path:
         return self._data / MIRRORS / directory_of(organisation) / project_id
 
     async def refresh(self, organisation: str, project: SessionProject) -> Base:
         """Fetches new commits and returns the base for a session that starts now."""
-        path = self.path(organisation, project.id)
+        path = self.mirror_path(organisation, project.id)
         lock = path.with_name(_LOCK.format(path.name))
         root = root_of(self._root, organisation) if project.url is None else ""
-        async with locked(lock, seconds=self._seconds), opened(project, root, self._reach) as source:
-            git = await self._mirror(path, source)
+        async with locked(lock, seconds=self._seconds), opened(project, root, self._address_policy) as source:
+            git = await self._open_mirror(path, source)
             try:
-                offered = await self._offered(git, source)
-                if offered.refs != await _known(git):
+                remote = await self._list_remote_refs(git, source)
+                if remote.refs != await _known(git):
                     await self._fetch(git, source, [f"+{kind}*:{kind}*" for kind in _REFS])
-                base = _base(offered, project, source)
+                base = _base(remote, project, source)
                 if base.commit is not None and not await has(git, base.commit):
                     await self._fetch(git, source, [base.commit])  # checked out in the source, but on no branch
                 if base.commit is not None:
-                    await self.measure(git, base.commit)
+                    await self.check_size(git, base.commit)
                     base = replace(base, tree=await tree_of(git, base.commit))
             except GitFailed as error:
                 raise explained(error, project) from error
             return base
 
-    async def ensure(self, organisation: str, project: SessionProject, commit: str) -> Path:
+    async def ensure_commit(self, organisation: str, project: SessionProject, commit: str) -> Path:
         """Returns the mirror's path after making sure that it has a session's base commit. The session may have started
         on another host.
         """
-        path = self.path(organisation, project.id)
+        path = self.mirror_path(organisation, project.id)
         if path.is_dir() and await has(Git(git_dir=path), commit):
             return path
         await self.refresh(organisation, project)
         lock = path.with_name(_LOCK.format(path.name))
         root = root_of(self._root, organisation) if project.url is None else ""
-        async with locked(lock, seconds=self._seconds), opened(project, root, self._reach) as source:
-            git = await self._mirror(path, source)
+        async with locked(lock, seconds=self._seconds), opened(project, root, self._address_policy) as source:
+            git = await self._open_mirror(path, source)
             if not await has(git, commit):
                 try:
                     await self._fetch(git, source, [commit])
@@ -118,45 +118,45 @@ class Mirrors:
 
     def merge_packs_later(self, organisation: str, project_id: str) -> None:
         """Merges the packs of a mirror in the background, if there are many. Nothing waits for it."""
-        path = self.path(organisation, project_id)
+        path = self.mirror_path(organisation, project_id)
         if path not in self._merging:
             self._merging[path] = task = asyncio.create_task(repacking.merge_packs(path, seconds=_MERGE_SECONDS))
             task.add_done_callback(lambda _: self._merging.pop(path))
 
-    async def branch(self, organisation: str, project: SessionProject, branch: str) -> str | None:
+    async def find_branch_commit(self, organisation: str, project: SessionProject, branch: str) -> str | None:
         """Returns the commit of a branch, as of the last refresh of the mirror."""
-        git = Git(git_dir=self.path(organisation, project.id))
+        git = Git(git_dir=self.mirror_path(organisation, project.id))
         return (await _known(git)).get(f"refs/heads/{branch}")
 
-    async def write(self, organisation: str, project: SessionProject, git: Git, update: Update) -> Written:
+    async def push_branch(self, organisation: str, project: SessionProject, git: Git, update: Update) -> Written:
         """Updates a branch at the project's source, if it has not moved. `git` has the commit."""
         root = root_of(self._root, organisation) if project.url is None else ""
-        async with opened(project, root, self._reach) as source:
-            pushing = replace(
+        async with opened(project, root, self._address_policy) as source:
+            push_git = replace(
                 git, configuration={**git.configuration, **source.configuration}, descriptors=source.descriptors
             )
             ref = f"refs/heads/{update.branch}"
             try:
-                code, said = await pushing.ask(
+                code, output = await push_git.run_with_exit_code(
                     *("push", "-q", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"),
-                    f"--force-with-lease={ref}:{update.before or ''}",
-                    *source.receiving,
+                    f"--force-with-lease={ref}:{update.expected_commit or ''}",
+                    *source.push_options,
                     source.address,
                     f"{update.commit}:{ref}",
                     seconds=self._seconds,
                 )
             except GitFailed as error:
-                raise not_written(project, error.said) from error
+                raise not_written(project, error.output) from error
         if code == 0:
             return Written.DONE
-        if b"branch is currently checked out" in said:
+        if b"branch is currently checked out" in output:
             return Written.CHECKED_OUT
-        if any(word in said for word in _MOVED):
+        if any(message in output for message in _MOVED):
             return Written.MOVED
-        raise not_written(project, said.decode("utf-8", "replace"))
+        raise not_written(project, output.decode("utf-8", "replace"))
 
-    async def _mirror(self, path: Path, source: Source) -> Git:
-        git = Git(git_dir=path, configuration=source.configuration, descriptors=source.descriptors)
+    async def _open_mirror(self, path: Path, source: Source) -> Git:
+        git = Git(git_dir=path, configuration=source.configuration, inherited_descriptors=source.descriptors)
         if not (path / "info" / "attributes").exists():
             await asyncio.to_thread(path.mkdir, parents=True, exist_ok=True)
             # Agents read these objects, under any user id.
@@ -164,10 +164,10 @@ class Mirrors:
             await asyncio.to_thread(write_attributes, path)
         return git
 
-    async def _offered(self, git: Git, source: Source) -> _Offered:
-        wanted = ("HEAD", *(f"{kind}*" for kind in _REFS))
-        asked = ("ls-remote", "-q", "--symref", *source.options, source.address, *wanted)
-        out = await size_limits.read_listing(git, *asked, seconds=self._seconds)
+    async def _list_remote_refs(self, git: Git, source: Source) -> _Offered:
+        patterns = ("HEAD", *(f"{kind}*" for kind in _REFS))
+        arguments = ("ls-remote", "-q", "--symref", *source.fetch_options, source.address, *patterns)
+        out = await size_limits.read_listing(git, *arguments, seconds=self._seconds)
         refs: dict[str, str] = {}
         head = branch = None
         for line in out.decode("utf-8", "surrogateescape").splitlines():
@@ -180,31 +180,31 @@ class Mirrors:
                 refs[name] = value
         return _Offered(refs, head, branch)
 
-    async def _fetch(self, git: Git, source: Source, what: list[str]) -> None:
-        room = await size_limits.remaining_fetch_bytes(git.git_dir, self._most_bytes)
-        limited = replace(git, largest_file=room, configuration={**git.configuration, **_ONE_PACK})
+    async def _fetch(self, git: Git, source: Source, refspecs: list[str]) -> None:
+        max_fetch_bytes = await size_limits.remaining_fetch_bytes(git.git_dir, self._max_bytes)
+        limited = replace(git, largest_file=max_fetch_bytes, configuration={**git.configuration, **_ONE_PACK})
         try:
             await limited.run(
                 *("fetch", "-q", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"),
-                *source.options,
+                *source.fetch_options,
                 source.address,
-                *what,
+                *refspecs,
                 seconds=self._seconds,
             )
         except BaseException as error:
             largest = await asyncio.shield(asyncio.to_thread(size_limits.remove_partial_packs, git.git_dir))
-            if isinstance(error, GitFailed) and largest >= room:
-                raise RepositoryTooLarge(f"a fetch needs more than the remaining {room} bytes") from error
+            if isinstance(error, GitFailed) and largest >= max_fetch_bytes:
+                raise RepositoryTooLarge(f"a fetch needs more than the remaining {max_fetch_bytes} bytes") from error
             raise
 
-    async def measure(self, git: Git, commit: str) -> None:
+    async def check_size(self, git: Git, commit: str) -> None:
         """Raises `RepositoryTooLarge` if the commit has too many files or they are too large."""
-        if commit in self._measured:
+        if commit in self._size_checked:
             return
-        await size_limits.check_files(git, commit, self._most_bytes)
-        while len(self._measured) >= _MOST_MEASURED:
-            self._measured.pop(next(iter(self._measured)))
-        self._measured[commit] = None
+        await size_limits.check_files(git, commit, self._max_bytes)
+        while len(self._size_checked) >= _MOST_MEASURED:
+            self._size_checked.pop(next(iter(self._size_checked)))
+        self._size_checked[commit] = None
 
 
 def _printable(name: str) -> str | None:
@@ -213,7 +213,7 @@ def _printable(name: str) -> str | None:
 
 
 async def has(git: Git, commit: str) -> bool:
-    code, _ = await git.ask("cat-file", "-e", f"{commit}^{{commit}}", accept=(0, 1, 128))
+    code, _ = await git.run_with_exit_code("cat-file", "-e", f"{commit}^{{commit}}", accept=(0, 1, 128))
     return code == 0
 
 
@@ -227,14 +227,14 @@ async def _known(git: Git) -> dict[str, str]:
     return {name: value for value, _, name in (line.partition("\t") for line in lines)}
 
 
-def _base(offered: _Offered, project: SessionProject, source: Source) -> Base:
+def _base(remote: _Offered, project: SessionProject, source: Source) -> Base:
     if project.branch is not None:
-        commit = offered.refs.get(f"refs/heads/{project.branch}")
-        if commit is None and offered.refs:
+        commit = remote.refs.get(f"refs/heads/{project.branch}")
+        if commit is None and remote.refs:
             raise InvalidRequest(
                 f"The project {project.name!r} has no branch {project.branch!r}.",
                 field="branch",
                 help_text="Set an existing branch, or remove the setting to use the branch that is checked out.",
             )
         return Base(commit, project.branch)
-    return Base(offered.head, offered.branch or source.unborn)
+    return Base(remote.head, remote.branch or source.initial_branch)

@@ -57,9 +57,9 @@ class ObjectDatabase:
     def __init__(self, git_dir: Path) -> None:
         self._directory = git_dir / "objects"
         self._store = DiskObjectStore(self._directory)
-        self._parsed: dict[str, Tree] = {}
-        self._parsed_bytes = 0
-        self._written: dict[str, ShaFile] = {}
+        self._tree_cache: dict[str, Tree] = {}
+        self._tree_cache_bytes = 0
+        self._unpacked_cache: dict[str, ShaFile] = {}
         """Small objects that were written since the last pack."""
 
     def __enter__(self) -> Self:
@@ -74,15 +74,15 @@ class ObjectDatabase:
         self._store.close()
 
     def write_blob(self, content: bytes) -> str:
-        return self._write(Blob.from_string(content))
+        return self._write_object(Blob.from_string(content))
 
-    def find(self, tree: str, path: bytes) -> TreeEntry | None:
+    def find_entry(self, tree: str, path: bytes) -> TreeEntry | None:
         """Returns the entry at a path, the submodule that contains the path, or None."""
         found = TreeEntry(_DIRECTORY, tree)
         for name in path.split(b"/"):
             if found.is_submodule:
                 return found
-            entries = self._parse(found.id) if found.is_directory else Tree()
+            entries = self._load_cached_tree(found.id) if found.is_directory else Tree()
             if name not in entries:
                 return None
             mode, object_id = entries[name]
@@ -92,11 +92,11 @@ class ObjectDatabase:
     def change_tree(self, tree: str, changes: Mapping[bytes, TreeEntry | None]) -> str:
         """Returns the id of the tree with these paths changed. None removes the entry at a path."""
         by_names = {tuple(path.split(b"/")): entry for path, entry in changes.items()}
-        return self._change(tree, by_names) or self._write(Tree())
+        return self._change_tree(tree, by_names) or self._write_object(Tree())
 
-    def _change(self, tree: str, changes: Mapping[tuple[bytes, ...], TreeEntry | None]) -> str | None:
+    def _change_tree(self, tree: str, changes: Mapping[tuple[bytes, ...], TreeEntry | None]) -> str | None:
         """Returns the id of the changed tree, or None if it is empty."""
-        entries = self._tree(tree)
+        entries = self._load_tree(tree)
         _normalise_modes(entries)
         below: dict[bytes, dict[tuple[bytes, ...], TreeEntry | None]] = defaultdict(dict)
         for (name, *rest), entry in changes.items():
@@ -108,50 +108,50 @@ class ObjectDatabase:
                 del entries[name]
         for name, inner in below.items():
             mode, object_id = entries[name] if name in entries else (0, b"")  # noqa: SIM401 - a Tree has no get method
-            after = self._change(object_id.decode() if stat.S_ISDIR(mode) else EMPTY, inner)
+            after = self._change_tree(object_id.decode() if stat.S_ISDIR(mode) else EMPTY, inner)
             if after is not None:
                 entries[name] = (_DIRECTORY, ObjectID(after.encode()))
             elif stat.S_ISDIR(mode):
                 del entries[name]
-        return self._write(entries) if len(entries) else None
+        return self._write_object(entries) if len(entries) else None
 
-    def added(self, before: str, after: str) -> Iterator[tuple[str, bool]]:
+    def iter_added_objects(self, before: str, after: str) -> Iterator[tuple[str, bool]]:
         """Yields each object of `after` that the same directory of `before` lacks, and whether it is a tree."""
         if before == after:
             return
         yield after, True
-        old = {entry.path: entry for entry in self._parse(before).items()}
+        old = {entry.path: entry for entry in self._load_cached_tree(before).items()}
         known = {entry.sha for entry in old.values() if not S_ISGITLINK(entry.mode)}
-        for name, mode, object_id in self._parse(after).items():
+        for name, mode, object_id in self._load_cached_tree(after).items():
             if object_id in known or S_ISGITLINK(mode):
                 continue
             if stat.S_ISDIR(mode):
-                was = old.get(name)
-                directory = was.sha.decode() if was is not None and stat.S_ISDIR(was.mode) else EMPTY
-                yield from self.added(directory, object_id.decode())
+                old_entry = old.get(name)
+                directory = old_entry.sha.decode() if old_entry is not None and stat.S_ISDIR(old_entry.mode) else EMPTY
+                yield from self.iter_added_objects(directory, object_id.decode())
             else:
                 yield object_id.decode(), False
 
-    def pack(self, ids: Collection[str]) -> bytes:
+    def build_pack(self, ids: Collection[str]) -> bytes:
         """Returns a pack of these objects. The whole pack is in memory."""
         written = io.BytesIO()
-        objects = [(self._written.get(one) or self._store[ObjectID(one.encode())], None) for one in ids]
+        objects = [(self._unpacked_cache.get(object_id) or self._store[ObjectID(object_id.encode())], None) for object_id in ids]
         write_pack_objects(written, objects, object_format=self._store.object_format)
-        self._written.clear()
+        self._unpacked_cache.clear()
         return written.getvalue()
 
-    def _parse(self, object_id: str) -> Tree:
+    def _load_cached_tree(self, object_id: str) -> Tree:
         """Returns a cached tree. Callers must not change it."""
-        if object_id not in self._parsed:
-            tree = self._tree(object_id)
-            self._parsed_bytes += tree.raw_length()
-            if self._parsed_bytes > _MAX_TREE_BYTES:
-                self._parsed.clear()
-                self._parsed_bytes = tree.raw_length()
-            self._parsed[object_id] = tree
-        return self._parsed[object_id]
+        if object_id not in self._tree_cache:
+            tree = self._load_tree(object_id)
+            self._tree_cache_bytes += tree.raw_length()
+            if self._tree_cache_bytes > _MAX_TREE_BYTES:
+                self._tree_cache.clear()
+                self._tree_cache_bytes = tree.raw_length()
+            self._tree_cache[object_id] = tree
+        return self._tree_cache[object_id]
 
-    def _tree(self, object_id: str) -> Tree:
+    def _load_tree(self, object_id: str) -> Tree:
         if object_id == EMPTY:
             return Tree()
         found = self._store[ObjectID(object_id.encode())]
@@ -160,11 +160,11 @@ class ObjectDatabase:
             raise TreeTooLarge
         return found
 
-    def _write(self, written: ShaFile) -> str:
+    def _write_object(self, written: ShaFile) -> str:
         """Writes under a temporary name first, as git does, so a killed process leaves no partial object."""
         name = written.id.decode()
-        if len(self._written) < _MAX_WRITTEN and written.raw_length() <= _MAX_WRITTEN_BYTES:
-            self._written[name] = written
+        if len(self._unpacked_cache) < _MAX_WRITTEN and written.raw_length() <= _MAX_WRITTEN_BYTES:
+            self._unpacked_cache[name] = written
         path = self._directory / name[:2] / name[2:]
         if path.exists() and path.stat().st_size:  # an empty file can remain after a power loss
             return name
@@ -185,8 +185,8 @@ def count_packs(git_dir: Path, *, alternates: bool = True) -> int:
     """Counts the packs of a git directory. `alternates`: also counts those of directories whose objects it shares."""
     objects = git_dir / "objects"
     listed = objects / "info" / "alternates"
-    others = listed.read_text().splitlines() if alternates and listed.is_file() else []
-    return sum(1 for place in (objects, *map(Path, others)) for _ in (place / "pack").glob("*.pack"))
+    alternate_dirs = listed.read_text().splitlines() if alternates and listed.is_file() else []
+    return sum(1 for directory in (objects, *map(Path, alternate_dirs)) for _ in (directory / "pack").glob("*.pack"))
 
 
 def _normalise_modes(entries: Tree) -> None:

@@ -53,8 +53,8 @@ class Step:
         objects differently.
         """
         before = NONE if self.before is None else short(self.before)
-        which = f"-{digest}" if parts > 1 and digest else ""
-        return f"{self.number:08d}-{before}-{short(self.snapshot)}.{part}-{parts}{which}.pack"
+        suffix = f"-{digest}" if parts > 1 and digest else ""
+        return f"{self.number:08d}-{before}-{short(self.snapshot)}.{part}-{parts}{suffix}.pack"
 
 
 async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
@@ -65,7 +65,7 @@ async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
         known = [step.before] if step.before is not None else []
         *others, this = await _commits(git, [*known, step.snapshot], place)
         wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
-        await git.convert(
+        await git.run_with_files(
             *("pack-objects", "-q", "--revs", "--thin", "--stdout", "--delta-base-offset"), source=wanted, target=pack
         )
         parts = max(1, -(-pack.stat().st_size // PART))
@@ -116,15 +116,15 @@ async def copy(source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot 
         wanted, pack = place / "wanted", place / "pack"
         *others, this = await _commits(git, [*([] if known is None else [known]), snapshot], place)
         wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
-        await git.convert("pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset", source=wanted, target=pack)
-        await replace(git, variables={}).convert("index-pack", "--stdin", source=pack, target=place / "said")
+        await git.run_with_files("pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset", source=wanted, target=pack)
+        await replace(git, variables={}).run_with_files("index-pack", "--stdin", source=pack, target=place / "said")
     return True
 
 
 async def has_all(git: Git, trees: Sequence[str]) -> bool:
     """Whether all trees are present. A tree is stored after its objects, so a stored tree is complete."""
     asked = "".join(f"{tree}\n" for tree in trees).encode()
-    code, said = await git.ask("cat-file", "--batch-check", stdin=asked, accept=(0, 128))
+    code, said = await git.run_with_exit_code("cat-file", "--batch-check", stdin=asked, accept=(0, 128))
     return code == 0 and b"missing" not in said
 
 

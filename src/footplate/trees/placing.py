@@ -41,9 +41,9 @@ def private_of(data: Path, organisation: str, session_id: str) -> Path:
     return data / PRIVATE_TREES / directory_of(organisation) / session_id
 
 
-def host_of(private: Path, tree: str, *, beside: bool) -> Path:
+def host_of(private_dir: Path, tree: str, *, is_additional: bool) -> Path:
     """Returns the path of the host's git directory for one tree."""
-    return (private / BESIDE / tree if beside else private) / HOST
+    return (private_dir / BESIDE / tree if is_additional else private_dir) / HOST
 
 
 class TreeLost(Permanent):
@@ -55,73 +55,73 @@ class Placement:
     project: SessionProject
     base: Base
     mirror: Path
-    objects: str
+    objects_inside: str
     """Path of the mirror's objects as the agent sees it."""
-    private: Path
+    private_dir: Path
     """The host's private directory, which will contain its git directory."""
     tree: Path
     user: tuple[int, int]
 
 
-def is_placed(private: Path) -> bool:
-    return (private / HOST).is_dir()
+def is_placed(private_dir: Path) -> bool:
+    return (private_dir / HOST).is_dir()
 
 
-async def place_at_base(wanted: Placement) -> None:
+async def place_at_base(request: Placement) -> None:
     """Checks out the base. The caller has exclusive access to the session and this tree."""
-    host = await asyncio.to_thread(_begin, wanted)
-    git = await init(host, wanted.base.branch, wanted.mirror)
-    if wanted.base.commit is not None:
-        await git.run("update-ref", f"refs/heads/{wanted.base.branch}", wanted.base.commit)
-        await _check_out(wanted, host, wanted.base.commit)
-    refs = await _refs(Git(git_dir=wanted.mirror))
-    await asyncio.to_thread(_give_agent, wanted, host, refs)
+    host_git_dir = await asyncio.to_thread(_begin, request)
+    git = await init(host_git_dir, request.base.branch, request.mirror)
+    if request.base.commit is not None:
+        await git.run("update-ref", f"refs/heads/{request.base.branch}", request.base.commit)
+        await _check_out(request, host_git_dir, request.base.commit)
+    refs = await _refs(Git(git_dir=request.mirror))
+    await asyncio.to_thread(_give_agent, request, host_git_dir, refs)
     await failpoints.hit("tree_written")
-    await asyncio.to_thread(host.rename, wanted.private / HOST)
+    await asyncio.to_thread(host_git_dir.rename, request.private_dir / HOST)
 
 
-async def init(host: Path, branch: str, mirror: Path | None) -> Git:
+async def init(git_dir: Path, branch: str, mirror: Path | None) -> Git:
     """Creates a git directory for the host. With a mirror, it shares the mirror's objects."""
-    git = Git(git_dir=host)
+    git = Git(git_dir=git_dir)
     await git.run("init", "-q", "--bare", "--template=", f"--initial-branch={branch}")
     if mirror is not None:
-        await asyncio.to_thread(share, host / "objects", str(mirror / "objects"))
-    await asyncio.to_thread(write_attributes, host)
+        await asyncio.to_thread(share, git_dir / "objects", str(mirror / "objects"))
+    await asyncio.to_thread(write_attributes, git_dir)
     return git
 
 
-def begin_anew(private: Path, tree: Path, user: tuple[int, int]) -> Path:
+def begin_anew(private_dir: Path, tree: Path, user: tuple[int, int]) -> Path:
     """Discards the tree and the host's git directory, because the log has a newer version. If the process is killed,
     the next call starts over.
     """
-    host, before = private / BEGUN, private / HOST
-    shutil.rmtree(host, ignore_errors=True)
-    if before.is_dir():
-        before.rename(host)
-        shutil.rmtree(host)
-    host.mkdir(parents=True)
+    host_git_dir, old_git_dir = private_dir / BEGUN, private_dir / HOST
+    shutil.rmtree(host_git_dir, ignore_errors=True)
+    if old_git_dir.is_dir():
+        old_git_dir.rename(host_git_dir)
+        shutil.rmtree(host_git_dir)
+    host_git_dir.mkdir(parents=True)
     tree.mkdir(parents=True, exist_ok=True)
     _empty(tree)
     own(tree, user)
-    return host
+    return host_git_dir
 
 
-def _begin(wanted: Placement) -> Path:
-    host = wanted.private / BEGUN
-    if host.is_dir():
-        shutil.rmtree(host)
-        _empty(wanted.tree)
-    elif wanted.tree.is_dir() and any(wanted.tree.iterdir()):
+def _begin(request: Placement) -> Path:
+    host_git_dir = request.private_dir / BEGUN
+    if host_git_dir.is_dir():
+        shutil.rmtree(host_git_dir)
+        _empty(request.tree)
+    elif request.tree.is_dir() and any(request.tree.iterdir()):
         raise TreeLost(
-            f"The session's tree of the project {wanted.project.name!r} is on this host, but the host's "
+            f"The session's tree of the project {request.project.name!r} is on this host, but the host's "
             "git directory for it is missing.",
-            help_text=f"Restore {wanted.private}, or move the files away. The next turn then starts from the base.",
+            help_text=f"Restore {request.private_dir}, or move the files away. The next turn then starts from the base.",
         )
-    host.mkdir(parents=True)
-    if not wanted.tree.is_dir():
-        wanted.tree.mkdir(parents=True)
-    own(wanted.tree, wanted.user)
-    return host
+    host_git_dir.mkdir(parents=True)
+    if not request.tree.is_dir():
+        request.tree.mkdir(parents=True)
+    own(request.tree, request.user)
+    return host_git_dir
 
 
 def _empty(tree: Path) -> None:
@@ -132,17 +132,17 @@ def _empty(tree: Path) -> None:
             Path(entry.path).unlink()
 
 
-async def _check_out(wanted: Placement, host: Path, commit: str) -> None:
+async def _check_out(request: Placement, host_git_dir: Path, commit: str) -> None:
     """Has git write the files, as the user who will own them."""
-    await asyncio.to_thread(own, host, wanted.user)  # git writes its index file there
+    await asyncio.to_thread(own, host_git_dir, request.user)  # git writes its index file there
     git = Git(
-        git_dir=host,
-        work_tree=wanted.tree,
-        user=wanted.user,
+        git_dir=host_git_dir,
+        work_tree=request.tree,
+        user=request.user,
         configuration={"checkout.workers": str(_WORKERS), "checkout.thresholdForParallelism": str(_BESIDE)},
     )
     await git.run("read-tree", "-m", "-u", commit)
-    await asyncio.to_thread(own, host, (os.geteuid(), os.getegid()))
+    await asyncio.to_thread(own, host_git_dir, (os.geteuid(), os.getegid()))
 
 
 async def _refs(mirror: Git) -> bytes:
@@ -153,26 +153,26 @@ async def _refs(mirror: Git) -> bytes:
     return heads.replace(b" refs/heads/", b" refs/remotes/origin/") + tags
 
 
-def _give_agent(wanted: Placement, host: Path, refs: bytes) -> None:
-    git = wanted.tree / ".git"
-    base = wanted.base
+def _give_agent(request: Placement, host_git_dir: Path, refs: bytes) -> None:
+    git = request.tree / ".git"
+    base = request.base
     for directory in ("refs/heads", "refs/tags", "objects/pack", "info"):
         (git / directory).mkdir(parents=True)
-    share(git / "objects", wanted.objects)
+    share(git / "objects", request.objects_inside)
     first = b"" if base.commit is None else f"{base.commit} refs/heads/{base.branch}\n".encode()
     lines = sorted((first + refs).splitlines(keepends=True), key=lambda line: line.split(b" ", 1)[1])
     (git / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + b"".join(lines))
     (git / "HEAD").write_text(f"ref: refs/heads/{base.branch}\n")
-    (git / "config").write_text(_configuration(wanted))
-    if (host / "index").exists():
-        shutil.copyfile(host / "index", git / "index")
+    (git / "config").write_text(_configuration(request))
+    if (host_git_dir / "index").exists():
+        shutil.copyfile(host_git_dir / "index", git / "index")
     for path in (git, *git.rglob("*")):
-        own(path, wanted.user)
+        own(path, request.user)
 
 
-def _configuration(wanted: Placement) -> str:
+def _configuration(request: Placement) -> str:
     name, email = _AUTHOR
-    branch = wanted.base.branch
+    branch = request.base.branch
     sections: list[tuple[str, Lines]] = [
         (
             "core",
@@ -188,7 +188,7 @@ def _configuration(wanted: Placement) -> str:
         (
             'remote "origin"',
             [
-                *([("url", wanted.project.url)] if wanted.project.url else []),
+                *([("url", request.project.url)] if request.project.url else []),
                 ("fetch", "+refs/heads/*:refs/remotes/origin/*"),
             ],
         ),
@@ -205,9 +205,9 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def share(objects: Path, elsewhere: str) -> None:
+def share(objects: Path, alternates: str) -> None:
     (objects / "info").mkdir(parents=True, exist_ok=True)
-    (objects / "info" / "alternates").write_text(f"{elsewhere}\n")
+    (objects / "info" / "alternates").write_text(f"{alternates}\n")
 
 
 def own(path: Path, user: tuple[int, int]) -> None:

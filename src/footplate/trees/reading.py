@@ -23,11 +23,11 @@ _PLACE: Final = "diffs"
 
 
 class DiffReader:
-    def __init__(self, data: Path, shelf: Shelf, *, at_once: int) -> None:
+    def __init__(self, data: Path, store: Shelf, *, max_concurrent: int) -> None:
         """`at_once`: maximum number of diffs that are computed concurrently; others wait."""
         self._data = data.resolve()
-        self._shelf = shelf
-        self._slots = OrganisationSlots(at_once)
+        self._shelf = store
+        self._slots = OrganisationSlots(max_concurrent)
 
     async def changes(self, diff: TreeDiff) -> Sequence[FileChange]:
         old, new = diff.ids
@@ -50,27 +50,27 @@ class DiffReader:
             yield pieces
 
     @contextlib.asynccontextmanager
-    async def objects(self, diff: TreeDiff, wanted: Sequence[str]) -> AsyncGenerator[Path, None]:
+    async def objects(self, diff: TreeDiff, object_ids: Sequence[str]) -> AsyncGenerator[Path, None]:
         """Yields a git directory that has these objects of the session."""
-        here = host_of(private_of(self._data, diff.organisation, diff.session_id), diff.tree, beside=diff.beside)
-        if await packs.has_all(Git(git_dir=here), wanted):
-            yield here
+        local_git_dir = host_of(private_of(self._data, diff.organisation, diff.session_id), diff.tree, is_additional=diff.beside)
+        if await packs.has_all(Git(git_dir=local_git_dir), object_ids):
+            yield local_git_dir
             return
-        place = self._data / _PLACE
-        await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
-        with scratch(place) as git_dir:
+        directory = self._data / _PLACE
+        await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
+        with scratch(directory) as git_dir:
             await init(git_dir, "main", None)
-            for kept in (diff.new, diff.old):  # usually one contains the other
-                if kept is not None and not await packs.has_all(Git(git_dir=git_dir), wanted):
-                    await self._fetch(git_dir, diff, kept)
+            for stored in (diff.new, diff.old):  # usually one contains the other
+                if stored is not None and not await packs.has_all(Git(git_dir=git_dir), object_ids):
+                    await self._fetch(git_dir, diff, stored)
             yield git_dir
 
-    async def _fetch(self, git_dir: Path, diff: TreeDiff, kept: KeptSnapshot) -> None:
+    async def _fetch(self, git_dir: Path, diff: TreeDiff, stored: KeptSnapshot) -> None:
         sessions = [diff.session_id, *diff.owners]
         prefixes = [prefix_of(f"{diff.organisation}/{session}", diff.tree) for session in sessions]
         if diff.tree != SCRATCH:
             prefixes.append(bases_of(diff.organisation, diff.tree))
-        await packs.download(self._shelf, prefixes, git_dir, kept.number, kept.snapshot)
+        await packs.download(self._shelf, prefixes, git_dir, stored.number, stored.snapshot)
 
 
 async def _nothing() -> AsyncIterator[bytes]:

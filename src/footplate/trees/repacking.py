@@ -71,10 +71,10 @@ async def _merge(git_dir: Path, seconds: float) -> None:
         # git sees only these packs. Before 2.41 it would also merge those of alternates.
         git = Git(
             git_dir=git_dir,
-            objects=merged.parent,
+            object_directory=merged.parent,
             configuration=_COPY,
             variables=_ALLOCATIONS,
-            processor_seconds=_PROCESSOR_SECONDS,
+            max_cpu_seconds=_PROCESSOR_SECONDS,
         )
         await git.run("repack", "--geometric=2", "-d", "-n", "-q", seconds=seconds)
         await asyncio.to_thread(_link_packs, merged, packs)

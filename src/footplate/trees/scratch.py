@@ -19,16 +19,16 @@ def scratch(git_dir: Path) -> Iterator[Path]:
     stays, because the worker may resume at any time. So each directory is locked, and the lock ends with its process.
     Process ids would not work: workers in several containers may share the disk, and each container has its own ids.
     """
-    for left in git_dir.glob(f"{_PREFIX}*"):
-        if (nobodys := lock_directory(left)) is not None:
-            shutil.rmtree(left, ignore_errors=True)
-            os.close(nobodys)
-    place, mine = _taken(git_dir)
+    for abandoned in git_dir.glob(f"{_PREFIX}*"):
+        if (abandoned_lock := lock_directory(abandoned)) is not None:
+            shutil.rmtree(abandoned, ignore_errors=True)
+            os.close(abandoned_lock)
+    directory, lock = _taken(git_dir)
     try:
-        yield place
+        yield directory
     finally:
-        shutil.rmtree(place, ignore_errors=True)
-        os.close(mine)
+        shutil.rmtree(directory, ignore_errors=True)
+        os.close(lock)
 
 
 def _taken(git_dir: Path) -> tuple[Path, int]:
@@ -36,9 +36,9 @@ def _taken(git_dir: Path) -> tuple[Path, int]:
     remove it. Then another directory is created.
     """
     while True:
-        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=git_dir))
-        mine = lock_directory(place)
-        if mine is not None and place.exists():
-            return place, mine
-        if mine is not None:
-            os.close(mine)
+        directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=git_dir))
+        lock = lock_directory(directory)
+        if lock is not None and directory.exists():
+            return directory, lock
+        if lock is not None:
+            os.close(lock)

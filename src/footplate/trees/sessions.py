@@ -39,83 +39,83 @@ _MERGE_SECONDS: Final = 10.0
 
 
 class SessionTrees(Trees):
-    def __init__(self, data: Path, mirrors: Mirrors, keeper: Keeper, *, seconds: float) -> None:
+    def __init__(self, data: Path, mirrors: Mirrors, uploader: Keeper, *, seconds: float) -> None:
         self._data = data.resolve()
         self._mirrors = mirrors
-        self._keeper = keeper
+        self._uploader = uploader
         self._seconds = seconds
-        self._watched: dict[Path, IncrementalSnapshots] = {}
+        self._incremental_snapshots: dict[Path, IncrementalSnapshots] = {}
         """Incremental snapshots of running turns, by the host's git directory."""
-        self._brought: dict[tuple[str, str, str, Trust], Brought] = {}
+        self._instructions: dict[tuple[str, str, str, Trust], Brought] = {}
         """Instructions by base commit. A commit never changes, so they are not read again for each turn."""
 
-    def private(self, organisation: str, session_id: str) -> Path:
+    def private_dir(self, organisation: str, session_id: str) -> Path:
         return private_of(self._data, organisation, session_id)
 
-    async def base(self, organisation: str, project: SessionProject) -> Base:
+    async def resolve_base(self, organisation: str, project: SessionProject) -> Base:
         return await self._mirrors.refresh(organisation, project)
 
-    async def place(
+    async def check_out(
         self,
         organisation: str,
         session_id: str,
         projects: Sequence[SessionProject],
-        ground: TreeGround,
+        target: TreeGround,
         files: Files = NO_FILES,
     ) -> Sequence[PlacedTree]:
-        placed = [self._placed(organisation, project, ground, number) for number, project in enumerate(projects)]
-        given = [(project, found.tree) for project, found in zip(projects, placed, strict=True)]
+        checked_out = [self._placed(organisation, project, target, number) for number, project in enumerate(projects)]
+        projects_and_trees = [(project, found.tree) for project, found in zip(projects, checked_out, strict=True)]
         trees = [
             KeptTree(organisation=organisation, session_id=session_id, project=project, files=tree, beside=number > 0)
-            for number, (project, tree) in enumerate(given or [(None, ground.tree)])
+            for number, (project, tree) in enumerate(projects_and_trees or [(None, target.tree)])
         ]
-        if all(self._is_there(tree, files) for tree in trees):
+        if all(self._is_up_to_date(tree, files) for tree in trees):
             for project in projects:  # the trees share their objects; a mirror never removes any
-                if not self._mirrors.path(organisation, project.id).is_dir():
+                if not self._mirrors.mirror_path(organisation, project.id).is_dir():
                     await self._ensure(organisation, project)
-            return placed
-        async with locked(self.private(organisation, session_id) / _LOCK, seconds=self._seconds):
+            return checked_out
+        async with locked(self.private_dir(organisation, session_id) / _LOCK, seconds=self._seconds):
             for number, tree in enumerate(trees):
-                if not self._is_there(tree, files):
-                    await self._place(tree, placed[number].objects_seen if placed else None, ground.user, files)
-        return placed
+                if not self._is_up_to_date(tree, files):
+                    await self._check_out_tree(tree, checked_out[number].objects_seen if checked_out else None, target.user, files)
+        return checked_out
 
-    def _is_there(self, tree: KeptTree, files: Files) -> bool:
+    def _is_up_to_date(self, tree: KeptTree, files: Files) -> bool:
         """Whether the tree is up to date. A scratch tree starts empty, so it needs work only if the log has files of
         it.
         """
-        host, kept = self._host(tree), files.kept.get(_name(tree))
-        if tree.project is None and kept is None:
+        host_git_dir, stored = self._host_git_dir(tree), files.kept.get(_name(tree))
+        if tree.project is None and stored is None:
             return True
-        return is_placed(host.parent) and goes_on(host, kept)
+        return is_placed(host_git_dir.parent) and goes_on(host_git_dir, stored)
 
-    async def _place(self, tree: KeptTree, objects: str | None, user: tuple[int, int], files: Files) -> None:
-        kept, project = files.kept.get(_name(tree)), tree.project
+    async def _check_out_tree(self, tree: KeptTree, objects_inside: str | None, user: tuple[int, int], files: Files) -> None:
+        stored, project = files.kept.get(_name(tree)), tree.project
         if project is None:
-            assert kept is not None
-            await bring_back(self._keeper, Return(place=self._tree_place(tree, files), kept=kept, user=user))
+            assert stored is not None
+            await bring_back(self._uploader, Return(place=self._locate_tree(tree, files), kept=stored, user=user))
             return
-        base = project.base or await self.base(tree.organisation, project)
+        base = project.base or await self.resolve_base(tree.organisation, project)
         mirror = await self._ensure(tree.organisation, project)
-        if kept is not None:
-            place = self._tree_place(tree, files)
-            wanted = Return(place=place, kept=kept, user=user, branch=base.branch, mirror=mirror, objects=objects)
-            await bring_back(self._keeper, wanted)
+        if stored is not None:
+            location = self._locate_tree(tree, files)
+            request = Return(place=location, kept=stored, user=user, branch=base.branch, mirror=mirror, objects=objects_inside)
+            await bring_back(self._uploader, request)
             return
-        assert objects is not None
+        assert objects_inside is not None
         await place_at_base(
             Placement(
                 project=project,
                 base=base,
                 mirror=mirror,
-                objects=objects,
-                private=self._host(tree).parent,
+                objects_inside=objects_inside,
+                private_dir=self._host_git_dir(tree).parent,
                 tree=tree.files,
                 user=user,
             )
         )
 
-    async def keep(
+    async def store_snapshot(
         self,
         tree: KeptTree,
         last: KeptSnapshot | None,
@@ -123,99 +123,99 @@ class SessionTrees(Trees):
         *,
         incremental: bool = False,
     ) -> KeptSnapshot | None:
-        place = self._tree_place(tree)
-        watched = None
+        location = self._locate_tree(tree)
+        snapshots = None
         if incremental:
-            watched = self._watched.setdefault(place.git_dir, self._keeper.create_incremental_snapshots(place))
-        if not place.git_dir.is_dir():
-            if watched is not None:
-                await watched.watch_empty_tree()
+            snapshots = self._incremental_snapshots.setdefault(location.git_dir, self._uploader.create_incremental_snapshots(location))
+        if not location.git_dir.is_dir():
+            if snapshots is not None:
+                await snapshots.watch_empty_tree()
             if last is None and not await asyncio.to_thread(_has_any, tree.files):
                 return None
-            await _make_host(place.git_dir)
-        kept = await self._keeper.keep(place, last, collected, watched)
-        if kept != last:
-            go_on_from(place.git_dir, [last, kept])
-        return kept
+            await _make_host(location.git_dir)
+        stored = await self._uploader.keep(location, last, collected, snapshots)
+        if stored != last:
+            go_on_from(location.git_dir, [last, stored])
+        return stored
 
     async def stop_watching(self, tree: KeptTree, *, merge_packs: bool = True) -> None:
-        host = self._host(tree)
-        if (watched := self._watched.pop(host, None)) is not None:
-            await watched.close()
+        host_git_dir = self._host_git_dir(tree)
+        if (snapshots := self._incremental_snapshots.pop(host_git_dir, None)) is not None:
+            await snapshots.close()
         if not merge_packs:
             return
-        await repacking.merge_packs(host, seconds=_MERGE_SECONDS)
+        await repacking.merge_packs(host_git_dir, seconds=_MERGE_SECONDS)
         if tree.project is not None:
             self._mirrors.merge_packs_later(tree.organisation, tree.project.id)
 
-    async def commits(
-        self, tree: KeptTree, environment: Environment, seen: str, last: KeptSnapshot | None
+    async def collect_commits(
+        self, tree: KeptTree, environment: Environment, inside_path: str, last: KeptSnapshot | None
     ) -> Collected:
         base = None if tree.project is None else tree.project.base_commit
         before = None if last is None else last.snapshot
-        return await collect(environment, seen, Git(git_dir=self._host(tree)), base, before)
+        return await collect(environment, inside_path, Git(git_dir=self._host_git_dir(tree)), base, before)
 
-    def unplace(self, organisation: str, session_id: str) -> None:
+    def mark_for_rebuild(self, organisation: str, session_id: str) -> None:
         """Makes the next turn rebuild the trees, whatever happens to the files now. No turn may be running."""
-        private = self.private(organisation, session_id)
-        for place in (private, *(private / BESIDE).glob("*")):
-            if is_placed(place):
-                shutil.rmtree(place / BEGUN, ignore_errors=True)
-                (place / HOST).rename(place / BEGUN)
+        private_dir = self.private_dir(organisation, session_id)
+        for directory in (private_dir, *(private_dir / BESIDE).glob("*")):
+            if is_placed(directory):
+                shutil.rmtree(directory / BEGUN, ignore_errors=True)
+                (directory / HOST).rename(directory / BEGUN)
 
-    def _host(self, tree: KeptTree, session_id: str | None = None) -> Path:
+    def _host_git_dir(self, tree: KeptTree, session_id: str | None = None) -> Path:
         """`session_id`: another session with the same projects."""
-        private = self.private(tree.organisation, session_id or tree.session_id)
-        return host_of(private, _name(tree), beside=tree.beside)
+        private_dir = self.private_dir(tree.organisation, session_id or tree.session_id)
+        return host_of(private_dir, _name(tree), is_additional=tree.beside)
 
-    def _tree_place(self, tree: KeptTree, files: Files = NO_FILES) -> TreePlace:
+    def _locate_tree(self, tree: KeptTree, files: Files = NO_FILES) -> TreePlace:
         organisation, name = tree.organisation, _name(tree)
         base = None if tree.project is None else tree.project.base_commit
         return TreePlace(
-            git_dir=self._host(tree),
+            git_dir=self._host_git_dir(tree),
             tree=tree.files,
             prefix=prefix_of(f"{organisation}/{tree.session_id}", name),
             parents=[prefix_of(f"{organisation}/{owner}", name) for owner in files.owners],
             base=base,
             shared=None if base is None else bases_of(organisation, name),
-            nearby=[self._host(tree, owner) for owner in files.owners],
+            nearby=[self._host_git_dir(tree, owner) for owner in files.owners],
         )
 
-    async def brought(self, organisation: str, project: SessionProject) -> Brought:
+    async def load_instructions(self, organisation: str, project: SessionProject) -> Brought:
         commit = project.base_commit
         if commit is None or project.trust is Trust.NOTHING:
             return Brought()
         key = (organisation, project.id, commit, project.trust)
-        if key not in self._brought:
+        if key not in self._instructions:
             mirror = await self._ensure(organisation, project)
             found = await bringing.read(Git(git_dir=mirror), commit, project.trust)
-            while len(self._brought) >= _MOST_BROUGHT:
-                self._brought.pop(next(iter(self._brought)))
-            self._brought[key] = found
-        return self._brought[key]
+            while len(self._instructions) >= _MOST_BROUGHT:
+                self._instructions.pop(next(iter(self._instructions)))
+            self._instructions[key] = found
+        return self._instructions[key]
 
     def git(self, organisation: str, session_id: str, tree: Path, user: tuple[int, int] | None = None) -> Git:
         """Runs git on the tree of the session's first project, with the host's git directory."""
-        return Git(git_dir=self.private(organisation, session_id) / HOST, work_tree=tree, user=user)
+        return Git(git_dir=self.private_dir(organisation, session_id) / HOST, work_tree=tree, user=user)
 
     async def _ensure(self, organisation: str, project: SessionProject) -> Path:
-        path = self._mirrors.path(organisation, project.id)
+        path = self._mirrors.mirror_path(organisation, project.id)
         if (commit := project.base_commit) is not None:
-            return await self._mirrors.ensure(organisation, project, commit)
+            return await self._mirrors.ensure_commit(organisation, project, commit)
         if not path.is_dir():
             await self._mirrors.refresh(organisation, project)
         return path
 
-    def _placed(self, organisation: str, project: SessionProject, ground: TreeGround, number: int) -> PlacedTree:
-        objects = self._mirrors.path(organisation, project.id) / "objects"
-        tree = ground.tree if number == 0 else ground.beside / project.name
-        seen = ground.seen if number == 0 else f"{ground.beside_seen}/{project.name}"
+    def _placed(self, organisation: str, project: SessionProject, target: TreeGround, number: int) -> PlacedTree:
+        objects = self._mirrors.mirror_path(organisation, project.id) / "objects"
+        tree = target.tree if number == 0 else target.beside / project.name
+        inside_path = target.seen if number == 0 else f"{target.beside_seen}/{project.name}"
         return PlacedTree(
             project_id=project.id,
             tree=tree,
-            seen=seen,
+            seen=inside_path,
             objects=objects,
-            objects_seen=str(objects) if ground.objects_seen is None else f"{ground.objects_seen}/{project.id}",
+            objects_seen=str(objects) if target.objects_seen is None else f"{target.objects_seen}/{project.id}",
         )
 
 

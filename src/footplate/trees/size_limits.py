@@ -23,14 +23,14 @@ _HELP: Final = "The operator of this server can raise the limit with FOOTPLATE_G
 class RepositoryTooLarge(Permanent):
     code = "repository_too_large"
 
-    def __init__(self, what: str, help_text: str = _HELP) -> None:
-        super().__init__(f"The project's repository is too large: {what}.", help_text=help_text)
+    def __init__(self, reason: str, help_text: str = _HELP) -> None:
+        super().__init__(f"The project's repository is too large: {reason}.", help_text=help_text)
 
 
 async def read_listing(git: Git, *argv: str, seconds: float) -> bytes:
     """Returns the output of `git ls-remote`. Raises `RepositoryTooLarge` if it is too long."""
     found = bytearray()
-    async with git.stream(*argv, seconds=seconds) as pieces:
+    async with git.stream_output(*argv, seconds=seconds) as pieces:
         async for piece in pieces:
             found += piece
             if len(found) > MOST_LISTED:
@@ -41,17 +41,17 @@ async def read_listing(git: Git, *argv: str, seconds: float) -> bytes:
     return bytes(found)
 
 
-async def check_files(git: Git, commit: str, most: int) -> None:
+async def check_files(git: Git, commit: str, max_bytes: int) -> None:
     """Raises `RepositoryTooLarge` if the commit has too many files or they are too large."""
     size = files = 0
     rest = b""
-    async with git.stream("ls-tree", "-r", "-l", "-z", commit) as pieces:
+    async with git.stream_output("ls-tree", "-r", "-l", "-z", commit) as pieces:
         async for piece in pieces:
             *entries, rest = (rest + piece).split(b"\0")
             files += len(entries)
             size += sum(_size(entry) for entry in entries)
-            if size > most:
-                raise RepositoryTooLarge(f"the files of commit {commit} are larger than {most} bytes in total")
+            if size > max_bytes:
+                raise RepositoryTooLarge(f"the files of commit {commit} are larger than {max_bytes} bytes in total")
             if files > MOST_FILES:
                 raise RepositoryTooLarge(
                     f"commit {commit} has more than {MOST_FILES} files",
@@ -65,12 +65,12 @@ def _size(entry: bytes) -> int:
     return int(size) if size.isdigit() else 0
 
 
-async def remaining_fetch_bytes(mirror: Path, most: int) -> int:
+async def remaining_fetch_bytes(mirror: Path, max_bytes: int) -> int:
     """Returns how many bytes a fetch may still add to a mirror."""
-    left = most - await asyncio.to_thread(_bytes_below, mirror / "objects")
-    if left <= 0:
-        raise RepositoryTooLarge(f"its mirror already has the maximum size of {most} bytes")
-    return left
+    remaining = max_bytes - await asyncio.to_thread(_bytes_below, mirror / "objects")
+    if remaining <= 0:
+        raise RepositoryTooLarge(f"its mirror already has the maximum size of {max_bytes} bytes")
+    return remaining
 
 
 def remove_partial_packs(mirror: Path) -> int:

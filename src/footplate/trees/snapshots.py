@@ -56,18 +56,18 @@ async def take_and_remember(
     limits = limits or Limits()
     with scratch(git_dir) as place:
         index = place / "index"
-        git = Git(git_dir=git_dir, work_tree=work_tree, inside=True, index=index, configuration=CONFIGURATION)
+        git = Git(git_dir=git_dir, work_tree=work_tree, runs_in_work_tree=True, index=index, configuration=CONFIGURATION)
         try:
             os.link(git_dir / "index", index)  # safe: git replaces an index file and never modifies it in place
         except FileNotFoundError:
             await git.run("read-tree", "--empty")
-        staging = Staging(place, limits, time.monotonic() + limits.seconds)
+        staging = Staging(place, limits, time.monotonic() + limits.timeout_seconds)
         try:
-            async with asyncio.timeout(limits.seconds):
+            async with asyncio.timeout(limits.timeout_seconds):
                 return await _take(git, work_tree, base, staging)
         except TimeoutError:
             raise Unavailable(
-                f"The session's files could not be read within {limits.seconds:g} s.",
+                f"The session's files could not be read within {limits.timeout_seconds:g} s.",
                 help_text="If there are very many new files, add generated files to the project's .gitignore.",
             ) from None
 
@@ -97,7 +97,7 @@ async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -
         index = git.index
         assert index is not None
         remembered.save(Path(git.git_dir), index, after, scratch=staging.directory)
-    return Taken(Snapshot(after.tree, after.apart), tuple(staging.left_out)), after
+    return Taken(Snapshot(after.tree, after.apart), tuple(staging.omitted)), after
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ def _read(work_tree: Path, seen: Seen, staging: Staging) -> _Found:
     before = seen.before
     with Beneath(work_tree) as workspace:
         no_submodules = frozenset(path for path in before.submodules if not workspace.is_directory(path))
-        staging.take(workspace, sorted(seen.paths | no_submodules))
+        staging.copy_paths(workspace, sorted(seen.paths | no_submodules))
         mine, staging.copies = staging.copies, []
-        gone = [path for path in staging.gone if not apart.belongs(path, is_link=False)]
+        gone = [path for path in staging.missing if not apart.belongs(path, is_link=False)]
         files = [copy for copy in mine if not apart.belongs(copy.path, is_link=copy.mode == LINK)]
         refused = {copy.path for copy in mine}.difference(copy.path for copy in files)
         gone += [path for path in refused if not apart.belongs(path, is_link=False)]

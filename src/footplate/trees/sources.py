@@ -53,42 +53,42 @@ class Source:
     """A repository that git can fetch from while it is open."""
 
     address: str
-    options: Sequence[str] = ()
+    fetch_options: Sequence[str] = ()
     """Options of the fetch command."""
-    receiving: Sequence[str] = ()
+    push_options: Sequence[str] = ()
     """Options of the push command."""
     configuration: Mapping[str, str] = field(default_factory=dict)
     descriptors: Sequence[int] = ()
-    unborn: str = _BRANCH
+    initial_branch: str = _BRANCH
     """The branch that the first commit creates, in a repository without commits."""
 
 
 @asynccontextmanager
-async def opened(project: SessionProject, root: str, reach: Reach) -> AsyncGenerator[Source, None]:
+async def opened(project: SessionProject, root: str, address_policy: Reach) -> AsyncGenerator[Source, None]:
     """Opens a project's source. Raises `NoRepository` if it cannot be a repository, `Unavailable` if the host does not
     respond.
     """
     if project.url is not None:
-        yield await _behind(project.url, reach)
+        yield await _behind(project.url, address_policy)
         return
-    found = await asyncio.to_thread(_open_path, root, project.path or "")
+    project_directory = await asyncio.to_thread(_open_path, root, project.path or "")
     try:
-        if found.fresh:
-            await _initialise(found)
-        git_dir = await asyncio.to_thread(_git_dir, found, project.path or "")
+        if project_directory.is_uninitialised:
+            await _initialise(project_directory)
+        git_dir = await asyncio.to_thread(_git_dir, project_directory, project.path or "")
         try:
             yield await asyncio.to_thread(_at, git_dir)
         finally:
             os.close(git_dir)
     finally:
-        os.close(found.directory)
+        os.close(project_directory.descriptor)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    directory: int
+    descriptor: int
     """A file descriptor."""
-    fresh: bool
+    is_uninitialised: bool
     """The directory is empty, or contains only an interrupted initialisation."""
 
 
@@ -99,31 +99,31 @@ def _open_path(root: str, path: str) -> _Found:
     steps = path_of(path, root).split("/")  # checked again: the stored path may be older than the rule
     try:
         os.makedirs(root, exist_ok=True)  # noqa: PTH103 - the operator's own directory, which may be a link
-        here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _no_root(root, error) from error
     for step in steps:
         try:
-            inner = _step(here, step)
+            inner = _step(directory, step)
         except OSError as error:
             raise _no_way(path, step, error) from error
         finally:
-            os.close(here)
-        here = inner
-    with os.scandir(here) as entries:
+            os.close(directory)
+        directory = inner
+    with os.scandir(directory) as entries:
         names = {entry.name for entry in entries}
-    broken_off = names == {".git"} and not _is_git_dir_at(here, ".git")
-    return _Found(here, not names or broken_off)
+    is_interrupted = names == {".git"} and not _is_git_dir_at(directory, ".git")
+    return _Found(directory, not names or is_interrupted)
 
 
-def _step(here: int, name: str) -> int:
+def _step(parent: int, name: str) -> int:
     try:
-        return os.open(name, _DIRECTORY, dir_fd=here)
+        return os.open(name, _DIRECTORY, dir_fd=parent)
     except FileNotFoundError:
-        os.mkdir(name, dir_fd=here)
-    inner = os.open(name, _DIRECTORY, dir_fd=here)
+        os.mkdir(name, dir_fd=parent)
+    inner = os.open(name, _DIRECTORY, dir_fd=parent)
     if os.geteuid() == 0:  # the owner of the parent directory owns this one too
-        above = os.fstat(here)
+        above = os.fstat(parent)
         os.fchown(inner, above.st_uid, above.st_gid)
     return inner
 
@@ -131,9 +131,9 @@ def _step(here: int, name: str) -> int:
 def _git_dir(found: _Found, path: str) -> int:
     """Returns the descriptor of the git directory: `.git`, or the directory itself if the repository is bare."""
     try:
-        git_dir = os.open(".git", _DIRECTORY, dir_fd=found.directory)
+        git_dir = os.open(".git", _DIRECTORY, dir_fd=found.descriptor)
     except FileNotFoundError:
-        git_dir = os.dup(found.directory)
+        git_dir = os.dup(found.descriptor)
     except OSError as error:
         raise NoRepository(
             f"The project's .git in {path!r} is a file or a link. Links to another location are not followed.",
@@ -148,9 +148,9 @@ def _git_dir(found: _Found, path: str) -> int:
     )
 
 
-def _is_git_dir_at(here: int, name: str) -> bool:
+def _is_git_dir_at(directory: int, name: str) -> bool:
     try:
-        inner = os.open(name, _DIRECTORY, dir_fd=here)
+        inner = os.open(name, _DIRECTORY, dir_fd=directory)
     except OSError:
         return False
     try:
@@ -171,22 +171,22 @@ def _is_git_dir(directory: int) -> bool:
 
 
 async def _initialise(found: _Found) -> None:
-    place = f"/proc/self/fd/{found.directory}"
-    owner = os.fstat(found.directory)
-    git = Git(git_dir=Path(place, ".git"), descriptors=[found.directory], user=(owner.st_uid, owner.st_gid))
-    await git.run("init", "-q", "--template=", f"--initial-branch={_BRANCH}", place)
+    path = f"/proc/self/fd/{found.descriptor}"
+    owner = os.fstat(found.descriptor)
+    git = Git(git_dir=Path(path, ".git"), inherited_descriptors=[found.descriptor], user=(owner.st_uid, owner.st_gid))
+    await git.run("init", "-q", "--template=", f"--initial-branch={_BRANCH}", path)
 
 
 def _at(git_dir: int) -> Source:
     owner = os.fstat(git_dir)
-    as_owner = become((owner.st_uid, owner.st_gid), reaches_all=False) if os.geteuid() == 0 and owner.st_uid else []
+    as_owner = become((owner.st_uid, owner.st_gid), bypasses_permissions=False) if os.geteuid() == 0 and owner.st_uid else []
     return Source(
         address=f"/proc/self/fd/{git_dir}",
-        options=[f"--upload-pack={shlex.join([*as_owner, *_with({}), program(), 'upload-pack', '--strict'])}"],
-        receiving=[f"--receive-pack={shlex.join([*as_owner, *_with(_RECEIVING), program(), 'receive-pack'])}"],
+        fetch_options=[f"--upload-pack={shlex.join([*as_owner, *_with({}), program(), 'upload-pack', '--strict'])}"],
+        push_options=[f"--receive-pack={shlex.join([*as_owner, *_with(_RECEIVING), program(), 'receive-pack'])}"],
         configuration={"protocol.file.allow": "always"},
         descriptors=[git_dir],
-        unborn=_unborn(git_dir),
+        initial_branch=_unborn(git_dir),
     )
 
 
@@ -194,11 +194,11 @@ def _with(configuration: Mapping[str, str]) -> list[str]:
     """Returns a prefix that passes configuration to the command at the other repository. git removes ours there, and
     these settings are required.
     """
-    needed = {"safe.directory": "*", **configuration}
-    words = ["env", f"GIT_CONFIG_COUNT={len(needed)}"]
-    for number, (key, value) in enumerate(needed.items()):
-        words += [f"GIT_CONFIG_KEY_{number}={key}", f"GIT_CONFIG_VALUE_{number}={value}"]
-    return words
+    settings = {"safe.directory": "*", **configuration}
+    arguments = ["env", f"GIT_CONFIG_COUNT={len(settings)}"]
+    for number, (key, value) in enumerate(settings.items()):
+        arguments += [f"GIT_CONFIG_KEY_{number}={key}", f"GIT_CONFIG_VALUE_{number}={value}"]
+    return arguments
 
 
 def _unborn(git_dir: int) -> str:
@@ -211,7 +211,7 @@ def _unborn(git_dir: int) -> str:
     return text.removeprefix(prefix) if text.startswith(prefix) else _BRANCH
 
 
-async def _behind(url: str, reach: Reach) -> Source:
+async def _behind(url: str, address_policy: Reach) -> Source:
     """Resolves the host name once and makes git connect only to the allowed addresses. Redirects are not followed."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
@@ -219,18 +219,18 @@ async def _behind(url: str, reach: Reach) -> Source:
         addresses = await _NAMES.find(host, port)
     except (OSError, UnicodeError) as error:
         raise Unavailable(f"The project's host {host!r} cannot be resolved: {error}.") from error
-    allowed = [str(address) for address in addresses if reach.permits(host, address)]
+    allowed = [str(address) for address in addresses if address_policy.permits(host, address)]
     if not allowed:
         raise NoRepository(
             f"The project's host {host!r} has an internal address, which is not allowed.",
             help_text="The operator can allow internal hosts by name, address or network with FOOTPLATE_WEB_ALLOW.",
         )
-    written = ",".join(f"[{address}]" if ":" in address else address for address in allowed)
+    address_list = ",".join(f"[{address}]" if ":" in address else address for address in allowed)
     return Source(
         address=url,
         configuration={
             f"protocol.{parts.scheme}.allow": "always",
-            "http.curloptResolve": f"{host}:{port}:{written}",
+            "http.curloptResolve": f"{host}:{port}:{address_list}",
             "http.lowSpeedLimit": "1000",
             "http.lowSpeedTime": "60",
         },
@@ -239,15 +239,15 @@ async def _behind(url: str, reach: Reach) -> Source:
 
 def explained(error: GitFailed, project: SessionProject) -> Permanent:
     """Returns an error with git's message for a source that cannot be fetched from."""
-    where = project.url or project.path
+    location = project.url or project.path
     return NoRepository(
-        f"The project {project.name!r} at {where!r} cannot be fetched: {error.said.splitlines()[-1:] or error.said}",
+        f"The project {project.name!r} at {location!r} cannot be fetched: {error.output.splitlines()[-1:] or error.output}",
         help_text="Check that it is a git repository that the worker can read without a password.",
     )
 
 
-def not_written(project: SessionProject, said: str) -> Conflict:
-    reason = (said.strip().splitlines() or ["git gave no reason"])[-1]
+def not_written(project: SessionProject, git_output: str) -> Conflict:
+    reason = (git_output.strip().splitlines() or ["git gave no reason"])[-1]
     return Conflict(
         f"The project {project.name!r} at {project.url or project.path!r} rejected the branch: {reason}",
         help_text="Nothing was changed. Give the server write access, or run `footplate export --branch NAME` "

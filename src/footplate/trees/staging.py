@@ -27,10 +27,10 @@ _PIECE: Final = 1 << 20
 class Limits:
     """Limits of one snapshot. Files beyond them are omitted and reported."""
 
-    file_bytes: int = 256 << 20
-    new_bytes: int = 2 << 30
+    max_file_bytes: int = 256 << 20
+    max_new_bytes: int = 2 << 30
     """Limit for all copied bytes. Files that are unchanged since the last snapshot are not copied."""
-    seconds: float = 120
+    timeout_seconds: float = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,63 +48,63 @@ class Staging:
 
     directory: Path
     limits: Limits
-    until: float
+    deadline: float
     """Deadline on the monotonic clock, checked here because a thread cannot be cancelled from outside."""
     copies: list[Copy] = field(default_factory=list)
-    gone: list[bytes] = field(default_factory=list)
+    missing: list[bytes] = field(default_factory=list)
     """Paths that no longer hold anything to store."""
-    left_out: list[LeftOut] = field(default_factory=list)
+    omitted: list[LeftOut] = field(default_factory=list)
     _number: int = 0
     _bytes: int = 0
 
-    def take(self, workspace: Beneath, paths: Iterable[bytes]) -> None:
+    def copy_paths(self, workspace: Beneath, paths: Iterable[bytes]) -> None:
         """Copies these paths. Blocking. Sorted paths are fastest."""
         for path in paths:
-            self.take_one(workspace, path)
+            self.copy_path(workspace, path)
 
-    def take_one(self, workspace: Beneath, path: bytes) -> None:
-        if time.monotonic() > self.until:
+    def copy_path(self, workspace: Beneath, path: bytes) -> None:
+        if time.monotonic() > self.deadline:
             raise TimeoutError
         try:
-            with workspace.look(path) as found:
-                self._take(path, found)
+            with workspace.inspect(path) as found:
+                self._copy_inspected(path, found)
         except OSError as error:
             if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE}:
                 raise  # the worker ran out of space or descriptors: not the workspace's fault
-            self._leave(path, f"cannot be read ({os.strerror(error.errno or 0)})")
+            self._omit(path, f"cannot be read ({os.strerror(error.errno or 0)})")
 
-    def _take(self, path: bytes, found: Found | None) -> None:
+    def _copy_inspected(self, path: bytes, found: Found | None) -> None:
         if found is None or found.is_directory:
-            self.gone.append(path)  # the files in a directory have paths of their own
+            self.missing.append(path)  # the files in a directory have paths of their own
         elif found.is_link:
-            copy = self._next()
-            copy.write_bytes(found.target())
+            copy = self._next_file()
+            copy.write_bytes(found.read_link())
             self.copies.append(Copy(path, LINK, copy, found.status))
         elif not found.is_file:
-            self._leave(path, "neither a file nor a link")
-        elif found.status.st_size > self.limits.file_bytes:
-            self._leave(path, f"larger than {self.limits.file_bytes} bytes")
-        elif self._bytes + found.status.st_size > self.limits.new_bytes:
-            self._leave(path, f"the snapshot would exceed {self.limits.new_bytes} new bytes")
+            self._omit(path, "neither a file nor a link")
+        elif found.status.st_size > self.limits.max_file_bytes:
+            self._omit(path, f"larger than {self.limits.max_file_bytes} bytes")
+        elif self._bytes + found.status.st_size > self.limits.max_new_bytes:
+            self._omit(path, f"the snapshot would exceed {self.limits.max_new_bytes} new bytes")
         else:
-            self._copy(path, found)
+            self._copy_file(path, found)
 
-    def _copy(self, path: bytes, found: Found) -> None:
-        copy = self._next()
-        with found.open() as source:
-            size = _copied(source, copy, self.limits.file_bytes)
-        self._bytes += min(size, self.limits.file_bytes)
-        if size > self.limits.file_bytes:  # the file grew while it was read
+    def _copy_file(self, path: bytes, found: Found) -> None:
+        copy = self._next_file()
+        with found.open_file() as source:
+            size = _copied(source, copy, self.limits.max_file_bytes)
+        self._bytes += min(size, self.limits.max_file_bytes)
+        if size > self.limits.max_file_bytes:  # the file grew while it was read
             copy.unlink()
-            self._leave(path, f"larger than {self.limits.file_bytes} bytes")
+            self._omit(path, f"larger than {self.limits.max_file_bytes} bytes")
             return
         self.copies.append(Copy(path, PROGRAM if found.is_executable else FILE, copy, found.status))
 
-    def _leave(self, path: bytes, reason: str) -> None:
-        self.gone.append(path)
-        self.left_out.append(LeftOut(path, reason))
+    def _omit(self, path: bytes, reason: str) -> None:
+        self.missing.append(path)
+        self.omitted.append(LeftOut(path, reason))
 
-    def _next(self) -> Path:
+    def _next_file(self) -> Path:
         self._number += 1
         return self.directory / str(self._number)
 
@@ -116,9 +116,9 @@ def _copied(source: int, target: Path, limit: int) -> int:
     try:
         while size <= limit and (data := os.read(source, _PIECE)):
             size += len(data)
-            left = memoryview(data)
-            while left:
-                left = left[os.write(fd, left) :]
+            remaining = memoryview(data)
+            while remaining:
+                remaining = remaining[os.write(fd, remaining) :]
     finally:
         os.close(fd)
     return size

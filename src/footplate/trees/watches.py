@@ -114,7 +114,7 @@ class TreeWatch:
             raise WatchFailed from error
         return status.st_dev, status.st_ino
 
-    def _add(self, top: bytes, most: int) -> Iterator[bytes]:
+    def _add(self, top: bytes, max_entries: int) -> Iterator[bytes]:
         """Watches a directory and everything below it, and yields the files. A directory that is gone is reported next
         time.
         """
@@ -127,7 +127,7 @@ class TreeWatch:
                         raise WatchFailed
                     for name, is_directory in self._watch(workspace, directory):
                         entries += 1
-                        if entries > most:
+                        if entries > max_entries:
                             raise WatchFailed
                         path = _join(directory, name)
                         if not is_directory:
@@ -139,7 +139,7 @@ class TreeWatch:
 
     def _watch(self, workspace: Beneath, directory: bytes) -> Iterator[tuple[bytes, bool]]:
         try:
-            descriptor = workspace.directory(directory)
+            descriptor = workspace.open_directory(directory)
             watch = self._inotify.add_watch(f"/proc/self/fd/{descriptor}", _MASK)
             entries = os.scandir(descriptor)
         except OSError as error:

@@ -78,7 +78,7 @@ async def run(settings: Settings) -> None:
         reads = Reads(database, objects)
         hub = await exits.enter_async_context(Hub(settings.redis_url, reads, keepalive=settings.keepalive))
         metrics.STREAMS.set_function(lambda: hub.streams)
-        reader = DiffReader(settings.data_dir, objects, at_once=_DIFFS)
+        reader = DiffReader(settings.data_dir, objects, max_concurrent=_DIFFS)
         services = ApiServices(
             reads=reads,
             units=Units(database, objects),
@@ -95,7 +95,7 @@ async def run(settings: Settings) -> None:
                     reader,
                     mirrors_of(settings),
                     WriteLeases(database, hold=settings.branch_lease),
-                    at_once=_LEAVING,
+                    max_concurrent=_LEAVING,
                 ),
             ),
             files=FileObjects(database, objects),
@@ -205,11 +205,11 @@ class _Leaving:
 
     async def merge(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
         async with self._log.leaving(departure) as known:
-            return await self._leaver.merge(known, asked.branch, who=principal.name, wait=asked.wait)
+            return await self._leaver.merge(known, asked.branch, actor=principal.name, wait=asked.wait)
 
     async def push(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
         async with self._log.leaving(departure) as known:
-            return await self._leaver.push(known, asked.branch, who=principal.name, wait=asked.wait)
+            return await self._leaver.push(known, asked.branch, actor=principal.name, wait=asked.wait)
 
     @asynccontextmanager
     async def bundle(self, departure: Departure) -> AsyncIterator[AsyncIterator[bytes]]:

@@ -48,7 +48,7 @@ class Collected:
 
 
 async def collect(settings: Settings, *, dry: bool) -> Collected:
-    """Remove unneeded objects, unless `dry`. Work that workers do by themselves is only reported."""
+    """Remove unneeded objects, unless `dry_run`. Work that workers do by themselves is only reported."""
     found = Collected()
     async with open_database(settings) as database:
         objects = Objects.open(settings.objects_url, settings.data_dir)

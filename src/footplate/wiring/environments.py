@@ -43,11 +43,11 @@ async def choose_environments(
 ) -> Chosen:
     """Create the selected backend. Raises `NoSandbox` or `NoContainer` if this machine does not support it.
 
-    `lapsed` returns whether the lease of a worker is known to have expired.
+    `is_lease_expired` returns whether the lease of a worker is known to have expired.
     """
     if settings.environment == "unsandboxed":
         log.warning("commands run without a sandbox", action="environment.unsandboxed")
-        return Chosen(Unsandboxed(settings.data_dir, backend_of(settings), named=named_roots(settings), placing=trees))
+        return Chosen(Unsandboxed(settings.data_dir, backend_of(settings), allowed_roots=named_roots(settings), trees=trees))
     if settings.environment == "docker":
         return await _choose_docker(settings, worker, lapsed, trees)
     found = await find_sandbox(settings)
@@ -64,12 +64,12 @@ async def choose_environments(
         backend_of(settings),
         found.host,
         uid=settings.sandbox_uid,
-        named=named_roots(settings),
+        allowed_roots=named_roots(settings),
         hidden=[settings.data_dir, *private_dirs()],
         readable=_readable(settings),
         limits=_limits(settings),
         egress=AllowListProxy(Reach(settings.web_allowed)),
-        placing=trees,
+        trees=trees,
     )
     return Chosen(environments, found.host.cgroups.places if found.host.cgroups else ())
 

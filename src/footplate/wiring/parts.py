@@ -63,9 +63,9 @@ def mirrors_of(settings: Settings) -> Mirrors:
     return Mirrors(
         settings.data_dir,
         root=settings.projects_place,
-        reach=reach,
+        address_policy=reach,
         seconds=settings.git_seconds,
-        most_bytes=settings.git_bytes,
+        max_bytes=settings.git_bytes,
     )
 
 
@@ -73,7 +73,7 @@ def mirrors_of(settings: Settings) -> Mirrors:
 async def open_database(settings: Settings, *, patience: float = 5.0, plans: Plans = "auto") -> AsyncIterator[Database]:
     # Retries while a database restarts are not logged. Giving up is logged where it is caught.
     stamina.instrumentation.set_on_retry_hooks([])
-    database = await Database.open(settings.database_url, size=settings.database_pool, patience=patience, plans=plans)
+    database = await Database.open(settings.database_url, size=settings.database_pool, retry_seconds=patience, plan_cache_mode=plans)
     try:
         yield database
     finally:

@@ -72,7 +72,7 @@ async def run(settings: Settings) -> None:
         workspaces = Workspaces(
             settings.data_dir,
             SessionLog(database),
-            unplace=trees.unplace,
+            mark_for_rebuild=trees.mark_for_rebuild,
             released_after=settings.retention_trees,
         )
         patrol = Patrol(settings.data_dir, chosen.groups, workspaces, chosen.sweeps)
@@ -92,7 +92,7 @@ async def run(settings: Settings) -> None:
         harnesses = registry.Harnesses(services)
         harnesses.get(settings.default_harness)
         claims = Claims(database, objects, default_harness=settings.default_harness)
-        conversations = Conversations(turns, most=settings.kept_megabytes << 20, seconds=settings.kept_seconds)
+        conversations = Conversations(turns, max_bytes=settings.kept_megabytes << 20, max_idle_seconds=settings.kept_seconds)
 
         def bounded(most: int, seconds: float) -> KeptHarnesses:
             return KeptHarnesses(most=most, seconds=seconds, deadline=lambda: keeper.deadline)

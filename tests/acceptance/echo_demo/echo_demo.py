@@ -1,6 +1,6 @@
-"""A harness that repeats what it hears and says how often it was spoken to. It asks no model.
+"""A harness that repeats each message with the number of the turn. It calls no model.
 
-It imports Footplate's domain and nothing else: a `TurnContext` in, an `Outcome` out.
+It imports only Footplate's domain: a `TurnContext` in, an `Outcome` out.
 """
 
 from footplate.domain import events
@@ -13,7 +13,7 @@ HEARD = "echo_demo.heard"
 class Echo:
     async def run(self, turn: TurnContext) -> Outcome:
         heard = "".join(str(block.get("text", "")) for block in turn.content)
-        # Entries of an earlier try of this turn are in the history too: a turn counts once.
+        # Entries of an earlier attempt of this turn are in the history too, and a turn counts once.
         turns = {str(entry.body["turn"]) for entry in turn.history if entry.kind == HEARD} | {turn.turn_id}
         where = await turn.environment.run(["pwd"])
         inside = where.stdout.decode().strip() == turn.environment.root

@@ -1,4 +1,4 @@
-"""One file for each noun. A probe is named by what it shows."""
+"""Probes, one module per resource. The name of a probe says what it shows."""
 
 import importlib
 import pkgutil
@@ -9,13 +9,13 @@ from tests.compat.registry import PROBES, Probe
 
 
 def load() -> dict[str, Probe]:
-    """All probes by name."""
+    """Returns all probes by name."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     return PROBES
 
 
 async def install(cluster: Cluster) -> None:
-    """The replies that the probes' models give."""
+    """Installs the scripted model replies of the probes."""
     for name, script in SCRIPTS.items():
         await cluster.model.install(name, script)

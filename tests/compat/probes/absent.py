@@ -1,4 +1,4 @@
-"""Parts of the reference that are not here: each says so by its name."""
+"""Parts of the reference that Footplate does not support: each is refused by name."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -62,8 +62,8 @@ async def what_no_agent_can_have_yet(door: Door) -> None:
         await door.refused(refusal, "agents.update", agent_id, field=field, **fields)
 
 
-@supported("ModelConfigParams", "id", note="With a provider in front (`openai:…`) for models of others.")
-@different("ModelConfigParams", "speed", note="`standard` alone; `fast` is refused.")
+@supported("ModelConfigParams", "id", note="With a provider prefix (`openai:…`) for models of other providers.")
+@different("ModelConfigParams", "speed", note="Only `standard`; `fast` is refused.")
 @refused("ModelConfigParams", "effort", "inference_geo")
 async def a_model_by_name_or_as_an_object(door: Door) -> None:
     agent = await door.agent(model={"id": "openai:gpt-5", "speed": "standard"})
@@ -97,10 +97,10 @@ async def names_and_sizes_have_limits(door: Door) -> None:
 
 @supported("agents.update")
 @supported("agents.update", "agent_id", "name", "model", "execution_identity")
-@supported("agents.update", "description", "system", note="Null or an empty text clears.")
-@supported("agents.update", "tools", "mcp_servers", note="Replaces the list; null or an empty list clears.")
-@supported("agents.update", "metadata", note="Patched by key; null drops a key.")
-@supported("agents.update", "version", note="A stale one is 409. The same content makes no new version.")
+@supported("agents.update", "description", "system", note="Null or an empty string clears the field.")
+@supported("agents.update", "tools", "mcp_servers", note="Replaces the list; null or an empty list clears it.")
+@supported("agents.update", "metadata", note="Merged by key; null removes a key.")
+@supported("agents.update", "version", note="An outdated version: 409. Identical content creates no new version.")
 @supported("agents.retrieve", "version")
 async def an_update_merges_and_makes_a_version(door: Door) -> None:
     agent = await door.agent(description="D", system="S", metadata={"a": "1", "b": "2"})
@@ -145,9 +145,9 @@ async def versions_page_by_page(door: Door) -> None:
 
 
 @supported("agents.list", note="Newest first.")
-@supported("agents.list", "limit", note="20 unless given, 100 at most.")
+@supported("agents.list", "limit", note="Default 20, maximum 100.")
 @supported("agents.list", "page", "created_at_gte", "created_at_lte", "include_archived")
-@supported("agents.archive", note="For good; there is no delete. Sessions that exist go on.")
+@supported("agents.archive", note="Permanent; there is no delete. Existing sessions continue.")
 @supported("agents.archive", "agent_id")
 async def agents_page_by_page(door: Door) -> None:
     made = [await door.agent() for _ in range(5)]
@@ -155,7 +155,7 @@ async def agents_page_by_page(door: Door) -> None:
     since = {"created_at_gte": made[0].created_at}
 
     async def listed(**fields: Any) -> list[str]:
-        """Those of ours: others may use the same organisation."""
+        """Lists only the agents made here: other probes use the same organisation."""
         return [row.id for row in await door.every("agents.list", **since, **fields) if row.id in ids]
 
     equal(await listed(limit=2), ids[::-1])

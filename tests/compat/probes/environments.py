@@ -1,4 +1,4 @@
-"""Environments: the operator's own place for commands, under the name `cloud`."""
+"""Environments: `cloud` means the operator's own machines."""
 
 import secrets
 
@@ -8,8 +8,8 @@ from bench.support.sdk.door import Door
 from tests.compat.checks import equal, walked
 from tests.compat.registry import different, refused, supported
 
-_NARROWS = "It narrows what the operator lets commands reach: `unrestricted` is all of that, `limited` less."
-_WITHIN = "Within what the operator lets commands reach; what is not, which is all by default, is refused by name."
+_NARROWS = "Narrows the network access that the operator allows: `unrestricted` is all of it, `limited` is a part."
+_WITHIN = "Only hosts that the operator allows, by default none. Other hosts are refused by name."
 _MANAGERS = ("apt", "cargo", "gem", "go", "npm", "pip")
 
 
@@ -22,10 +22,10 @@ def _limited(**fields: object) -> dict[str, object]:
 
 
 @supported("environments.create")
-@supported("environments.create", "name", note="Taken by another that is not archived: 409.")
+@supported("environments.create", "name", note="In use by an environment that is not archived: 409.")
 @supported("environments.create", "description", "metadata")
-@supported("environments.create", "config", note="None means `cloud`: the operator's own machines.")
-@different("environments.create", "scope", note="`organization` alone; `account` is refused.")
+@supported("environments.create", "config", note="Default `cloud`: the operator's own machines.")
+@different("environments.create", "scope", note="Only `organization`; `account` is refused.")
 @supported("environments.retrieve")
 @supported("environments.retrieve", "environment_id")
 @different("CloudConfigParams", "networking", note=_NARROWS)
@@ -55,7 +55,9 @@ async def an_environment_is_what_was_asked_for(door: Door) -> None:
 
 
 @supported(
-    "LimitedNetworkParams", "allow_mcp_servers", note="Without it, they are reached if `allowed_hosts` has their host."
+    "LimitedNetworkParams",
+    "allow_mcp_servers",
+    note="Without it, a server is reachable if `allowed_hosts` has its host.",
 )
 async def a_network_that_reaches_nothing(door: Door) -> None:
     networking = {"type": "limited", "allow_mcp_servers": True}
@@ -67,9 +69,9 @@ async def a_network_that_reaches_nothing(door: Door) -> None:
 
 @different("LimitedNetworkParams", "allowed_hosts", note=_WITHIN)
 @refused(
-    "LimitedNetworkParams", "allow_package_managers", note="Name the registries in `allowed_hosts`. False is accepted."
+    "LimitedNetworkParams", "allow_package_managers", note="List the registries in `allowed_hosts`. False is accepted."
 )
-@refused("SelfHostedConfigParams", note="There is no work queue for workers elsewhere.")
+@refused("SelfHostedConfigParams", note="There is no work queue for remote workers.")
 @refused("PackagesParams", "apt", "cargo", "gem", "go", "npm", "pip", note="An empty list is accepted.")
 async def what_no_backend_enforces(door: Door) -> None:
     for config, field in (
@@ -81,15 +83,15 @@ async def what_no_backend_enforces(door: Door) -> None:
         await door.refused(anthropic.BadRequestError, "environments.create", name=_name(), config=config, field=field)
 
 
-@supported("environments.update", note="Of an archived one: `BetaEnvironmentArchivedError`.")
+@supported("environments.update", note="An archived environment: `BetaEnvironmentArchivedError`.")
 @supported("environments.update", "environment_id", "description")
-@supported("environments.update", "name", note="Null keeps it.")
-@supported("environments.update", "metadata", note="Patched by key; null or an empty text drops a key.")
-@supported("environments.update", "config", note="Another type: `BetaInvalidConfigTypeChangeError`.")
-@different("environments.update", "scope", note="`organization` alone; `account` is refused.")
-@supported("environments.archive", note="Its sessions go on; no new one can be created in it.")
+@supported("environments.update", "name", note="Null keeps the name.")
+@supported("environments.update", "metadata", note="Merged by key; null or an empty string removes a key.")
+@supported("environments.update", "config", note="A change of type: `BetaInvalidConfigTypeChangeError`.")
+@different("environments.update", "scope", note="Only `organization`; `account` is refused.")
+@supported("environments.archive", note="Its sessions continue; no new session can use it.")
 @supported("environments.archive", "environment_id")
-@different("environments.delete", note="At once, even if sessions use it: they go on.")
+@different("environments.delete", note="Immediate, even if sessions use it: they continue.")
 @supported("environments.delete", "environment_id")
 async def from_update_to_delete(door: Door) -> None:
     made = await door.environment(description="D", metadata={"a": "1", "b": "2", "c": "3"})
@@ -118,7 +120,7 @@ async def from_update_to_delete(door: Door) -> None:
 
 
 @supported("environments.list", note="Newest first.")
-@supported("environments.list", "limit", note="20 unless given, 100 at most.")
+@supported("environments.list", "limit", note="Default 20, maximum 100.")
 @supported("environments.list", "page", "include_archived")
 async def environments_page_by_page(door: Door) -> None:
     made = [(await door.environment()).id for _ in range(5)]

@@ -1,4 +1,4 @@
-"""Events: what goes into a session, what comes out, and how it is listed and streamed."""
+"""Events of a session: sending, listing and streaming them."""
 
 import asyncio
 import operator
@@ -33,7 +33,7 @@ async def _refuse(door: Door, session_id: str, event: Any, field: str) -> None:
     await door.refused(refusal, "sessions.events.send", session_id, events=[event], field=field)
 
 
-@supported("sessions.events.send", note="The answer has the events with their ids.")
+@supported("sessions.events.send", note="The response has the events with their ids.")
 @supported("sessions.events.send", "session_id", "events")
 @supported("UserMessageEventParams", "content")
 @supported("TextBlockParam", "text")
@@ -42,7 +42,7 @@ async def _refuse(door: Door, session_id: str, event: Any, field: str) -> None:
 @supported("DocumentBlockParam", "source", "title", "context")
 @supported("Base64DocumentSourceParam", "data", "media_type")
 @supported("PlainTextDocumentSourceParam", "data", "media_type")
-@supported("events", "user.message", note="Twice with one id: queued (`processed_at` null), then taken up.")
+@supported("events", "user.message", note="Streamed twice with one id: queued (`processed_at` null), then processed.")
 async def a_message_with_every_kind_of_block(door: Door) -> None:
     session = await door.session()
     blocks: list[Any] = [
@@ -96,9 +96,11 @@ async def what_may_not_be_sent(door: Door) -> None:
     await _refuse(door, session_id, {"type": "user.interrupt", "session_thread_id": "t"}, "events.0.session_thread_id")
 
 
-@supported("sessions.events.stream", note="From now on; `Last-Event-ID` or `?after=` go on where a frame was.")
+@supported(
+    "sessions.events.stream", note="Starts with new events; `Last-Event-ID` or `?after=` continue after a frame."
+)
 @supported("sessions.events.stream", "session_id")
-@supported("sessions.events.stream", "event_deltas", note="Other values than the two are refused.")
+@supported("sessions.events.stream", "event_deltas", note="Only `agent.message` and `agent.thinking`.")
 @supported("events", "agent.message", "agent.thinking", "agent.tool_use", "agent.tool_result")
 @supported("events", "span.model_request_start", "span.model_request_end")
 @supported("events", "session.status_running", "session.status_idle", "event_start", "event_delta")
@@ -159,9 +161,9 @@ async def a_custom_tool_waits_for_its_result(door: Door) -> None:
     await _refuse(door, session.id, result, "events.0.custom_tool_use_id")
 
 
-@supported("sessions.events.tool_runner", note="Built-in tools run on the server; it runs the custom ones.")
+@supported("sessions.events.tool_runner", note="Runs custom tools. Built-in tools run on the server.")
 @supported("sessions.events.tool_runner", "session_id", "tools", "max_idle")
-@different("sessions.events.tool_runner", "environment_key", note="Any API key: environments have none of their own.")
+@different("sessions.events.tool_runner", "environment_key", note="Any API key: environments have no keys.")
 async def the_tool_runner_serves_a_session(door: Door) -> None:
     asked: list[str] = []
     key = await door.cluster.create_key("default")
@@ -207,11 +209,11 @@ async def the_last_event_of_a_session(door: Door) -> None:
 
 
 @supported("sessions.events.list", "session_id", "types", "page")
-@supported("sessions.events.list", "limit", note="1,000 unless given, and at most.")
+@supported("sessions.events.list", "limit", note="Default and maximum 1,000.")
 @supported("sessions.events.list", "created_at_gt", "created_at_gte", "created_at_lt", "created_at_lte")
-@supported("sessions.events.list", note="Each event once.")
+@supported("sessions.events.list", note="Each event is listed once.")
 @different(
-    "sessions.events.list", "order", note="By the log's order: an input that waited stands where it was accepted."
+    "sessions.events.list", "order", note="In the order of the log: a queued input is listed where it was accepted."
 )
 async def events_page_by_page_in_both_orders(door: Door) -> None:
     session = await door.session()
@@ -286,15 +288,15 @@ async def a_tool_of_an_mcp_server_in_a_turn(door: Door) -> None:
     equal((use.evaluated_permission, types_of(received).count("agent.tool_use")), ("allow", 0))
 
 
-@different("events", "agent.thread_context_compacted", note="With Claude Code, when it sums the conversation up.")
+@different("events", "agent.thread_context_compacted", note="Only with Claude Code, when it compacts the conversation.")
 @different("events", "session.usage", note="Never sent.")
 @different("events", "session.status_terminated", note="Never sent: a session ends by being archived or deleted.")
-@different("events", "session.thread_status_rescheduled", note="Never sent: a subagent is not tried again by itself.")
-@different("events", "session.thread_status_terminated", note="Never sent: a thread that is done is idle.")
+@different("events", "session.thread_status_rescheduled", note="Never sent: a subagent is not retried on its own.")
+@different("events", "session.thread_status_terminated", note="Never sent: a completed thread is idle.")
 @different("events", "span.outcome_evaluation_start", note="Never sent: no outcomes.")
 @different("events", "span.outcome_evaluation_ongoing", note="Never sent: no outcomes.")
 @different("events", "span.outcome_evaluation_end", "user.define_outcome", note="Never sent: no outcomes.")
-@different("events", "system.message", "user.tool_result", note="Never sent: refused.")
+@different("events", "system.message", "user.tool_result", note="Never sent: refused as an input.")
 @different("events", "workflow_run.created", "workflow_run.error", note="Never sent: no workflow runs.")
 @different("events", "workflow_run.phase_started", "workflow_run.phase_ended", note="Never sent: no workflow runs.")
 @different("events", "workflow_run.status_running", note="Never sent: no workflow runs.")

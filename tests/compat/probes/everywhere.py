@@ -1,4 +1,4 @@
-"""What holds for every method: headers, keys, errors, retries."""
+"""Behaviour of all methods: headers, keys, errors and retries."""
 
 import inspect
 import secrets
@@ -16,10 +16,10 @@ _LATE = 2.0
 _KINDS = set(sdk_types.shared.ErrorType.__args__)  # type: ignore[attr-defined]
 
 
-@supported("every method", "betas", note="Accepted and without effect: nothing here is a beta.")
-@different("every method", "workspace_id", note="Accepted and without effect: a key belongs to one organisation.")
-@supported("every method", "extra_headers", "extra_query", "timeout", note="Of the SDK itself.")
-@supported("every method", "extra_body", note="Carries what Footplate has beyond the reference.")
+@supported("every method", "betas", note="Accepted without effect: nothing here is a beta.")
+@different("every method", "workspace_id", note="Accepted without effect: a key belongs to one organisation.")
+@supported("every method", "extra_headers", "extra_query", "timeout", note="Handled by the SDK.")
+@supported("every method", "extra_body", note="Carries fields that only Footplate has.")
 async def headers_and_extras(door: Door) -> None:
     agent = await door.agent(
         betas=["managed-agents-2026-04-01", "files-api-2025-04-14"],
@@ -68,7 +68,7 @@ async def errors_as_the_sdk_knows_them(door: Door) -> None:
 
 @probe
 async def a_retry_takes_effect_once(door: Door) -> None:
-    """By key, and by the SDK's own count when the first answer was lost on its way."""
+    """Covers retries by key, and the SDK's own retries after the first response was lost."""
     headers = {"extra_headers": {"Idempotency-Key": secrets.token_hex(8)}}
     session = await door.session()
     first = await door.call("sessions.events.send", session.id, events=[message("[[script:probe-hello]]")], **headers)
@@ -89,15 +89,15 @@ async def a_retry_takes_effect_once(door: Door) -> None:
 
 
 async def lost(door: Door, method: str, *args: Any, **kwargs: Any) -> list[Any]:
-    """Call until the SDK had to try again because its answer did not come in time; all answers."""
+    """Calls until the SDK had to retry because a response was late, and returns all responses."""
     resource, name = method.rsplit(".", 1)
     answers = []
     for _ in range(_TRIES):
-        # The api does the work, and then takes too long to say so. Another's request may be the one that is caught.
+        # The api does the work and responds too late. The failpoint may delay another client's request instead.
         (door.cluster.failpoints / "before_answer").write_text(str(_LATE))
         raw = await door.call(f"{resource}.with_raw_response.{name}", *args, timeout=_LATE / 2, **kwargs)
         parsed = raw.parse()
         answers.append(await parsed if inspect.isawaitable(parsed) else parsed)
         if raw.retries_taken:
             return answers
-    raise NotHeld(f"no answer of {method} was late in {_TRIES} tries")
+    raise NotHeld(f"no response to {method} was late in {_TRIES} tries")

@@ -1,4 +1,4 @@
-"""Files: uploaded once, named in messages, and what a message names by URL."""
+"""Files: uploads, files and URLs in messages, and files in a session's tree."""
 
 import asyncio
 import base64
@@ -15,18 +15,20 @@ from tests.compat.registry import different, refused, supported
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-_MOUNTED = "In the working directory: relative to it, or below `/workspace/`. Without it below `.footplate/uploads/`."
+_MOUNTED = (
+    "In the working directory: a relative path, or one below `/workspace/`. Default: below `.footplate/uploads/`."
+)
 PDF = b"%PDF-1.4\n%%EOF\n"
 
 
 @supported("files.upload")
-@supported("files.upload", "file", note="At most 64 MB, or what the operator says; a larger one is 413.")
+@supported("files.upload", "file", note="At most 64 MB, or the operator's limit; a larger file: 413.")
 @supported("files.upload", "expires_in_seconds")
 @supported("files.retrieve_metadata")
 @supported("files.retrieve_metadata", "file_id")
-@different("files.download", note="Every file, uploaded ones too.")
+@different("files.download", note="Any file, including uploaded ones.")
 @supported("files.download", "file_id")
-@supported("files.delete", note="Its bytes are gone within seconds. What sessions were given of it goes with them.")
+@supported("files.delete", note="Its bytes are deleted within seconds. Copies in sessions are deleted with them.")
 @supported("files.delete", "file_id")
 @supported("File", "id", "type", "filename", "mime_type", "size_bytes", "created_at", "expires_at")
 @different("File", "downloadable", note="Always true.")
@@ -52,7 +54,7 @@ async def a_file_from_upload_to_deletion(door: Door) -> None:
 async def files_are_listed(door: Door) -> None:
     made = [(await door.call("files.upload", file=(f"{number}.txt", b"x"))).id for number in range(3)]
     equal(len((await door.call("files.list", limit=2)).data), 2)
-    walked = [file.id for file in await door.every("files.list", limit=2)]  # others upload meanwhile
+    walked = [file.id for file in await door.every("files.list", limit=2)]  # other probes upload files meanwhile
     equal([file_id for file_id in walked if file_id in made], made[::-1])
     equal([file.id for file in await door.every("files.list", ids=[made[0], "file_none"])], [made[0]])
     equal(await door.every("files.list", scope_id="sesn_1"), [])
@@ -61,8 +63,8 @@ async def files_are_listed(door: Door) -> None:
 
 @supported("FileImageSourceParam", "file_id")
 @supported("FileDocumentSourceParam", "file_id")
-@supported("URLImageSourceParam", "url", note="Fetched by the worker: public addresses, and what the operator allows.")
-@supported("URLDocumentSourceParam", "url", note="As an image's.")
+@supported("URLImageSourceParam", "url", note="Fetched by the worker, from public or allowed addresses.")
+@supported("URLDocumentSourceParam", "url", note="As for images.")
 async def a_message_with_files_and_urls(door: Door) -> None:
     session = await door.session()
     image = await door.call("files.upload", file=("a.png", PNG, "image/png"))
@@ -84,19 +86,19 @@ async def a_message_with_files_and_urls(door: Door) -> None:
     await door.refused(anthropic.NotFoundError, "sessions.events.send", session.id, events=[none])
 
 
-@supported("sessions.create", "resources", note="Files; a repository is a project of the session's (`project_ids`).")
+@supported("sessions.create", "resources", note="Files only; a repository is a project of the session (`project_ids`).")
 @supported("FileResourceParams", "file_id")
 @different("FileResourceParams", "mount_path", note=_MOUNTED)
-@refused("GitHubRepositoryResourceParams", note="A project is made of its URL, and named in `project_ids`.")
+@refused("GitHubRepositoryResourceParams", note="Create a project from its URL and list it in `project_ids`.")
 @refused("MemoryStoreResourceParam")
-@supported("sessions.resources.add", note="From the session's next turn on.")
+@supported("sessions.resources.add", note="Takes effect in the session's next turn.")
 @supported("sessions.resources.add", "session_id", "type", "file_id")
 @different("sessions.resources.add", "mount_path", note=_MOUNTED)
 @supported("sessions.resources.list")
 @supported("sessions.resources.list", "session_id", "limit", "page")
 @supported("sessions.resources.retrieve")
 @supported("sessions.resources.retrieve", "resource_id", "session_id")
-@supported("sessions.resources.delete", note="What is in the tree by then stays there.")
+@supported("sessions.resources.delete", note="A file that is already in the tree stays there.")
 @supported("sessions.resources.delete", "resource_id", "session_id")
 @refused("sessions.resources.update", note="A file has no token.")
 async def files_in_a_sessions_tree(door: Door) -> None:

@@ -1,4 +1,4 @@
-"""What the scripted model says to the probes."""
+"""Scripted model replies for the probes."""
 
 from typing import Final
 

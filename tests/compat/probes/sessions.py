@@ -1,4 +1,4 @@
-"""Sessions, from each way to name an agent to complete deletion."""
+"""Sessions: creating, updating, listing, archiving and deleting them."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ async def what_no_session_can_have_yet(door: Door) -> None:
     await door.refused(refusal, "sessions.update", session.id, vault_ids=["vlt_1"], field="vault_ids")
 
 
-@different("sessions.create", "initial_events", note="`user.message` alone; 50 at most.")
+@different("sessions.create", "initial_events", note="Only `user.message`; at most 50.")
 async def initial_events_start_the_first_turn(door: Door) -> None:
     session = await door.session(initial_events=[message("[[script:probe-hello]]")])
     after: Any = {"extra_headers": {"Last-Event-ID": "0"}}
@@ -99,10 +99,10 @@ async def initial_events_start_the_first_turn(door: Door) -> None:
         await door.refused(anthropic.BadRequestError, "sessions.create", initial_events=events, field=field, **given)
 
 
-@supported("sessions.update", note="`session.updated` tells the fields that changed.")
+@supported("sessions.update", note="`session.updated` has the changed fields.")
 @supported("sessions.update", "session_id")
-@supported("sessions.update", "title", note="Null clears.")
-@supported("sessions.update", "metadata", note="Patched by key; null drops a key.")
+@supported("sessions.update", "title", note="Null clears the title.")
+@supported("sessions.update", "metadata", note="Merged by key; null removes a key.")
 @supported("sessions.update", "agent", note="While the session runs: 409.")
 @supported("SessionAgentUpdateParam", "tools", "mcp_servers")
 async def an_update_is_told_to_those_who_watch(door: Door) -> None:
@@ -132,11 +132,11 @@ async def an_update_is_told_to_those_who_watch(door: Door) -> None:
     await door.refused(anthropic.NotFoundError, "sessions.update", "sesn_none", title="x")
 
 
-@supported("sessions.list", note="`prev_page` goes back.")
+@supported("sessions.list", note="`prev_page` is the page before.")
 @supported("sessions.list", "agent_id", "created_at_gt", "created_at_gte", "created_at_lt", "created_at_lte")
 @supported("sessions.list", "agent_version", note="Without `agent_id` it has no effect, as in the reference.")
-@supported("sessions.list", "limit", note="20 unless given, 100 at most.")
-@supported("sessions.list", "order", "page", note="A cursor with another order is 400.")
+@supported("sessions.list", "limit", note="Default 20, maximum 100.")
+@supported("sessions.list", "order", "page", note="A cursor from another order: 400.")
 @supported("sessions.list", "include_archived")
 async def sessions_page_by_page_in_both_orders(door: Door) -> None:
     agent = await door.agent()
@@ -176,9 +176,9 @@ async def sessions_page_by_page_in_both_orders(door: Door) -> None:
 
 
 @supported("sessions.list", "statuses")
-@supported("sessions.archive", note="While it runs: 409. An archived session takes no more events.")
+@supported("sessions.archive", note="While it runs: 409. An archived session accepts no events.")
 @supported("sessions.archive", "session_id")
-@supported("sessions.delete", note="While it runs: 409. Its log, turns and stored answers are gone for good.")
+@supported("sessions.delete", note="While it runs: 409. Deletes its log, turns and stored responses permanently.")
 @supported("sessions.delete", "session_id")
 async def a_running_session_is_neither_archived_nor_deleted(door: Door) -> None:
     agent = await door.agent()

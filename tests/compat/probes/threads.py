@@ -1,4 +1,4 @@
-"""Threads of a session: the primary one, and those of subagents."""
+"""Threads of a session: the primary thread and the threads of subagents."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from tests.compat.checks import equal
 from tests.compat.registry import different, probe, refused, supported
 
 _CLAUDE: Any = {"harness": "claude"}
-_MULTIAGENT = "With the harness `claude`."
+_MULTIAGENT = "Only with the `claude` harness."
 
 
-@supported("sessions.threads.list", note="The primary one first.")
+@supported("sessions.threads.list", note="The primary thread first.")
 @supported("sessions.threads.list", "session_id", "limit", "page", "statuses")
 @supported("sessions.threads.retrieve")
 @supported("sessions.threads.retrieve", "session_id", "thread_id")
@@ -56,7 +56,7 @@ async def its_events_are_those_of_the_session(door: Door) -> None:
 @supported("agents.create", "multiagent", note=_MULTIAGENT)
 @supported("agents.update", "multiagent", note=_MULTIAGENT)
 @supported("Agent", "multiagent")
-@different("MultiagentCoordinatorParams", "agents", note="Agents by id. They have no MCP servers and no custom tools.")
+@different("MultiagentCoordinatorParams", "agents", note="Only agents by id, without MCP servers and custom tools.")
 @refused("MultiagentSelfParams")
 @refused("AdvisorParams")
 @refused("Multiagent20261001Params")

@@ -1,4 +1,4 @@
-"""What an agent's `tools` may hold."""
+"""The tools of an agent: the toolset, MCP servers, custom tools and web tools."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ async def the_toolset_tool_by_tool(door: Door) -> None:
 
 
 @supported("AlwaysAskPolicyParam")
-@refused("AutoPolicyParam", note="Nobody is named who would judge.")
+@refused("AutoPolicyParam", note="No model can be configured to decide.")
 async def what_a_person_is_asked_about(door: Door) -> None:
     agent = await door.agent(tools=[{**TOOLSET, "configs": [{"name": "bash", "permission_policy": _ASK}]}])
     equal({one.name: one.permission_policy.type for one in agent.tools[0].configs}["bash"], "always_ask")
@@ -52,8 +52,8 @@ async def what_a_person_is_asked_about(door: Door) -> None:
     await _refuse(door, [{**TOOLSET, "default_config": asking}], "tools.0.default_config.permission_policy")
 
 
-@supported("URLMCPServerParams", "name", note="Servers that a model could not tell apart are refused.")
-@supported("URLMCPServerParams", "url", note="Internal addresses are reached if the operator allows them.")
+@supported("URLMCPServerParams", "name", note="Names that a model could confuse are refused.")
+@supported("URLMCPServerParams", "url", note="Internal addresses only if the operator allows them.")
 @supported("MCPToolsetParams", "mcp_server_name", "configs", "default_config")
 @supported("MCPToolConfigParams", "name", "enabled", "permission_policy")
 @supported("MCPToolsetDefaultConfigParams", "enabled", "permission_policy")
@@ -101,7 +101,7 @@ _LIMITS = ("allowed_domains", "blocked_domains")
 
 
 @supported("WebFetchToolConfigParams", "name", "permission_policy")
-@different("WebFetchToolConfigParams", "enabled", note="Off unless it is enabled by name, whatever the default says.")
+@different("WebFetchToolConfigParams", "enabled", note="Off unless enabled by name, whatever `default_config` has.")
 @refused("WebFetchToolConfigParams", "allowed_domains", "blocked_domains", "max_content_tokens", "url_sources")
 @supported("WebSearchToolConfigParams", "name", "permission_policy")
 @different(

@@ -1,4 +1,4 @@
-"""The api on twins, as the unit tests have it, for tests that serve it on a socket."""
+"""The API with fake services, as in the unit tests, for tests that serve it on a socket."""
 
 import pytest
 from tests.unit.api.conftest import Api

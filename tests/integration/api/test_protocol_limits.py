@@ -1,4 +1,4 @@
-"""Limits that apply before a request reaches the application, over a real server on loopback."""
+"""Limits that apply before a request reaches the application, tested with a real server on loopback."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ class Server:
             writer.close()
 
     async def exchange(self, *pieces: bytes, pause: float = 0) -> bytes:
-        """All that the server sends until it closes the connection."""
+        """Sends the chunks and returns everything that the server sends until it closes the connection."""
         async with self.connection() as (reader, writer), asyncio.timeout(30):
             receiving = asyncio.create_task(reader.read())
             for piece in pieces:
@@ -61,7 +61,7 @@ class Server:
             return await receiving
 
     async def is_empty(self) -> bool:
-        return not self.config.slots.taken
+        return not self.config.slots.used
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ async def test_a_stream_ends_with_its_connection(server: Server, behind: bytes) 
     _, writer = await _open_stream(server, behind)
     assert quotas.streams == 1
     writer.close()
-    assert await _within(lambda: quotas.streams == 0 and not server.config.slots.taken)
+    assert await _within(lambda: quotas.streams == 0 and not server.config.slots.used)
 
 
 async def test_a_client_that_does_not_read(server: Server) -> None:
@@ -249,7 +249,7 @@ async def test_a_client_that_does_not_read(server: Server) -> None:
     quotas = server.api.app.state.services.quotas
     reader, writer = await _open_stream(server)
     reader._transport.pause_reading()  # type: ignore[attr-defined]
-    assert await _within(lambda: quotas.streams == 0 and not server.config.slots.taken)
+    assert await _within(lambda: quotas.streams == 0 and not server.config.slots.used)
     writer.close()
 
 
@@ -285,4 +285,4 @@ async def test_websocket_floods(server: Server, attack: Attack) -> None:
     assert socket.close_code == 1008
     assert "FOOTPLATE_SOCKET_FRAMES" in (socket.close_reason or "")
     quotas = server.api.app.state.services.quotas
-    assert await _within(lambda: quotas.streams == 0 and not server.config.slots.taken)
+    assert await _within(lambda: quotas.streams == 0 and not server.config.slots.used)

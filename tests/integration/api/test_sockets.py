@@ -1,6 +1,7 @@
-"""The stream over WebSocket: the same frames, refusals at the handshake, and codes that say what to do next.
+"""The stream over WebSocket: the same frames as SSE, refusals at the handshake, and close codes that tell what to do
+next.
 
-Over a real server on loopback, because the handshake and the closing are its work as much as ours.
+It uses a real server on loopback, because the server does the handshake and the closing.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ async def _silence() -> AsyncIterator[bytes]:
 
 @pytest.fixture
 async def server(api: Api) -> AsyncIterator[str]:
-    """Its address, `host:port`."""
+    """The address of the server, as `host:port`."""
     running = uvicorn.Server(
         uvicorn.Config(
             api.app,

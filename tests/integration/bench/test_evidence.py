@@ -1,4 +1,4 @@
-"""Evidence that cannot go stale: which files a run loaded, and what the page says when one of them changes."""
+"""Evidence cannot become outdated unnoticed: the page reports a change of any file that a run loaded."""
 
 import signal
 import subprocess

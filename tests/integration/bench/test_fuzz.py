@@ -1,4 +1,4 @@
-"""What `door-6` throws is what it says, and a server that does not stand it is found out."""
+"""The fuzzer sends reproducible malformed requests, and detects a server that handles them wrongly."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ SEATS = [Seat("agent_1", "env_1", "sesn_1", "turn_1")]
 
 @asynccontextmanager
 async def serving(answer: bytes) -> AsyncIterator[str]:
-    """A server that says the same to everybody and closes."""
+    """Runs a server that sends the same bytes to every client and closes the connection."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(65536)

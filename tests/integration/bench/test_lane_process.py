@@ -1,4 +1,4 @@
-"""A lane's CPU time is that of everything it started, orphans included, and what it leaves behind fails it."""
+"""A lane's CPU time includes every process that it started. A process that outlives the lane fails it."""
 
 import json
 import subprocess

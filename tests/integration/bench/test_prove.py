@@ -1,4 +1,4 @@
-"""The runner of claims: what it selects, what it counts as failure, and what it stores."""
+"""The runner of claims: which ones it selects, what counts as a failure, and what it stores."""
 
 import os
 import signal

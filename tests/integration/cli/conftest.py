@@ -1,4 +1,4 @@
-"""The command line of a user who has nothing set up, forked from a process that has loaded it."""
+"""The command line of a user without any configuration, forked from a process that has loaded it."""
 
 import os
 from pathlib import Path

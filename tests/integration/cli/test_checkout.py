@@ -1,4 +1,4 @@
-"""A session's changes in the user's own checkout, by a real git: all of them or none, and the reason in words."""
+"""A session's changes are applied to the user's own checkout by a real git: all of them or none, with the reason."""
 
 import hashlib
 import os
@@ -35,7 +35,7 @@ def user(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def patch(tmp_path: Path, user: Path) -> Path:
-    """Of a session: a change, a new file, a deleted one, and a binary one."""
+    """A session's patch with a changed, a new, a deleted and a binary file."""
     session = tmp_path / "session"
     git(tmp_path, "clone", "-q", str(user), str(session))
     (session / "text").write_text(LINES.replace("line 3\n", "line three\n"))
@@ -67,7 +67,7 @@ def test_it_is_in_the_files_and_nowhere_else(user: Path, patch: Path) -> None:
 
 
 def test_what_the_user_changed_stays(user: Path, patch: Path) -> None:
-    """Near by, staged and not, so that a plain patch does not fit."""
+    """Near the session's changes, staged and unstaged, so that a plain patch does not apply."""
     (user / "text").write_text(LINES.replace("line 5\n", "mine\n").replace("line 20\n", "staged\n"))
     git(user, "add", "text")
     (user / "text").write_text((user / "text").read_text().replace("line 28\n", "not staged\n"))
@@ -95,7 +95,7 @@ def test_twice_is_once(user: Path, patch: Path) -> None:
 
 
 def test_what_an_earlier_time_brought_is_not_in_the_way(user: Path, patch: Path) -> None:
-    """Not committed, as `apply` left it: nothing to do, and only what is missing once the session went on."""
+    """Applied changes that are not committed: a second run does nothing, and a later one adds what is missing."""
     (user / ".gitignore").write_text("new\n")
     git(user, "add", "-A")
     git(user, "commit", "-qm", "ignored")
@@ -110,7 +110,7 @@ def test_what_an_earlier_time_brought_is_not_in_the_way(user: Path, patch: Path)
 
 
 def test_what_git_finds_out_while_it_writes_changes_nothing_either(user: Path, patch: Path) -> None:
-    """By then it has removed files that it does not come to write again, the user's own changes in them."""
+    """By then git has removed files that it does not write again, including the user's own changes."""
     (user / "new").mkdir()
     (user / "new" / "mine").write_text("mine\n")
     (user / "text").write_text(LINES.replace("line 28\n", "mine\n"))

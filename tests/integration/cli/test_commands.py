@@ -1,4 +1,4 @@
-"""The command line as a shell sees it: output, exit codes, and no colour where none is wanted."""
+"""The command line as a shell sees it: output, exit codes, and no colour if none is wanted."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from footplate.stack.ports import free_port
 
 
 def test_version() -> None:
-    """As a shell starts the program."""
+    """Started as a shell starts the program."""
     result = subprocess.run(
         [sys.executable, "-m", "footplate", "version"], capture_output=True, text=True, check=False, timeout=60
     )

@@ -1,4 +1,4 @@
-"""Completion of ids, as each shell asks for it, and what a server may not smuggle into a shell."""
+"""Completion of ids in each shell, and protection of the shell from harmful text of a server."""
 
 import http.server
 import json

@@ -1,4 +1,4 @@
-"""Who listens on a port, as the kernel has it."""
+"""Finds the process that listens on a port, as the kernel reports it."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""The demo's worker is killed once, in the middle of the slow command, and any other death is a death."""
+"""The demo's worker is killed once, during the slow command. Any other death of it is reported."""
 
 import asyncio
 import sys

@@ -1,9 +1,11 @@
-"""The client's commands run where Windows' Python runs (C7): nothing that only POSIX has is imported on their way."""
+"""The client's commands import no module that is missing in Python on Windows."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 POSIX_ONLY = ("fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog", "uvloop", "readline", "crypt")
 SERVER_ONLY = ("asyncpg", "redis", "temporalio", "fastapi", "uvicorn", "obstore", "alembic", "sqlalchemy")
@@ -43,6 +45,7 @@ def _without(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.requirement("C7")
 def test_a_command_gets_as_far_as_the_network(tmp_path: Path) -> None:
     for command in (["run", "hello"], ["ls"], ["agents", "ls"], ["logs", "sesn_1"]):
         done = _without(*command, home=tmp_path)
@@ -56,7 +59,7 @@ def test_what_needs_no_server_works(tmp_path: Path) -> None:
 
 
 def test_the_way_is_really_blocked(tmp_path: Path) -> None:
-    """The server's own commands need what is missing here; else the tests above would prove nothing."""
+    """The server's commands need the blocked modules; otherwise the tests above would prove nothing."""
     done = _without("worker", home=tmp_path)
     assert done.returncode == 1
     assert "ModuleNotFoundError" in done.stderr

@@ -1,4 +1,4 @@
-"""A setting that is wrong is told by its name, without a trace and without its value."""
+"""A wrong setting is reported by its name, without a traceback and without its value."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which harness a session gets that `footplate run` begins."""
+"""The harness of a session that `footplate run` starts."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _asked(answers: Sequence[bytes], *, known: dict[str, Any] | None = None, **said: Any) -> list[Any]:
-    """The agents that the server was asked to begin a session with."""
+    """Starts a session and returns the agents of the requests that the server received."""
     async with Server([*answers]) as server, AsyncFootplate(server.url, "key", patience=5) as client:
         place = Known(server.url, "key", "a test", **(known or {}))
         await starting.begin(client, place, starting.Request(prompt="Hello", **said))

@@ -1,4 +1,4 @@
-"""A command line that is wrong: exit code 2, words for people, JSON where JSON was asked for."""
+"""A wrong command line exits with code 2 and prints text, or JSON if JSON was requested."""
 
 import json
 import os

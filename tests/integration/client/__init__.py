@@ -1,1 +1,1 @@
-"""The client against a server that answers, fails and hangs up exactly as told."""
+"""Tests of the client against a server that responds, fails and disconnects as scripted."""

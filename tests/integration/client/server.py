@@ -1,6 +1,6 @@
-"""A server of the tests' own, close to the wire: it answers each request with the next of the bytes it was given.
+"""A server for tests that sends scripted bytes as the response to each request.
 
-Nothing of a web framework stands between: a connection that is cut in the middle of an answer is what is wanted here.
+It uses no web framework, so that a connection can be cut in the middle of a response.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Server:
-    """When the answers are used up, the connection is closed without one."""
+    """When all responses are used up, it closes the connection without one."""
 
     answers: list[bytes] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
@@ -71,7 +71,7 @@ def failure(status: int, *, code: str = "invalid_request", **details: Any) -> di
 
 
 def stream(*frames: bytes, cut: bool = False) -> bytes:
-    """An answer with these frames, ended as a server does that stops, or cut off in the middle."""
+    """Returns a response with these frames, which ends as a stopping server ends it, or is cut in the middle."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(frame), frame) for frame in frames)
     return head + chunks + (b"" if cut else b"0\r\n\r\n")

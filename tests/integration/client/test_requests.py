@@ -1,4 +1,4 @@
-"""One request: tried again without being done twice, and errors as exceptions that help."""
+"""Requests are retried without taking effect twice, and errors are helpful exceptions."""
 
 import asyncio
 import json

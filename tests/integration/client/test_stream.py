@@ -1,4 +1,4 @@
-"""The stream across connections: each event once, in order, whatever breaks in between (O10)."""
+"""The stream across reconnects: each event once, in order, whatever fails in between."""
 
 from collections.abc import AsyncIterator
 
@@ -35,6 +35,7 @@ def _delta(position: str, text: str) -> bytes:
     return event(position, "event_delta", event_id="sevt_5", delta={"type": "content_delta", "content": content})
 
 
+@pytest.mark.requirement("O10")
 async def test_a_lost_connection_goes_on_behind_the_last_event(server: Server, client: AsyncFootplate) -> None:
     heard: list[ClientError | None] = []
     server.answers = [
@@ -62,7 +63,7 @@ async def test_a_preview_goes_on_without_a_second_start(server: Server, client: 
 
 
 async def test_a_preview_that_starts_over_says_so(server: Server, client: AsyncFootplate) -> None:
-    """The live text was lost with its Redis: the client is given all of it again, and told."""
+    """The live text was lost with its Redis. The client receives all of it again, after a new start."""
     server.answers = [
         stream(_start("4.sevt_5.0"), _delta("4.sevt_5.3", "One"), cut=True),
         stream(_start("4.sevt_5.0"), _delta("4.sevt_5.7", "One two"), END),

@@ -1,1 +1,1 @@
-"""The engine on a real Temporal, PostgreSQL and Redis, with a harness that a test writes."""
+"""Tests of the engine on a real Temporal, PostgreSQL and Redis, with a harness that each test scripts."""

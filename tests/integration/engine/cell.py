@@ -1,4 +1,4 @@
-"""A cell inside the test's own process: the real engine and stores; each turn does what the test says."""
+"""A cell inside the test's process, with the real engine and stores. Each turn runs a function of the test."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ DONE = Outcome(status=TurnStatus.COMPLETED, text="done")
 
 @dataclass(slots=True)
 class ScriptedHarness:
-    """Does for each session what the test has written for it."""
+    """Runs the function that the test registered for the session."""
 
     work: dict[str, Work] = field(default_factory=dict)
     opens_late: Literal[True] = True
@@ -66,7 +66,7 @@ class Engine:
     folder: Path
     harness: ScriptedHarness = field(default_factory=ScriptedHarness)
     opened: list[str] = field(default_factory=list)
-    """A session's id for each environment that was opened for it."""
+    """The session id of each environment that was opened."""
 
     @property
     def waker(self) -> TemporalWaker:
@@ -74,7 +74,7 @@ class Engine:
 
     @asynccontextmanager
     async def worker(self, trees: Trees | None = None, *, tree: str = SCRATCH) -> AsyncIterator[str]:
-        """One worker; its id. With `trees` it keeps files, as they are when a turn is over; `tree` is their name."""
+        """Runs a worker and yields its id. With `trees` it stores a snapshot of `tree` at the end of each turn."""
         stop = asyncio.Event()
         settings = self.settings
         async with AsyncExitStack() as exits:
@@ -85,7 +85,7 @@ class Engine:
                 _Folders(self.folder, self.opened, tree=tree if trees is not None else None),
                 await exits.enter_async_context(ModelProxy({})),
             )
-            conversations = Conversations(self.cell.turns, most=1 << 20, seconds=300)
+            conversations = Conversations(self.cell.turns, max_bytes=1 << 20, max_idle_seconds=300)
             slots = Slots(
                 KeptHarnesses(most=settings.slots, seconds=settings.slot_seconds, deadline=lambda: keeper.deadline),
                 claims=self.cell.claims,
@@ -124,7 +124,7 @@ class Engine:
             await exits.enter_async_context(slots.running())
             activities = TurnActivities(TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout)
             sweep = SweepActivities(leases, self.waker)
-            # Its own, as that of a process is: the library refuses two workers that share one.
+            # Like a separate process, each worker has a client of its own: the library refuses a shared one.
             client = await connect_temporal(settings.temporal_address)
             running = asyncio.create_task(run_worker(client, settings, activities, sweep, stop))
             try:
@@ -146,7 +146,7 @@ class Engine:
         return session_id
 
     async def send(self, session_id: str, *inputs: Input | str, nudge: bool = True) -> bool:
-        """As the api does it; whether it had to wake the workflow."""
+        """Sends inputs as the API does. Returns whether it woke the workflow."""
         accepted = await self.cell.send(self.principal, session_id, *inputs)
         if accepted.nudge and nudge:
             nudger = Nudger(self.settings.redis_url)
@@ -157,11 +157,11 @@ class Engine:
         return accepted.wake
 
     async def turns(self, session_id: str) -> list[Turn]:
-        """Oldest first."""
+        """Returns the turns, oldest first."""
         return [*await self.cell.reads.turns(self.principal, session_id, limit=100, before=None)][::-1]
 
     async def ended(self, session_id: str, count: int = 1) -> list[Turn]:
-        """Wait until so many turns are over."""
+        """Waits until `count` turns have ended, and returns them."""
 
         async def over() -> bool:
             turns = await self.turns(session_id)
@@ -174,7 +174,7 @@ class Engine:
         return [item.event.type for item in await self.cell.positions(session_id, self.principal)]
 
     async def errors(self, session_id: str) -> list[tuple[object, object]]:
-        """Type and retry status of each `session.error`."""
+        """Returns the type and the retry status of each `session.error`."""
         found: list[tuple[object, object]] = []
         for item in await self.cell.positions(session_id, self.principal):
             if item.event.type == events.SESSION_ERROR:

@@ -19,7 +19,7 @@ _NAME = "engine_tests"
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engine]:
-    """Without a worker."""
+    """An engine without a worker."""
     dsn = await databases.create_database(stack, _NAME)
     folder = tmp_path_factory.mktemp("engine")
     settings = Settings(

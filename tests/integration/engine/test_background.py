@@ -1,4 +1,4 @@
-"""Work that nobody watches: no previews, a session's own limit of retries, and a clock that ends a turn. S3."""
+"""Background sessions: no previews, a retry limit per session, and a timeout that ends a turn."""
 
 import asyncio
 
@@ -75,6 +75,7 @@ async def test_the_clock_goes_on_between_attempts(engine: Engine) -> None:
     assert (turn.status, turn.failures, attempts) == (TurnStatus.TIMED_OUT, 1, 2)
 
 
+@pytest.mark.requirement("S3")
 @pytest.mark.parametrize("retries", [0, 2])
 async def test_a_session_has_a_limit_of_retries_of_its_own(engine: Engine, retries: int) -> None:
     async def work(turn: TurnContext) -> Outcome:
@@ -86,6 +87,7 @@ async def test_a_session_has_a_limit_of_retries_of_its_own(engine: Engine, retri
     assert (turn.status, turn.attempt, turn.failures) == (TurnStatus.FAILED, retries + 1, retries)
 
 
+@pytest.mark.requirement("S3")
 @pytest.mark.parametrize(("mode", "seen"), [(Mode.INTERACTIVE, 1), (Mode.BACKGROUND, 0)])
 async def test_in_the_background_nothing_is_shown_before_it_is_whole(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, mode: Mode, seen: int

@@ -1,4 +1,4 @@
-"""The workflow of a session that was created with its task ends with the turn; a later message starts another."""
+"""The workflow of a session that was created with its task ends with the turn. A later message starts another."""
 
 from dataclasses import replace
 

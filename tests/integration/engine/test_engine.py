@@ -1,4 +1,4 @@
-"""A turn from its wake to its commit, whatever the harness does; and the messages that reach it meanwhile."""
+"""A turn from its wake to its commit, whatever the harness does, and the messages that reach it meanwhile."""
 
 import asyncio
 import socket
@@ -34,6 +34,8 @@ async def _answer(turn: TurnContext) -> Outcome:
     return DONE
 
 
+@pytest.mark.requirement("K2")
+@pytest.mark.requirement("S6")
 async def test_a_message_becomes_a_turn(engine: Engine) -> None:
     session_id = await engine.session(_answer)
     await engine.send(session_id, "hi")
@@ -48,6 +50,7 @@ async def test_a_message_becomes_a_turn(engine: Engine) -> None:
     ]
 
 
+@pytest.mark.requirement("O1")
 async def test_messages_to_a_busy_session_are_one_signal_and_all_become_turns(engine: Engine) -> None:
     release = asyncio.Event()
     taken: list[object] = []
@@ -89,6 +92,7 @@ async def test_a_conversation_grows_from_turn_to_turn(engine: Engine) -> None:
     assert [len(history) for history in seen] == [0, 1, 2]
 
 
+@pytest.mark.requirement("S5")
 async def test_a_temporary_failure_is_tried_again(engine: Engine) -> None:
     statuses: list[SessionStatus] = []
 
@@ -128,6 +132,7 @@ async def test_a_failure_that_stays_ends_the_turn_and_not_the_session(engine: En
     assert (await engine.ended(session_id, 2))[1].status is TurnStatus.COMPLETED
 
 
+@pytest.mark.requirement("S5")
 async def test_a_permanent_failure_is_not_tried_again(engine: Engine) -> None:
     async def refused(turn: TurnContext) -> Outcome:
         raise ModelRefused("no such model")
@@ -219,6 +224,7 @@ async def test_steering_joins_the_turn_also_when_the_nudge_is_lost(engine: Engin
     assert turn.result["text"] == "left a bit"
 
 
+@pytest.mark.requirement("K9")
 async def test_a_parked_turn_goes_on_when_it_has_its_answer(engine: Engine) -> None:
     asked = ask()
 
@@ -237,14 +243,15 @@ async def test_a_parked_turn_goes_on_when_it_has_its_answer(engine: Engine) -> N
         return bool(turns) and turns[0].status is TurnStatus.AWAITING
 
     assert await wait_until(parked, PATIENCE)
-    await engine.completed(session_id)  # it waits without a workflow
+    await engine.completed(session_id)  # a parked turn needs no workflow
     await engine.send(session_id, answer_to(asked.id))
     (turn,) = await engine.ended(session_id)
     assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 2)
 
 
+@pytest.mark.requirement("O4")
 async def test_a_turn_that_another_worker_took_writes_nothing_more(engine: Engine) -> None:
-    """As after a pause: the epoch has moved. The harness is cancelled, and whoever runs next resumes."""
+    """As after a pause, the epoch has advanced. The harness is cancelled, and the next worker resumes the turn."""
     attempts: list[int] = []
     cancelled = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""What a turn wrote before it failed is in the log, and a store that does not answer fails no commit."""
+"""The files written by a failed turn are in the log, and an object store that does not respond fails no commit."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ COMMIT = (
 
 
 class Full(SessionTrees):
-    """Takes nothing."""
+    """Session trees whose object store is full."""
 
     async def keep(
         self,
@@ -41,12 +41,12 @@ class Full(SessionTrees):
 
 
 def kept_by(kind: type[SessionTrees], at: Path) -> SessionTrees:
-    mirrors = Mirrors(at, root=str(at), reach=Reach(), seconds=60)
+    mirrors = Mirrors(at, root=str(at), address_policy=Reach(), seconds=60)
     return kind(at, mirrors, Keeper(Objects.open(None, at)), seconds=60)
 
 
 async def failed(engine: Engine, trees: SessionTrees, error: Exception) -> list[int]:
-    """The numbers of the snapshots of a turn that writes and fails, time and again."""
+    """Runs a turn that writes and fails on every attempt, and returns the numbers of its snapshots."""
 
     async def work(turn: TurnContext) -> Outcome:
         await turn.log.append([events.tool_use("bash", {"command": "true"}, call_id=f"{turn.attempt}")])
@@ -75,6 +75,7 @@ async def test_files_that_cannot_be_kept_fail_no_commit(idle_engine: Engine, tmp
     assert await failed(idle_engine, kept_by(Full, tmp_path), ModelRefused("No.")) == []
 
 
+@pytest.mark.requirement("K2")
 @pytest.mark.parametrize("error", FAILURES)
 async def test_the_commits_of_a_failed_turn_are_collected(
     idle_engine: Engine, tmp_path: Path, error: Exception

@@ -1,4 +1,4 @@
-"""Workers come and go: a turn outlives the one that began it, but not any number of them."""
+"""A turn outlives the worker that started it, but only a limited number of workers."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
@@ -41,7 +41,7 @@ async def test_a_worker_that_stops_hands_its_turn_over(idle_engine: Engine) -> N
 
 
 async def test_a_turn_is_handed_over_at_its_safe_point(idle_engine: Engine) -> None:
-    """At once, not after the lease of a worker that is still there; and it is no attempt that failed."""
+    """At once, not after the lease of a worker that is still running. A handover does not count as a failed attempt."""
     engine = idle_engine
     rounds = engine.settings.max_attempts + 2
     begun: list[float] = []
@@ -118,7 +118,7 @@ async def test_a_turn_that_kills_its_workers_is_given_up(idle_engine: Engine) ->
 
 
 async def test_a_living_holder_is_waited_for(idle_engine: Engine) -> None:
-    """Its commands may be alive until its lease ends: nothing starts before."""
+    """Its commands may run until its lease ends, so nothing starts before then."""
     engine = idle_engine
     started: list[float] = []
 

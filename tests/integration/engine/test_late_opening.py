@@ -1,4 +1,4 @@
-"""The environment of a harness that opens late: opened by the first use, and at once where files may have changed."""
+"""Lazy environments are opened by the first use, or at once if files may have changed."""
 
 import pytest
 from tests.integration.engine.cell import DONE, Engine, Work
@@ -19,7 +19,7 @@ async def _talk(turn: TurnContext) -> Outcome:
 async def _openings(
     engine: Engine, work: Work, *, limits: JsonObject | None = None, context: JsonObject | None = None
 ) -> int:
-    """How many environments were opened for a turn, which completes."""
+    """Runs a turn to completion and returns how many environments were opened for it."""
     async with engine.worker():
         session_id = await engine.session(work, limits=limits, context=context)
         await engine.send(session_id, "hi")
@@ -42,7 +42,7 @@ async def test_the_first_use_opens_it_once(engine: Engine) -> None:
 
 
 async def test_a_second_attempt_opens_it_at_once(engine: Engine) -> None:
-    """The attempt that was lost may have changed files."""
+    """The lost attempt may have changed files."""
 
     async def work(turn: TurnContext) -> Outcome:
         if turn.attempt == 1:

@@ -1,4 +1,4 @@
-"""A session is prepared on the worker that then gets its first turn, and on no other terms than its turn's."""
+"""A session is prewarmed on the worker that then runs its first turn, with the configuration of that turn."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timing
 
 @dataclass(slots=True)
 class Waiting:
-    """What a harness has ready."""
+    """A process that the harness has prewarmed."""
 
     closed: bool = False
 
@@ -39,7 +39,7 @@ class Preparing(ScriptedHarness):
 
 
 def _engine(idle: Engine, harness: Preparing) -> Engine:
-    """Whose workflows do not end while we look on."""
+    """Returns an engine whose workflows stay open during the test."""
     return replace(idle, harness=harness, settings=idle.settings.model_copy(update={"linger": 30.0}))
 
 
@@ -104,5 +104,5 @@ async def test_of_several_workers_it_is_the_one_that_gets_the_turn(idle_engine: 
             await _prepared(engine, harness, session_id)
             await engine.send(session_id, "hi")
             await engine.ended(session_id)
-    # By chance it would be a third of them.
+    # By chance it would be a third of the turns.
     assert found[True] >= 10, found

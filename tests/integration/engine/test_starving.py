@@ -1,4 +1,4 @@
-"""Turns that take every place of a worker do not keep the sweep from running."""
+"""The sweep runs even when turns use all of a worker's capacity."""
 
 import asyncio
 from dataclasses import replace

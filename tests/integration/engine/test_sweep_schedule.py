@@ -1,4 +1,4 @@
-"""The sweep's schedule is repaired, whatever somebody who reaches Temporal does to it."""
+"""The schedule of the sweep is repaired, whatever another Temporal client does to it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

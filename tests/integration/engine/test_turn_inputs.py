@@ -1,4 +1,4 @@
-"""Parts of an input as a model gets them: inside a block, or in a file; and what is refused, by name."""
+"""Attachments of an input as a model receives them, inside a block or as a file, and errors for refused ones."""
 
 import asyncio
 import base64
@@ -26,7 +26,7 @@ CLAUDE = ResolvedConfig(harness="claude", model="claude-opus-5", system="")
 
 @dataclass
 class Files:
-    """The part of an environment that is used here."""
+    """The methods of an environment that are used here."""
 
     root: str = "/workspace"
     written: dict[str, bytes] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Files:
         return await asyncio.to_thread(self._run, argv)
 
     def _run(self, argv: Sequence[str]) -> CommandResult:
-        """By a real shell, in a directory that has what was written."""
+        """Runs the command in a real shell, in a directory with the written files."""
         with tempfile.TemporaryDirectory() as directory:
             for path in self.written:
                 Path(directory, path).parent.mkdir(parents=True, exist_ok=True)
@@ -134,6 +134,7 @@ async def test_a_file_is_written_and_told_of(files: Files) -> None:
     assert len(files.written) == 3, "the same again is at the same place"
 
 
+@pytest.mark.requirement("K8")
 @pytest.mark.parametrize(
     ("harness", "model", "kind", "media_type"),
     [
@@ -267,7 +268,7 @@ async def test_a_file_of_the_session_that_is_gone_ends_a_turn_only_if_no_turn_ev
     assert "The file a of the session that this one was forked from is missing" in str(told["text"])
     assert "'file_9' is gone" in str(told["text"])
     assert await inputs(files).mount(fork, after) == []
-    with pytest.raises(PartFailed, match="'file_9' is gone"):  # the fork was given it by itself
+    with pytest.raises(PartFailed, match="'file_9' is gone"):  # the file was attached to the fork itself
         await inputs(files).mount(replace(claim, forked_at=added), never)
     files.written["a"] = b"kept with the tree"
     assert await inputs(files).mount(claim, never) == []

@@ -1,4 +1,4 @@
-"""Real processes for the environments' tests, in every backend, and the proof that none of them is left."""
+"""Fixtures that open real environments in every backend and check that no process remains after a test."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ def alive(process: psutil.Process) -> bool:
 
 
 def own_children() -> list[psutil.Process]:
-    """All below this process, but for the docker engine that the tests share."""
+    """Returns all descendants of this process, except the docker engine that the tests share."""
     mine = [child for child in psutil.Process().children() if child.pid not in NOT_OURS]
     return [process for child in mine for process in (child, *child.children(recursive=True))]
 
@@ -60,7 +60,7 @@ def count_descriptors() -> int:
 
 
 class Mark:
-    """A variable that every command of a test inherits, and by which it is found however it hides."""
+    """Marks a test's commands with an inherited environment variable, so that their processes can always be found."""
 
     def __init__(self) -> None:
         self.value = uuid.uuid4().hex
@@ -101,7 +101,7 @@ def namespaces(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 async def sandbox_host() -> Found | None:
-    """None where the kernel or a missing program does not allow one; in CI that is a failure."""
+    """Returns None if the kernel or a missing program prevents sandboxes. In CI that is an error."""
     try:
         return await find(UID)
     except NoSandbox:
@@ -112,7 +112,7 @@ async def sandbox_host() -> Found | None:
 
 @pytest.fixture(scope="session")
 async def engine() -> AsyncIterator[Dockerd | None]:
-    """None where a private one cannot be started, and `NO_ENGINE` says why; in CI that must not be."""
+    """Starts a private docker engine, or yields None with the reason in `NO_ENGINE`. In CI that is an error."""
     directory = Path(tempfile.mkdtemp(prefix="footplate-docker-"))
     engine = Dockerd(directory / "engine", log_file=directory / "log")
     try:
@@ -139,7 +139,10 @@ async def engine() -> AsyncIterator[Dockerd | None]:
 
 
 async def left_after(engine: Dockerd, seconds: float) -> list[str]:
-    """Containers that are there, running or not. The engine removes by itself, some moments after the last process."""
+    """Waits until no container exists and returns the names of those that remain after `seconds`.
+
+    The engine removes a container by itself, shortly after its last process ended.
+    """
     end = time.monotonic() + seconds
     async with connected(engine.address) as docker:
         while (listed := await docker.containers.list(all=1)) and time.monotonic() < end:  # noqa: ASYNC110
@@ -148,8 +151,8 @@ async def left_after(engine: Dockerd, seconds: float) -> list[str]:
 
 
 async def containers(engine: Dockerd, directory: Path, image: str) -> InContainers:
-    ground = Ground(root=directory / "workspaces", uid=UID, worker="worker_test")
-    found = await find_docker(engine.address, ground, directory / "docker", wanted=Recipe(image=image))
+    worker_settings = Ground(root=directory / "workspaces", uid=UID, worker="worker_test")
+    found = await find_docker(engine.address, worker_settings, directory / "docker", wanted=Recipe(image=image))
     assert isinstance(found.environments, InContainers)
     return found.environments
 
@@ -160,7 +163,7 @@ async def docker(engine: Dockerd | None) -> InContainers | None:
 
 
 EVERY_WAY = pytest.mark.parametrize("backend", ["unsandboxed", "descendants", "sandbox", "docker"], indirect=True)
-"""Also without namespaces, where the guardian ends a turn's processes one by one."""
+"""All backends, and also no namespaces, where the guardian ends a turn's processes one by one."""
 
 
 @pytest.fixture(params=["unsandboxed", "sandbox", "docker"])
@@ -173,7 +176,7 @@ def sandboxed_user() -> tuple[int, int]:
 
 
 def sandbox_view(tree: Path, state: Path, limits: Limits | None = None) -> View:
-    """The tree keeps its path, as one that a user named: so the same test fits every backend."""
+    """The tree keeps its host path, like a directory that a user named, so the same test fits every backend."""
     for place in (state, *(state / name for name in STATE)):
         place.mkdir(exist_ok=True)
     for place in (tree, *state.rglob("*")):
@@ -190,7 +193,7 @@ async def open_environment(
     sandbox_host: Found | None,
     docker: InContainers | None,
 ) -> AsyncIterator[Open]:
-    """Environments that the test opens are closed after it, and closing one is all that it takes."""
+    """Closes the environments that a test opens. Closing must end all processes and close all descriptors."""
     if backend == "sandbox" and sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
     if backend == "docker" and docker is None:
@@ -238,7 +241,7 @@ async def open_environment(
     yield open_one
     for environment in opened:
         await environment.aclose()
-    await until(lambda: own_children() == [])  # dead, and on a busy machine perhaps not yet waited for
+    await until(lambda: own_children() == [])  # they are dead, but a busy machine may not have reaped them
     assert count_descriptors() == descriptors
 
 
@@ -248,7 +251,7 @@ def environment(open_environment: Open) -> GuardedEnvironment:
 
 
 async def until(condition: Callable[[], object], *, limit: float = 15) -> float:
-    """How long it took, in seconds."""
+    """Waits until the condition holds and returns how many seconds that took."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > limit:

@@ -1,4 +1,4 @@
-"""A worker with one leased turn that nobody can end politely, and its last watch. Run by the tests, to be killed."""
+"""A worker process with one leased turn that ignores signals, optionally with a death watch. The tests kill it."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Where a session works: in its own directory, or in the one that it names where that is allowed."""
+"""The working directory of a session: its own, or the one that it names if that is allowed."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is particular to containers: what one is made like, images of every kind, and what is left of them."""
+"""Containers: how they are configured, images of every kind, failures and cleanup."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ async def opened(dockerd: Dockerd, tmp_path: Path, mark: Mark) -> AsyncIterator[
     async def open_one(
         image: str = FULL, *, session: str = "session", limits: Limits | None = None
     ) -> DockerEnvironment:
-        ground = Ground(root=tmp_path / "workspaces", uid=UID, worker="worker_1", limits=limits or Limits())
-        found = await find(dockerd.address, ground, tmp_path / "docker", wanted=Recipe(image=image))
+        worker_settings = Ground(root=tmp_path / "workspaces", uid=UID, worker="worker_1", limits=limits or Limits())
+        found = await find(dockerd.address, worker_settings, tmp_path / "docker", wanted=Recipe(image=image))
         variables = {**mark.env, "FOOTPLATE_TURN_ID": "turn_1"}
         environment = await found.environments.open(
             "acme", session, deadline=clock() + 60, variables=variables, config=EnvironmentConfig(), models=None
@@ -119,7 +119,7 @@ async def test_other_users_of_the_machine_do_not_reach_the_sockets(opened: Opene
 STRANGER = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(1))"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can switch to another user")
 async def test_another_user_is_not_taken_for_a_container() -> None:
     become = ("/usr/bin/setpriv", "--reuid=61234", "--regid=61234", "--clear-groups")
     with tempfile.TemporaryDirectory() as directory:
@@ -135,6 +135,7 @@ async def test_another_user_is_not_taken_for_a_container() -> None:
     assert heard == b"b''\n"
 
 
+@pytest.mark.requirement("K6")
 async def test_what_a_command_sees(opened: Opened, tmp_path: Path) -> None:
     environment = await opened()
     status = await printed(environment, "cat /proc/self/status")
@@ -166,7 +167,7 @@ async def test_an_image_with_nothing_but_a_plain_sh(opened: Opened, mark: Mark, 
     assert (result.exit_code, result.stdout) == (0, b"yes\n")
     assert await printed(environment, "echo $x; pwd; f") == "5\n/tmp\nf"
     assert (await environment.shell("if", timeout=20)).exit_code == 2
-    assert await printed(environment, "echo $x") == "5", "an error of syntax did not end it"
+    assert await printed(environment, "echo $x") == "5", "a syntax error did not end the shell"
     assert (await environment.shell("exit 7", timeout=20)).exit_code == 7
     assert await printed(environment, "echo x$x") == "x"
     await environment.write("deep/file", b"\0written")
@@ -201,7 +202,7 @@ async def test_a_container_that_is_removed_under_a_command(
 
 
 async def test_an_engine_that_dies(opened: Opened, dockerd: Dockerd, mark: Mark, until: Until) -> None:
-    """Its containers go on without it; what was started ends with the turn all the same, and is removed later."""
+    """Containers outlive their engine. A turn's processes still end with it, and its container is removed later."""
     environment = await opened()
     command = asyncio.create_task(environment.shell("sleep 3404", timeout=60))
     await until(lambda: "sleep 3404" in mark.command_lines())
@@ -220,19 +221,19 @@ async def test_an_engine_that_dies(opened: Opened, dockerd: Dockerd, mark: Mark,
 
 
 async def test_setup_script_and_its_cached_result(dockerd: Dockerd, tmp_path: Path) -> None:
-    ground = Ground(root=tmp_path / "workspaces", uid=UID)
+    worker_settings = Ground(root=tmp_path / "workspaces", uid=UID)
     setup = "mkdir /opt; date +%N > /opt/made; echo made"
     wanted = Recipe(image=FULL, setup=setup, setup_network="none")
     seen = []
     for _ in range(2):
-        found = await find(dockerd.address, ground, tmp_path / "docker", wanted=wanted)
+        found = await find(dockerd.address, worker_settings, tmp_path / "docker", wanted=wanted)
         environment = await found.environments.open(
             "acme", "session", deadline=clock() + 60, variables={}, config=EnvironmentConfig(), models=None
         )
         seen.append((await environment.shell("cat /opt/made; echo $PATH", timeout=20)).stdout)
         await environment.aclose()
     assert seen[0] == seen[1], "the script ran once"
-    assert b"/usr/bin" in seen[0], "the image's own variables are kept"
+    assert b"/usr/bin" in seen[0], "the image's own variables are set"
     async with connected(dockerd.address) as docker:
         base = await docker.images.inspect(FULL)
         await docker.images.delete(wanted.result(base["Id"]), force=True)
@@ -240,33 +241,33 @@ async def test_setup_script_and_its_cached_result(dockerd: Dockerd, tmp_path: Pa
 
 
 async def test_a_setup_script_that_fails(dockerd: Dockerd, tmp_path: Path) -> None:
-    ground = Ground(root=tmp_path / "workspaces", uid=UID)
+    worker_settings = Ground(root=tmp_path / "workspaces", uid=UID)
     wanted = Recipe(image=FULL, setup="echo so it goes; exit 3", setup_network="none")
     with pytest.raises(NoContainer, match=r"status 3:\nso it goes") as caught:
-        await find(dockerd.address, ground, tmp_path / "docker", wanted=wanted)
+        await find(dockerd.address, worker_settings, tmp_path / "docker", wanted=wanted)
     assert "FOOTPLATE_DOCKER_SETUP" in caught.value.help_text
     assert await left_after(dockerd, 5) == []
 
 
 @pytest.mark.parametrize(
-    ("where", "what", "says", "advises"),
+    ("address", "image", "problem", "advice"),
     [
         ("unix:///no/such.sock", FULL, "does not respond", "apt install docker.io"),
         ("", "no-such-image:1", "no image 'no-such-image:1'", "docker pull no-such-image:1"),
     ],
 )
 async def test_what_is_missing_is_said(
-    dockerd: Dockerd, tmp_path: Path, where: str, what: str, says: str, advises: str
+    dockerd: Dockerd, tmp_path: Path, address: str, image: str, problem: str, advice: str
 ) -> None:
-    ground = Ground(root=tmp_path / "workspaces", uid=UID)
-    with pytest.raises(NoContainer, match=says) as caught:
-        await find(where or dockerd.address, ground, tmp_path / "docker", wanted=Recipe(image=what))
-    assert advises in caught.value.help_text
+    worker_settings = Ground(root=tmp_path / "workspaces", uid=UID)
+    with pytest.raises(NoContainer, match=problem) as caught:
+        await find(address or dockerd.address, worker_settings, tmp_path / "docker", wanted=Recipe(image=image))
+    assert advice in caught.value.help_text
 
 
 async def test_a_directory_with_the_engines_socket_is_refused(dockerd: Dockerd, tmp_path: Path) -> None:
-    ground = Ground(root=tmp_path / "workspaces", uid=UID, named=NamedRoots({"acme": ["/"]}))
-    found = await find(dockerd.address, ground, tmp_path / "docker", wanted=Recipe(image=FULL))
+    worker_settings = Ground(root=tmp_path / "workspaces", uid=UID, named=NamedRoots({"acme": ["/"]}))
+    found = await find(dockerd.address, worker_settings, tmp_path / "docker", wanted=Recipe(image=FULL))
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(dockerd.directory)})}
     with pytest.raises(InvalidRequest, match="docker engine's socket"):
         await found.environments.open(
@@ -275,14 +276,14 @@ async def test_a_directory_with_the_engines_socket_is_refused(dockerd: Dockerd, 
 
 
 async def test_a_directory_with_our_own_data_in_it(dockerd: Dockerd, tmp_path: Path) -> None:
-    """It is hidden, and what is above it cannot be moved away."""
+    """The data directory is hidden, and the directory above it cannot be moved."""
     project, data = tmp_path / "project", tmp_path / "project" / "deep" / "data"
     data.mkdir(parents=True)
     (data / "secret").write_text("of the worker")
     for place in (project, project / "deep"):
         os.chown(place, UID, UID)
-    ground = Ground(root=data / "workspaces", uid=UID, named=NamedRoots({"acme": ["/"]}), hidden=[data])
-    found = await find(dockerd.address, ground, data / "docker", wanted=Recipe(image=FULL))
+    worker_settings = Ground(root=data / "workspaces", uid=UID, named=NamedRoots({"acme": ["/"]}), hidden=[data])
+    found = await find(dockerd.address, worker_settings, data / "docker", wanted=Recipe(image=FULL))
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(project)})}
     environment = await found.environments.open(
         "acme", "session", deadline=clock() + 60, variables=variables, config=EnvironmentConfig(), models=None
@@ -299,7 +300,7 @@ async def test_a_directory_with_our_own_data_in_it(dockerd: Dockerd, tmp_path: P
 
 
 async def test_sweep(opened: Opened, dockerd: Dockerd, tmp_path: Path) -> None:
-    """Of two containers, the one whose holder is dead is removed; of one that cannot be seen, its lease decides."""
+    """A container is removed if its owner is dead. If the owner is not visible here, its worker's lease decides."""
     environment = await opened()
     await environment.run(["true"])
     here = holders.name(os.getpid())
@@ -339,7 +340,7 @@ async def test_sweep(opened: Opened, dockerd: Dockerd, tmp_path: Path) -> None:
 
 
 async def test_what_cannot_be_seen_is_let_be_for_a_day(monkeypatch: pytest.MonkeyPatch, dockerd: Dockerd) -> None:
-    """Unless something runs in it: then it is somebody's, for as long as its worker's lease is not known to be over."""
+    """A running container stays as long as its worker's lease is not known to be over."""
     boot, _, *rest = holders.name(os.getpid()).split("-")
     async with connected(dockerd.address) as docker:
         for name in ("stopped", "running"):
@@ -370,15 +371,15 @@ class TestNamed:
         async with connected(dockerd.address) as docker:
             there = await container(docker, "of-the-user")
             assert there is not None
-            assert there["State"]["Running"], "nobody else's container is ended"
+            assert there["State"]["Running"], "a container of the user is never ended"
             await there.delete(force=True)
 
     @pytest.fixture
     async def environment(
         self, dockerd: Dockerd, tmp_path: Path, mark: Mark, named: str
     ) -> AsyncIterator[DockerEnvironment]:
-        ground = Ground(root=tmp_path / "workspaces", uid=UID)
-        found = await find(dockerd.address, ground, tmp_path / "docker", wanted=named)
+        worker_settings = Ground(root=tmp_path / "workspaces", uid=UID)
+        found = await find(dockerd.address, worker_settings, tmp_path / "docker", wanted=named)
         assert isinstance(found.environments, InNamedContainer)
         environment = await found.environments.open(
             "acme", "session", deadline=clock() + 60, variables=mark.env, config=EnvironmentConfig(), models=None
@@ -419,22 +420,22 @@ class TestNamed:
         await asyncio.gather(command, return_exceptions=True)
 
     async def test_one_that_does_not_see_the_files(self, dockerd: Dockerd, tmp_path: Path, named: str) -> None:
-        ground = Ground(root=tmp_path / "elsewhere", uid=UID)
+        worker_settings = Ground(root=tmp_path / "elsewhere", uid=UID)
         with pytest.raises(NoContainer, match="does not mount") as caught:
-            await find(dockerd.address, ground, tmp_path / "docker", wanted=named)
+            await find(dockerd.address, worker_settings, tmp_path / "docker", wanted=named)
         assert "docker run -v" in caught.value.help_text
 
 
 async def test_doors_and_an_environment_s_hosts(dockerd: Dockerd, tmp_path: Path) -> None:
-    """The operator's network is one of the engine's; the environment narrows it to one port of a host."""
-    ground = Ground(
+    """The operator allows one of the engine's networks. The environment restricts it to one port of a host."""
+    worker_settings = Ground(
         root=tmp_path / "workspaces",
         data=tmp_path,
         backend=Backend(name="docker", network=Network("open"), cuts_network=True, allow_lists=True),
         egress=AllowListProxy(Reach(["127.0.0.1"])),
         uid=UID,
     )
-    found = await find(dockerd.address, ground, tmp_path / "docker", wanted=Recipe(image=FULL), network="host")
+    found = await find(dockerd.address, worker_settings, tmp_path / "docker", wanted=Recipe(image=FULL), network="host")
     config = EnvironmentConfig(limited=True, hosts=("127.0.0.1:81",))
     async with ModelProxy({}) as proxy:
         models = proxy.grant(deadline=clock() + 60)
@@ -458,10 +459,10 @@ async def test_doors_and_an_environment_s_hosts(dockerd: Dockerd, tmp_path: Path
 
 async def test_a_named_container_s_network_cannot_be_limited(dockerd: Dockerd, tmp_path: Path) -> None:
     settings = Settings(environment="docker", docker_container="theirs")
-    ground = Ground(root=tmp_path / "workspaces", backend=backend_of(settings), uid=UID)
+    worker_settings = Ground(root=tmp_path / "workspaces", backend=backend_of(settings), uid=UID)
     host = Host(engine=dockerd.address, runtime=Runtime(tmp_path, ""), sockets=tmp_path, users=tmp_path)
     with pytest.raises(InvalidRequest, match=r"config\.networking: the backend `docker` cannot limit the network"):
-        await InNamedContainer(ground, host, "theirs").open(
+        await InNamedContainer(worker_settings, host, "theirs").open(
             "acme", "session", deadline=clock() + 60, variables={}, config=EnvironmentConfig(limited=True), models=None
         )
 

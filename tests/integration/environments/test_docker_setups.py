@@ -1,4 +1,4 @@
-"""Images and setup scripts of environments: made once whoever asks and dies, kept apart, and told when they fail."""
+"""Images and setup scripts: built once even if a builder dies, separate for each organisation, failures reported."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from footplate.environments.docker.opening import Ground
 from footplate.environments.docker.probe import find
 async def main():
     engine, data, image, setup = sys.argv[1:]
-    ground = Ground(root=Path(data, "workspaces"), data=Path(data), uid=65520)
+    worker_settings = Ground(root=Path(data, "workspaces"), data=Path(data), uid=65520)
     wanted = Recipe(image=image, setup=setup, setup_network="none")
-    await find(engine, ground, Path(data, "docker"), wanted=wanted)
+    await find(engine, worker_settings, Path(data, "docker"), wanted=wanted)
 asyncio.run(main())
 """
 
@@ -73,13 +73,13 @@ async def dockerd_fixture(engine: Dockerd | None) -> AsyncIterator[Dockerd]:
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Ground:
+def worker_settings(tmp_path: Path) -> Ground:
     return Ground(root=tmp_path / "workspaces", data=tmp_path, backend=BACKEND, uid=UID, worker="worker_1")
 
 
-async def in_containers(dockerd: Dockerd, ground: Ground, *, network: str = "none") -> InContainers:
-    directory = ground.root.parent / "docker"
-    found = await find(dockerd.address, ground, directory, wanted=Recipe(image=FULL), network=network)
+async def in_containers(dockerd: Dockerd, worker_settings: Ground, *, network: str = "none") -> InContainers:
+    directory = worker_settings.root.parent / "docker"
+    found = await find(dockerd.address, worker_settings, directory, wanted=Recipe(image=FULL), network=network)
     assert isinstance(found.environments, InContainers)
     return found.environments
 
@@ -95,8 +95,8 @@ async def told(environments: InContainers, config: EnvironmentConfig, command: s
         await environment.aclose()
 
 
-async def test_an_environment_names_an_image(dockerd: Dockerd, ground: Ground) -> None:
-    environments = await in_containers(dockerd, ground)
+async def test_an_environment_names_an_image(dockerd: Dockerd, worker_settings: Ground) -> None:
+    environments = await in_containers(dockerd, worker_settings)
     assert await told(environments, EnvironmentConfig(), "echo x$OF_THE_IMAGE") == "x"
     assert await told(environments, EnvironmentConfig(image=BARE), "echo x$OF_THE_IMAGE") == "xyes"
     with pytest.raises(SetupFailed.__base__, match="no image 'gone:1'"):  # type: ignore[arg-type]
@@ -105,9 +105,9 @@ async def test_an_environment_names_an_image(dockerd: Dockerd, ground: Ground) -
         await told(environments, EnvironmentConfig(image="secret:1"), "true")
 
 
-async def test_a_script_runs_once_for_turns_that_start_together(dockerd: Dockerd, ground: Ground) -> None:
-    """As root, with a root file system that keeps what it writes; the turns are who they always are."""
-    environments = await in_containers(dockerd, ground)
+async def test_a_script_runs_once_for_turns_that_start_together(dockerd: Dockerd, worker_settings: Ground) -> None:
+    """The script runs as root, and its changes to the root file system persist. Turns run as their usual user."""
+    environments = await in_containers(dockerd, worker_settings)
     script = "id -u > /made; date +%N >> /made; chmod 4755 /bin/true; chown 7 /made; sleep 1"
     config = EnvironmentConfig(setup=script)
     show = "cat /made; stat -c %u:%a /made /bin/true; id -u; touch /made 2>/dev/null || echo not to be written"
@@ -117,13 +117,13 @@ async def test_a_script_runs_once_for_turns_that_start_together(dockerd: Dockerd
     assert (lines[0], lines[2:]) == ("0", ["7:644", "0:4755", str(UID), "not to be written"])
     assert await told(environments, config, "cat /made") == "\n".join(lines[:2]), "later turns have the same"
     other = await told(environments, config, "cat /made", organisation="other")
-    assert other.splitlines()[1] != lines[1], "nobody gets what another organisation's script made"
+    assert other.splitlines()[1] != lines[1], "organisations do not share the results of scripts"
     assert await told(environments, replace(config, setup=f"{script}; :"), "cat /made") != "\n".join(lines[:2])
-    assert [*(ground.root.parent / "leases").iterdir()] == []
+    assert [*(worker_settings.root.parent / "leases").iterdir()] == []
 
 
-async def test_a_turn_that_is_interrupted_does_not_end_the_script(dockerd: Dockerd, ground: Ground) -> None:
-    environments = await in_containers(dockerd, ground)
+async def test_a_turn_that_is_interrupted_does_not_end_the_script(dockerd: Dockerd, worker_settings: Ground) -> None:
+    environments = await in_containers(dockerd, worker_settings)
     config = EnvironmentConfig(setup="sleep 6; date +%N > /made")
     turn = asyncio.create_task(told(environments, config, "cat /made"))
     await asyncio.sleep(0.7)
@@ -135,7 +135,7 @@ async def test_a_turn_that_is_interrupted_does_not_end_the_script(dockerd: Docke
 
 
 @pytest.mark.parametrize(
-    ("script", "says"),
+    ("script", "problem"),
     [
         ("echo so it goes; echo on the other stream >&2; exit 3", r"status 3:\nso it goes\non the other stream"),
         ("x=$(yes | head -c 200000000); echo never", r"memory limit is 64 MiB"),
@@ -144,36 +144,38 @@ async def test_a_turn_that_is_interrupted_does_not_end_the_script(dockerd: Docke
         ("unshare -U true || exit 5", "status 5"),
     ],
 )
-async def test_a_script_that_fails_is_told(dockerd: Dockerd, ground: Ground, script: str, says: str) -> None:
-    limited = replace(ground, limits=Limits(memory=64 * MIB, disk=32 * MIB))
+async def test_a_script_that_fails_is_told(
+    dockerd: Dockerd, worker_settings: Ground, script: str, problem: str
+) -> None:
+    limited = replace(worker_settings, limits=Limits(memory=64 * MIB, disk=32 * MIB))
     environments = await in_containers(dockerd, limited)
-    for _ in range(2):  # a failure is not kept
-        with pytest.raises(SetupFailed, match=says) as caught:
+    for _ in range(2):  # a failure is not cached
+        with pytest.raises(SetupFailed, match=problem) as caught:
             await told(environments, EnvironmentConfig(setup=script), "true")
         assert "config.setup" in caught.value.help_text
         assert await left_after(dockerd, 2) == []
 
 
-async def test_a_file_of_users_is_not_read_beyond_all_measure(dockerd: Dockerd, ground: Ground) -> None:
-    """A setup script may write whatever it likes there, and it is the worker who reads it."""
-    environments = await in_containers(dockerd, ground)
+async def test_a_file_of_users_is_not_read_beyond_all_measure(dockerd: Dockerd, worker_settings: Ground) -> None:
+    """A setup script can write anything to these files, and the worker reads them."""
+    environments = await in_containers(dockerd, worker_settings)
     before = psutil.Process().memory_info().rss
     large = "head -c 200M /dev/zero > /etc/group"
     assert await told(environments, EnvironmentConfig(setup=large), "echo all the same") == "all the same"
     assert psutil.Process().memory_info().rss - before < 50 * MIB
 
 
-async def test_packages_are_the_images_own_managers_to_install(dockerd: Dockerd, ground: Ground) -> None:
-    """The image from scratch has none of them, and says so."""
-    environments = await in_containers(dockerd, ground)
+async def test_packages_are_the_images_own_managers_to_install(dockerd: Dockerd, worker_settings: Ground) -> None:
+    """The minimal image has no package manager, so the setup fails."""
+    environments = await in_containers(dockerd, worker_settings)
     with pytest.raises(SetupFailed, match=r"pip: .*not found"):
         await told(environments, EnvironmentConfig(packages={"pip": ("x",)}, setup="true"), "true")
     assert await left_after(dockerd, 2) == []
 
 
-async def test_a_script_has_the_network_of_its_environment(dockerd: Dockerd, ground: Ground) -> None:
+async def test_a_script_has_the_network_of_its_environment(dockerd: Dockerd, worker_settings: Ground) -> None:
     opened = replace(BACKEND, network=Network("open"))
-    reaching = replace(ground, backend=opened, egress=AllowListProxy(Reach(["127.0.0.1"])))
+    reaching = replace(worker_settings, backend=opened, egress=AllowListProxy(Reach(["127.0.0.1"])))
     environments = await in_containers(dockerd, reaching, network="host")
     interfaces = "cut -d: -f1 < /proc/net/dev | tail -n +3 | tr -d ' ' | tr '\n' ' ' > /net"
     ask = """exec 3<>/dev/tcp/127.0.0.1/3128
@@ -189,8 +191,8 @@ printf 'GET http://127.0.0.1:%s/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\
 
 
 @pytest.mark.parametrize("at", ["running", "over"])
-async def test_a_maker_that_is_killed(dockerd: Dockerd, tmp_path: Path, ground: Ground, at: str) -> None:
-    """Another worker waits for it while it lives, and takes over when it is dead; what it left is nobody's."""
+async def test_a_maker_that_is_killed(dockerd: Dockerd, tmp_path: Path, worker_settings: Ground, at: str) -> None:
+    """Another worker waits while the builder lives and takes over when it is dead. Nothing of the builder remains."""
     setup = "sleep 2; date +%N > /made"
     maker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", MAKER, dockerd.address, str(tmp_path), FULL, setup, cwd=Path(__file__).parents[3]
@@ -205,7 +207,7 @@ async def test_a_maker_that_is_killed(dockerd: Dockerd, tmp_path: Path, ground: 
             await asyncio.sleep(0.05)
         else:
             pytest.fail("the script did not start")
-    host = (await in_containers(dockerd, replace(ground, root=tmp_path / "other" / "workspaces")))._host
+    host = (await in_containers(dockerd, replace(worker_settings, root=tmp_path / "other" / "workspaces")))._host
     stock = Images(host=host, worker="worker_2", limits=Limits(), data=tmp_path / "other")
     waiting = asyncio.create_task(stock.get(wanted))
     if at == "running":

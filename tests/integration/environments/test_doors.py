@@ -1,4 +1,4 @@
-"""Sockets of ours inside a sandbox that has no network: reached by path and by port, closed with the turn."""
+"""Footplate's sockets inside a sandbox without a network: reachable by path and by port, closed with the turn."""
 
 import importlib
 import socket
@@ -85,7 +85,7 @@ async def test_whoever_kills_the_carrier_gets_another(tmp_path: Path, sandbox_ho
 
 
 def test_small_pieces_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Inside it is no part of our package.
+    # Inside a sandbox, the module is not part of a package.
     monkeypatch.syspath_prepend(str(Path(guardian.__file__).parent))
     doors = importlib.import_module("inside_doors")
     ((listener, _),) = doors.listen([(0, "/nowhere")]).values()

@@ -1,4 +1,4 @@
-"""An environment beside its shell: programs and files. In every backend."""
+"""Programs and files of an environment, apart from its shell, in every backend."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_run_with_much_input_and_output(environment: GuardedEnvironment) -
     assert b"".join(result.whole["stdout"].pieces()) == content
     assert len(result.stdout) < DEFAULT_LIMIT + 100
     assert result.truncated
-    del result  # and with it the file
+    del result  # also deletes its file
     assert (await environment.run(["true"], stdin=content)).exit_code == 0
 
 
@@ -61,6 +61,7 @@ async def test_run_does_not_wait_for_what_it_leaves(environment: GuardedEnvironm
 
 
 @pytest.mark.parametrize("prefix", ["", "trap '' TERM; "])
+@pytest.mark.requirement("C3")
 async def test_run_timeout(environment: GuardedEnvironment, mark: Mark, prefix: str) -> None:
     result = await environment.run(["bash", "-c", f"{prefix}echo partial; setsid sleep 3302 & sleep 3303"], timeout=0.3)
     assert (result.exit_code, result.timed_out, result.stdout) == (None, True, b"partial\n")

@@ -1,4 +1,4 @@
-"""The guardian alone: what a command gets from it, and what it leaves behind."""
+"""The guardian alone: descriptors, variables and signals of its commands, and its cleanup."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ async def output_of(guardian: Guardian, *argv: str, target: int = 1) -> tuple[in
     try:
         command = await guardian.spawn(argv, cwd="/", env=ENV, fds={0: null, 1: null, 2: null, target: writer})
         code = await command.wait()
-        os.write(writer, b"\0")  # so that the reading below never waits
+        os.write(writer, b"\0")  # so that the read below never blocks
         return code, os.read(reader, 65536)[:-1]
     finally:
         os.close(writer)
@@ -58,7 +58,7 @@ async def test_default_signals_and_own_session(guardian: Guardian) -> None:
     script = "grep -E 'SigIgn|SigBlk' /proc/self/status; ps -o sid= -p $$; echo $$"
     _, printed = await output_of(guardian, "bash", "-c", script)
     blocked, ignored, session, pid = printed.decode().split("\n")[:4]
-    own = 1 << 31 | 1 << 32  # of the C library itself: no program can set or send them
+    own = 1 << 31 | 1 << 32  # reserved by the C library: no program can set or send them
     assert {int(mask.split()[1], 16) & ~own for mask in (blocked, ignored)} == {0}
     assert session.strip() == pid
     assert os.getsid(guardian.pid) == guardian.pid, "the worker's terminal does not reach the guardian"

@@ -1,4 +1,4 @@
-"""Whoever dies or stops, the guardian's tree is dead in time: worker, lease or guardian itself, in every backend."""
+"""All processes of a turn end in time when its worker, lease or guardian ends, in every backend."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timing
 _PYTHONPATH: Final = (Path(footplate.__file__).parents[1], Path(__file__).parents[3])
 Until = Callable[..., Awaitable[float]]
 
-# In turn: a session of its own; nohup; a daemon by double fork; deaf children; a deaf command in the foreground.
+# In order: a new session; nohup; a daemon by double fork; children and a foreground command that ignore signals.
 UNRULY: Final = """
 setsid sleep 3001 &
 nohup sleep 3002 >/dev/null 2>&1 &
@@ -81,7 +81,7 @@ class Worker:
         )
 
     def tree(self) -> list[psutil.Process]:
-        """The guardian and all below it, init and watcher included."""
+        """Returns the guardian and all its descendants, including the init process and the watcher."""
         assert self.process.stdout is not None
         pid, deadline = self.process.stdout.readline().split()
         self.deadline = float(deadline)
@@ -137,9 +137,9 @@ async def test_worker_stopped(start_worker: Callable[[float], Worker], mark: Mar
     assert worker.process.poll() is None
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's worker takes this way in the tests above")
+@pytest.mark.skipif(os.geteuid() != 0, reason="without root, the tests above already take this path")
 async def test_worker_without_privilege_killed(tmp_path: Path, mark: Mark, until: Until) -> None:
-    """A user namespace makes the pid namespace possible; the worker itself asserts the mode."""
+    """A user namespace makes the pid namespace possible. The worker process asserts the mode."""
     worker = Worker(tmp_path, mark, lease=60, backend="unsandboxed", prefix=("setpriv", "--bounding-set=-sys_admin"))
     try:
         tree = worker.tree()
@@ -207,7 +207,7 @@ async def test_no_command_goes_on_after_the_death_of_another(
     until: Until,
     tmp_path: Path,
 ) -> None:
-    """Killed one by one, a shell would run the line behind the command that was killed before it."""
+    """If processes were killed one by one, a shell would run the line after the command that was killed first."""
     script = "for n in 1 2 3 4 5 6 7 8; do (sleep 3010; touch went-on) & done; sleep 3011 | cat; touch went-on"
     for _ in range(5):
         environment = open_environment()

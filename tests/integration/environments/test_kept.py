@@ -1,4 +1,4 @@
-"""What is kept of a command's output: right at every size, whatever the pieces it comes in."""
+"""The output buffer of a command: correct for every size and every chunking."""
 
 import asyncio
 import errno
@@ -29,7 +29,7 @@ def _left_out(number: int) -> bytes:
 
 @given(st.lists(st.binary(max_size=40), max_size=30))
 def test_memory_has_both_ends_and_the_file_more_of_them(pieces: list[bytes]) -> None:
-    kept = Kept(16, spooled=64)
+    kept = Kept(16, max_spooled=64)
     for piece in pieces:
         kept.add(piece)
     whole = b"".join(pieces)
@@ -46,7 +46,7 @@ def test_memory_has_both_ends_and_the_file_more_of_them(pieces: list[bytes]) -> 
 @pytest.mark.parametrize("spool", [True, False], ids=["with_a_file", "without_a_file"])
 @pytest.mark.parametrize("size", [10_000, MIB, 16 * MIB])
 def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch, size: int, *, spool: bool) -> None:
-    """Whatever a command prints, and in pieces of whatever size: 16 MiB here, of which 64 KiB are to be kept."""
+    """A command prints 16 MiB in chunks of any size, of which 64 KiB are buffered in memory."""
 
     def full(*_: object, **__: object) -> int:
         raise OSError(errno.ENOSPC, "no space")
@@ -54,7 +54,7 @@ def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch, size: int, *, spo
     if not spool:
         monkeypatch.setattr(tempfile, "TemporaryFile", full)
     piece = bytes(size)
-    kept = Kept(64 << 10, spooled=MIB)
+    kept = Kept(64 << 10, max_spooled=MIB)
     tracemalloc.start()
     try:
         for _ in range(16 * MIB // size):

@@ -1,4 +1,4 @@
-"""Where paths lead and where the shell is, as those see it who work there."""
+"""Resolved paths and the shell's directory, as processes inside the environment see them."""
 
 from footplate.environments.guarded import GuardedEnvironment
 

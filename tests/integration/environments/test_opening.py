@@ -1,4 +1,4 @@
-"""A turn's environment is opened as its session's environment says, with the paths that the reference promises."""
+"""A turn's environment is opened as its session's configuration defines it, with the documented paths."""
 
 import socket
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The persistent shell: what lasts from command to command, and how a command or the shell ends."""
+"""The persistent shell: state that lasts between commands, output limits, timeouts, cancellation and restarts."""
 
 from __future__ import annotations
 
@@ -134,6 +134,7 @@ async def test_nul_in_a_command_is_a_failed_result(environment: GuardedEnvironme
 
 
 @pytest.mark.parametrize("prefix", ["", "trap '' TERM; "])
+@pytest.mark.requirement("C3")
 async def test_timeout(environment: GuardedEnvironment, mark: Mark, prefix: str) -> None:
     result = await environment.shell(f"{prefix}echo partial; setsid sleep 3203 & sleep 3204", timeout=0.3)
     assert (result.exit_code, result.timed_out, result.stdout) == (None, True, b"partial\n")

@@ -1,4 +1,4 @@
-"""Directories of sessions: the log decides which go, and without its word none does."""
+"""The session log decides which directories of sessions are removed. Without its response, none is."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
@@ -27,7 +27,7 @@ class MemoryLog:
         self.name = name
         self.answers = True
         self.files: dict[str, RestingFiles] = {}
-        """Of those that have expired."""
+        """The files of the expired sessions."""
 
     async def cell(self) -> str:
         return self.name
@@ -50,7 +50,7 @@ class MemoryLog:
         yield self.touched(session_id)
 
     def touched(self, session_id: str) -> RestingFiles | None:
-        """By a turn that began meanwhile, in a test that says so."""
+        """Replaced by a test to simulate a turn that began meanwhile."""
         return self.files.get(session_id)
 
 
@@ -71,7 +71,7 @@ ALL = ["not-ours", "sesn_gone", "sesn_gone.state", "sesn_kept", "sesn_kept.state
 
 async def test_only_what_the_log_does_not_know_goes(data: Path) -> None:
     workspaces = Workspaces(data, MemoryLog("sesn_kept"))
-    assert await workspaces.unknown(()) == []  # nobody has said yet whose the directory is
+    assert await workspaces.unknown(()) == []  # the directory's cell is not known yet
     assert await workspaces.all(()) == 1
     assert names(data) == KEPT
 
@@ -91,7 +91,7 @@ async def test_another_cell_s_log_says_nothing_of_this_directory(data: Path) -> 
 
 
 async def test_a_log_that_knows_none_of_them_is_another_s(data: Path) -> None:
-    """The first start of this version with the wrong database must not cost anybody their files."""
+    """The first start of this version with the wrong database must not delete any files."""
     assert await Workspaces(data, MemoryLog(name="wrong")).all(()) == 0
     assert names(data) == ALL
     assert await Workspaces(data, MemoryLog("sesn_kept", name="right")).all(()) == 1
@@ -117,8 +117,8 @@ async def test_there_may_be_no_session_yet(tmp_path: Path) -> None:
     ("files", "goes"),
     [
         (RestingFiles({SCRATCH: SNAPSHOT}), True),
-        (RestingFiles({SCRATCH: None}), False),  # there are files, and the log has none of them
-        (RestingFiles({"proj_1": None}), True),  # as its base
+        (RestingFiles({SCRATCH: None}), False),  # there are files, but no stored snapshot
+        (RestingFiles({"proj_1": None}), True),  # unchanged since its base commit
         (RestingFiles({"proj_1": SNAPSHOT, "proj_2": replace(SNAPSHOT, left_out=("big: too large",))}), False),
     ],
 )
@@ -128,8 +128,10 @@ async def test_what_has_expired_is_released_if_the_store_has_it(data: Path, file
     private = data / "trees" / "default" / "sesn_gone"
     private.mkdir(parents=True)
     unplaced: list[str] = []
-    workspaces = Workspaces(data, log, unplace=lambda _, session_id: unplaced.append(session_id), released_after=WEEK)
-    assert await workspaces.release(()) == 0  # nobody has said yet whose the directory is
+    workspaces = Workspaces(
+        data, log, mark_for_rebuild=lambda _, session_id: unplaced.append(session_id), released_after=WEEK
+    )
+    assert await workspaces.release(()) == 0  # the directory's cell is not known yet
     await workspaces.all(())
     assert await workspaces.release({"sesn_gone"}) == 0
     assert names(data) == ALL
@@ -199,6 +201,6 @@ async def test_a_long_removal_holds_up_nobody(
         await until(began.exists)
         before = len(swept)
         await until(lambda: len(swept) > before + 3)
-    with pytest.raises(ProcessLookupError):  # who stops does not wait for it either
+    with pytest.raises(ProcessLookupError):  # a worker that stops does not wait for the removal either
         os.kill(int(began.read_text()), 0)
     assert aside.exists()

@@ -1,4 +1,4 @@
-"""The reaper: what is dead goes, what lives stays, whoever was killed."""
+"""The reaper removes the processes, groups and directories of dead turns and keeps those of living ones."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def start_worker(
 
 
 def left(data: Path) -> list[str]:
-    """Directories of leases, and control groups that one of them named."""
+    """Returns the names of the remaining lease directories."""
     return [entry.name for entry in (data / leases.DIRECTORY).iterdir()]
 
 
@@ -99,7 +99,7 @@ def groups_of(data: Path) -> list[Path]:
 
 
 def everybody_of(worker: LeasedWorker) -> list[psutil.Process]:
-    """Guardian, its watcher and its init, by the command line that all of them share."""
+    """Returns the guardian, its watcher and its init process, found by the command line that they share."""
     return [process for process in worker.tree() if "guardian_main" in " ".join(process.cmdline())]
 
 
@@ -123,7 +123,7 @@ async def test_worker_and_guardian_killed_at_once(
     await until(unruly(mark))
     tree, groups = worker.tree(), groups_of(tmp_path)
     for process in [psutil.Process(worker.process.pid), *everybody_of(worker)]:
-        with contextlib.suppress(psutil.NoSuchProcess):  # the others may be quicker to see that the worker is gone
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may have noticed already that the worker is gone
             process.kill()
     await until(lambda: not left(tmp_path) and not mark.processes())
     assert not any(group.exists() for group in groups)
@@ -167,7 +167,7 @@ def test_what_carries_the_id_of_a_lease_that_is_over_is_ended(tmp_path: Path) ->
         assert (looked.processes, left(tmp_path)) == (2, [lease.id])
         assert Reaper(tmp_path).reap().processes == 2
         assert (by_variable.wait(), by_name.wait(), other.poll()) == (-9, -9, None)
-        Reaper(tmp_path).reap()  # what a busy machine had not ended yet is left to the next look
+        Reaper(tmp_path).reap()  # on a busy machine, the directory is removed only at the second pass
         assert left(tmp_path) == []
     finally:
         for process in (by_variable, by_name, other):
@@ -210,7 +210,7 @@ def test_a_trial_directory_goes_with_its_maker(tmp_path: Path) -> None:
 
 
 def test_an_empty_group_goes_with_its_maker_and_one_of_another_pid_namespace_stays(tmp_path: Path) -> None:
-    """A pid says nothing of a worker in another container, which may be about to use the group."""
+    """A pid of another container means nothing here, and a worker there may be about to use the group."""
     namespace, _, dead, *_ = leases.new_id().split("-")
     mine, gone, foreign = (
         tmp_path / "groups" / name for name in (leases.new_id(), f"{namespace}-1-{dead}-1", "f-1-2-1")

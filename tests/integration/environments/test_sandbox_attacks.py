@@ -1,4 +1,4 @@
-"""What somebody inside a sandbox tried once, and could do: none of it works any more."""
+"""Attacks from inside a sandbox that once succeeded. None of them works any more."""
 
 import asyncio
 import contextlib
@@ -50,12 +50,18 @@ async def opened(
     hidden: Sequence[Path] = (),
     lease: float = 100,
 ) -> AsyncIterator[GuardedEnvironment]:
-    """As a worker opens one."""
+    """Opens a sandbox the way a worker does."""
     if sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
     context = json.dumps({"directory": str(directory)} if directory else {})
     environments = Sandboxed(
-        root, BACKEND, sandbox_host.host, uid=UID, named=NamedRoots({"org": ["/"]}), hidden=hidden, limits=limits
+        root,
+        BACKEND,
+        sandbox_host.host,
+        uid=UID,
+        allowed_roots=NamedRoots({"org": ["/"]}),
+        hidden=hidden,
+        limits=limits,
     )
     async with ModelProxy({}) as proxy:
         models = proxy.grant(deadline=clock() + lease)
@@ -81,12 +87,12 @@ async def test_no_signal_reaches_the_first_process(environment: GuardedEnvironme
 
 
 @pytest.mark.parametrize(
-    "words", ["head -c 200M /dev/zero | tr '\\0' 7", "head -c 200M /dev/zero", "yes 0", "echo four"]
+    "writer", ["head -c 200M /dev/zero | tr '\\0' 7", "head -c 200M /dev/zero", "yes 0", "echo four"]
 )
-async def test_a_command_that_speaks_for_its_shell_loses_it(environment: GuardedEnvironment, words: str) -> None:
-    """The worker reads one short number there, and neither believes nor keeps anything else."""
+async def test_a_command_that_speaks_for_its_shell_loses_it(environment: GuardedEnvironment, writer: str) -> None:
+    """The worker reads one short number from that descriptor, and neither trusts nor buffers anything else."""
     before = psutil.Process().memory_info().rss
-    result = await environment.shell(f"({words}) >&11; sleep 60", timeout=20)
+    result = await environment.shell(f"({writer}) >&11; sleep 60", timeout=20)
     assert result.exit_code is None
     assert result.duration < 18
     assert psutil.Process().memory_info().rss - before < 20 * MIB
@@ -97,10 +103,10 @@ async def test_a_command_that_speaks_for_its_shell_loses_it(environment: Guarded
 async def test_the_kernels_settings_cannot_be_written_by_roots_own_commands(
     sandbox_host: Found | None, tmp_path: Path
 ) -> None:
-    """In a directory that root owns a root worker's commands are root to the kernel, which asks for no capability."""
+    """In a directory owned by root, a root worker's commands are root to the kernel, which checks no capability."""
     named = tmp_path / "named"
     named.mkdir()
-    before = PATTERN.read_text()  # noqa: ASYNC240 - the kernel answers at once
+    before = PATTERN.read_text()  # noqa: ASYNC240 - the kernel responds at once
     async with opened(sandbox_host, tmp_path, directory=named) as environment:
         written = await environment.shell(
             "find /proc/sys /proc/irq /proc/bus /proc/fs -type f -writable 2>/dev/null | wc -l\n"
@@ -194,7 +200,7 @@ async def test_background_jobs_fill_no_disk_while_nobody_waits(sandbox_host: Fou
 
 
 async def test_a_disk_that_fills_faster_is_looked_at_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counting a large tree takes long, so it is done seldom: what happens in between must not go unseen."""
+    """Counting a large tree takes long and is done rarely, so the free space is checked in between."""
     counts = []
     ended = asyncio.Event()
 
@@ -234,5 +240,5 @@ async def test_a_tree_as_deep_as_one_likes_is_deleted(sandbox_host: Found | None
 
 async def test_open_files_of_one_sandbox_leave_some_to_the_machine(environment: GuardedEnvironment) -> None:
     found = int((await environment.shell("ulimit -Hn", timeout=10)).stdout)
-    half = int(FILE_MAX.read_text()) // 2  # noqa: ASYNC240 - the kernel answers at once
+    half = int(FILE_MAX.read_text()) // 2  # noqa: ASYNC240 - the kernel responds at once
     assert found * Limits().pids <= max(half, 512 * Limits().pids)

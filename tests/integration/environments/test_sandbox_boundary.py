@@ -1,4 +1,4 @@
-"""Checks the boundary of a sandbox layer by layer: what is mounted, what can be written, and which rights are left.
+"""Checks the boundary of a sandbox layer by layer: what is mounted, what can be written, and which rights remain.
 
 Many layers back up another one, so an attack may still fail when one of them is missing. All checks share two
 sandboxes: one in the session's own directory, and one in a directory that a user named. In the second, a root worker's

@@ -1,4 +1,4 @@
-"""A program beside the shell that is spoken to through its streams, and the calm around it. In every backend."""
+"""Programs beside the shell with streams of their own, and ending all other processes, in every backend."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ async def test_calm_ends_all_but_one(environment: GuardedEnvironment) -> None:
     kept = await environment.start(["cat"], env={})
     other = await environment.start(["sleep", "300"], env={})
     await environment.shell("(setsid sleep 301 </dev/null >/dev/null 2>&1 &) ; sleep 302 &", timeout=10)
-    await environment.calm(but=kept)
+    await environment.calm(keep=kept)
     assert await asyncio.wait_for(other.wait(), 5) == 137
     left = await environment.run(["sh", "-c", "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done"])
     assert b"sleep 30" not in left.stdout
     await kept.write(b"still here\n")
     assert await kept.read() == b"still here\n"
-    # And the environment is as good as before.
+    # The environment still works.
     assert (await environment.shell("echo again", timeout=10)).stdout == b"again\n"
 
 

@@ -1,4 +1,4 @@
-"""Who wants more of the processors than it may have counts little beside others, for as long as it does."""
+"""An environment at its CPU limit gets a lower CPU weight for as long as it stays there."""
 
 import asyncio
 
@@ -39,6 +39,6 @@ async def test_gives_way_while_it_is_at_its_limit(
 
 
 async def test_ends_with_the_group() -> None:
-    """A container's is the engine's to remove, at any time."""
+    """The engine can remove a container's control group at any time."""
     async with asyncio.timeout(30):
         await yielding.give_way(Cgroup([]))

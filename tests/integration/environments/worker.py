@@ -1,4 +1,4 @@
-"""A worker with one command that nobody can end politely. Run by the tests, to be killed or stopped."""
+"""A worker process with one command that ignores signals. The tests kill or stop it."""
 
 import asyncio
 import sys
@@ -26,8 +26,8 @@ async def environment(root: str, mark: str, lease: float, backend: str, engine: 
     if backend == "sandbox":
         found = await find(UID)
         return SandboxEnvironment(view, found.host, user=user, deadline=clock() + lease, env=env)
-    ground = Ground(root=place / "workspaces", uid=UID, worker="worker_killed")
-    containers = (await find_docker(engine, ground, place / "docker", wanted=Recipe(image=FULL))).environments
+    worker_settings = Ground(root=place / "workspaces", uid=UID, worker="worker_killed")
+    containers = (await find_docker(engine, worker_settings, place / "docker", wanted=Recipe(image=FULL))).environments
     assert isinstance(containers, InContainers)
     return containers.around(view, user, {}, deadline=clock() + lease, env=env)
 

@@ -1,4 +1,4 @@
-"""Hooks that a worker asks itself: servers by HTTP, and Python entry points. Whatever they do, it is a no in time."""
+"""Hooks that the worker calls itself: HTTP servers and Python entry points. Every failure denies the call in time."""
 
 import time
 from collections.abc import AsyncIterator
@@ -84,7 +84,7 @@ async def test_a_servers_word_counts_as_any_hooks(place: Place, server: HookServ
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "extra", "reason"),
+    ("response", "status", "extra", "reason"),
     [
         ({"decision": "approve"}, "500 Oops", "", "HTTP status 500"),
         ({"decision": "approve"}, "404 Not Found", "", "HTTP status 404"),
@@ -101,10 +101,10 @@ async def test_a_servers_word_counts_as_any_hooks(place: Place, server: HookServ
     ],
 )
 async def test_all_else_that_a_server_answers_is_a_no(
-    place: Place, server: HookServer, answer: Any, status: str, extra: str, reason: str
+    place: Place, server: HookServer, response: Any, status: str, extra: str, reason: str
 ) -> None:
     place.access = reaching(server)
-    server.says(answer, status, extra)
+    server.says(response, status, extra)
     said = await by_http(place, server)
     assert said.outcome is Outcome.DENY
     assert reason in said.reason
@@ -181,6 +181,7 @@ async def test_a_python_hook_gets_nothing_of_the_workers_variables(
     assert (await by_name(place, "nobody")).outcome is Outcome.DENY
 
 
+@pytest.mark.requirement("S7")
 async def test_the_shipped_hooks_are_installed() -> None:
     assert {"audit", "metrics", "validation"} <= {*python.installed()}
 

@@ -1,4 +1,4 @@
-"""Hooks at other moments than before a call: what each is told, what its word does, and what its failure does."""
+"""Hooks at other events than before a call: their input, and the effects of their output and of a failure."""
 
 import json
 from pathlib import Path
@@ -27,10 +27,11 @@ def hooked(event: HookEvent, *commands: str, matcher: str = "") -> JsonObject:
 
 async def tell(place: Place, event: HookEvent, *commands: str, about: str = "", **more: str) -> Heard:
     place.rules.layers = {Layer.ORGANISATION: hooked(event, *commands, **more)}
-    return await place.gate().tell(event, {"field": 1}, about=about)
+    return await place.gate().run_hooks(event, {"field": 1}, about=about)
 
 
 @pytest.mark.parametrize("event", [each for each in HookEvent if each is not HookEvent.BEFORE_TOOL])
+@pytest.mark.requirement("S7")
 async def test_each_moment_is_told_and_recorded(place: Place, event: HookEvent) -> None:
     assert await tell(place, event, "cat > told.json", about="bash") == Heard()
     told = json.loads((place.root / "told.json").read_text())
@@ -59,10 +60,10 @@ async def test_a_prompt_does_not_pass_a_hook_that_fails(place: Place) -> None:
     assert "failed with exit code 7" in heard.block
     assert [entry.outcome for entry in place.recorded] == ["block"]
     place.rules.layers = {Layer.PROJECT: {"hooks": {"SessionStart": []}}}
-    heard = await place.gate().tell(HookEvent.PROMPT, {})
+    heard = await place.gate().run_hooks(HookEvent.PROMPT, {})
     assert heard.block is not None
     assert "is invalid" in heard.block
-    assert await place.gate().tell(HookEvent.STOP, {}) == Heard()
+    assert await place.gate().run_hooks(HookEvent.STOP, {}) == Heard()
 
 
 @pytest.mark.parametrize("event", [HookEvent.AFTER_TOOL, HookEvent.STOP, HookEvent.NOTIFICATION])
@@ -90,12 +91,12 @@ async def test_a_subagents_own_hooks_are_its_own(place: Place) -> None:
     )
     config = ResolvedConfig(harness="claude", model="m", system="", subagents=(scout,))
     gate = place.gate(config)
-    assert (await gate.tell(HookEvent.AFTER_TOOL, {}, about="Bash")).block is None
-    assert (await gate.tell(HookEvent.AFTER_TOOL, {}, about="Bash", agent="scout")).block == "not yet"
+    assert (await gate.run_hooks(HookEvent.AFTER_TOOL, {}, about="Bash")).block is None
+    assert (await gate.run_hooks(HookEvent.AFTER_TOOL, {}, about="Bash", agent="scout")).block == "not yet"
 
 
+@pytest.mark.requirement("F6")
 async def test_hooks_are_told_of_the_context_that_a_session_was_given(place: Place) -> None:
-    """F6."""
     place.context = {"ticket": "F-6"}
     await tell(place, HookEvent.STOP, "cat > told.json")
     assert json.loads((place.root / "told.json").read_text())["context"] == {"ticket": "F-6"}

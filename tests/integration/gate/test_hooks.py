@@ -1,4 +1,4 @@
-"""Hooks before a call: real programs, asked as Claude Code asks them. Who comes to no word has said no."""
+"""Hooks before a call: real programs, called as Claude Code calls them. A hook without a decision denies the call."""
 
 import json
 from pathlib import Path

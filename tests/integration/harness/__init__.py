@@ -1,1 +1,1 @@
-"""Unit tests of the harnesses."""
+"""Integration tests of the harnesses."""

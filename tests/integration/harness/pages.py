@@ -1,4 +1,4 @@
-"""A small web server on loopback whose answers are written byte by byte, so that they can be as wrong as needed."""
+"""A small web server on loopback whose responses are raw bytes, so that they can be invalid."""
 
 import asyncio
 import ssl
@@ -19,13 +19,13 @@ class Seen:
 @dataclass
 class Pages:
     answers: dict[str, Answer] = field(default_factory=dict)
-    """By path, without the query."""
+    """The response for each path, without the query."""
     host: str = "127.0.0.1"
     tls: ssl.SSLContext | None = None
     seen: list[Seen] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
-    """The client closed a connection."""
+    """Set when a connection has ended."""
     port: int = 0
 
     async def __aenter__(self) -> Self:
@@ -69,7 +69,7 @@ def moved(location: str, *, extra: str = "") -> bytes:
 
 
 async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A body without an end."""
+    """Sends a body without an end."""
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
     while True:
         writer.write(b"more " * 2000)
@@ -77,5 +77,5 @@ async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None
 
 
 async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Takes the request and never answers; ends when the client has gone."""
+    """Reads the request and never responds. Returns when the client disconnects."""
     await reader.read()

@@ -1,4 +1,4 @@
-"""Kept conversations: a turn parses only what is new, and what is kept never decides what a model sees."""
+"""Cached conversations: a turn parses only new entries, and the cache never changes what a model sees."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def turn(number: int) -> list[Entry]:
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many entries were parsed, call by call."""
+    """The number of entries that each call parsed."""
     counts: list[int] = []
     parse = mapping._parse
 
@@ -69,7 +69,7 @@ def test_one_turn_at_a_time_has_it(parsed: list[int]) -> None:
 
 
 def test_the_longest_unused_make_room(parsed: list[int]) -> None:
-    kept = Conversations(entries=4)
+    kept = Conversations(max_entries=4)
     histories = {name: turn(number) for number, name in enumerate("abc")}
     for name, history in histories.items():
         kept.keep(name, kept.take(name, history))

@@ -1,4 +1,4 @@
-"""A worker is lost at every write and inside every tool; the turn is taken up again from what survived."""
+"""A worker is lost at every write and inside every tool. The turn resumes from what was stored."""
 
 from collections import Counter
 from itertools import pairwise
@@ -13,7 +13,7 @@ from footplate.harness.leftovers import UNKNOWN
 from .twins import Chunk, Crash, World, call, model_of, texts
 
 APPENDS = 12
-"""Of an undisturbed run of the script below; `test_script_has_that_many_appends` keeps it true."""
+"""Appends of an undisturbed run of the script below. `test_script_has_that_many_appends` checks the number."""
 COMMANDS = ("echo 1 >> log", "echo 2 >> log", "echo 3 >> log")
 
 
@@ -25,13 +25,13 @@ def script(n: int) -> list[Chunk]:
             call("bash", f'{{"command": "{COMMANDS[1]}"}}', "c2", 1),
         ]
     if n == 1:
-        # The same id again, as some models do.
+        # Some models use an id twice.
         return [call("ask", '{"q": "sure?"}', "c9", 0), call("bash", f'{{"command": "{COMMANDS[2]}"}}', "c1", 1)]
     return ["All done."]
 
 
 async def run_to_the_end(world: World) -> tuple[Outcome, list[int]]:
-    """Take the turn up again after each crash; answer custom tools when it parks."""
+    """Resumes the turn after each crash, and sends custom tool results when it parks."""
     model, double = model_of(world, script)
     stored_at_request: list[int] = []
     for _ in range(10):
@@ -93,16 +93,17 @@ async def test_script_has_that_many_appends(world: World) -> None:
 
 @pytest.mark.parametrize("after_commit", [False, True], ids=["before-commit", "after-commit"])
 @pytest.mark.parametrize("crash_at", range(1, APPENDS + 1))
+@pytest.mark.requirement("K11")
 async def test_crash_at_every_append(world: World, crash_at: int, *, after_commit: bool) -> None:
     world.log.crash_at, world.log.crash_after_commit = crash_at, after_commit
     outcome, requests = await run_to_the_end(world)
     check(world, outcome)
-    # A response that was stored is never asked for again: each request builds on all of them.
+    # A stored response is never requested again: each request contains all of them.
     assert requests == sorted(requests)
     if after_commit:
         assert requests == [0, 1, 2], "a completed and stored response was paid for twice"
     assert len(requests) <= 4
-    # A command whose result was lost is reported as unknown, and only such a one.
+    # Only a command whose result was lost is reported as unknown.
     unknown = [event for event in world.log.of("agent.tool_result") if texts(event) == UNKNOWN]
     assert len(unknown) <= 1
     for event in unknown:
@@ -111,14 +112,14 @@ async def test_crash_at_every_append(world: World, crash_at: int, *, after_commi
 
 @pytest.mark.parametrize("at", range(1, APPENDS + 1))
 async def test_a_worker_is_told_to_stop_at_every_append(world: World, at: int) -> None:
-    """Nothing is lost, asked for again or done twice, and no outcome is unknown: the turn stops between two of them."""
+    """The turn stops between two steps: nothing is lost, requested again or run twice, and no outcome is unknown."""
     world.log.hand_over_at = at
     outcome, requests = await run_to_the_end(world)
     check(world, outcome)
     assert world.environment.ran == dict.fromkeys(COMMANDS, 1)
     assert requests == [0, 1, 2]
     assert not [event for event in world.log.of("agent.tool_result") if texts(event) == UNKNOWN]
-    # Said while the model speaks its last word, there is nothing left to hand over.
+    # During the model's last response, nothing remains to hand over.
     assert world.attempt == (2 if at >= APPENDS - 1 else 3)
 
 

@@ -1,4 +1,4 @@
-"""A continuation brings some of what a parked turn waits for, and a new message: the rest is denied, or failed (K9)."""
+"""Continuations with some of the decisions that a parked turn waits for: the other calls are denied or failed."""
 
 import contextlib
 
@@ -10,6 +10,8 @@ from footplate.domain.permissions import Outcome as Gated
 from footplate.domain.turns import TurnStatus
 
 from .twins import Chunk, Crash, Model, World, call, model_of
+
+pytestmark = pytest.mark.requirement("K9")
 
 _MANY = 30
 
@@ -33,7 +35,7 @@ def pending(world: World) -> list[str]:
 
 
 def told(double: Model) -> list[str]:
-    """What the last request says of each call, in the order of the calls, and then the message."""
+    """Returns the results in the last request, in the order of the calls, and then the message."""
     parts = double.requests[-1][-1].parts
     returned = {part.tool_call_id: str(part.content) for part in parts if isinstance(part, ToolReturnPart)}
     prompts = [str(part.content) for part in parts if isinstance(part, UserPromptPart)]
@@ -87,7 +89,7 @@ async def test_answers_and_words_of_one_message_go_on_with_the_same_turn(world: 
 
 @pytest.mark.parametrize("after_commit", [False, True])
 async def test_a_worker_that_is_lost_anywhere_makes_no_call_twice(world: World, *, after_commit: bool) -> None:
-    """The new message finds an allowed call to be made first; whichever write is lost, it is made at most once."""
+    """An approved call runs before the new message. Whichever write is lost, it runs at most once."""
     world.gate.words = {"bash": Gated.ASK}
     model, double = model_of(world, script)
     await world.run(model)

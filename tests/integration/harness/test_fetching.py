@@ -1,4 +1,4 @@
-"""What an input names by URL: whole, from where it may lead, and from nowhere else."""
+"""Attachments given by URL are fetched whole, and only from allowed addresses."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -70,7 +70,7 @@ async def test_a_redirect_into_the_inside_is_not_followed(pages: Pages) -> None:
 
 
 async def test_a_name_that_changes_its_address_gets_nowhere(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looked up once: what was checked is what is connected to."""
+    """The name is looked up once, so the checked address is the one that is connected to."""
     asked: list[str] = []
 
     def getaddrinfo(host: str, port: int, _family: int, _kind: int) -> list[tuple[object, ...]]:

@@ -1,4 +1,4 @@
-"""The gate in front of the native harness: what is denied has no effect, what is asked waits without a process."""
+"""The gate in front of the native harness: denied calls have no effect, pending ones wait without a process."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ LAST = "done"
 
 
 def script(*commands: str) -> Script:
-    """One message with a command in each call, then a last word."""
+    """Returns a script of one response with a call for each command, and a final message."""
 
     def answer(number: int) -> Sequence[Chunk]:
         if number:
@@ -39,6 +39,7 @@ def results(world: World) -> list[str]:
     return [texts(event) for event in world.log.of(ev.AGENT_TOOL_RESULT)]
 
 
+@pytest.mark.requirement("S8")
 async def test_a_denied_call_has_no_effect_and_says_why(world: World) -> None:
     world.gate.words = {"touch x": Gated.DENY}
     model, double = model_of(world, script("touch x", "touch y"))

@@ -66,7 +66,7 @@ async def test_but_not_for_ever(world: World) -> None:
 
 
 async def test_a_lost_worker_does_not_take_the_end_of_a_turn_past_its_hooks(world: World) -> None:
-    """The last answer is in the log, and the worker was lost before hooks heard of it."""
+    """The last response is in the log, and the worker was lost before the hooks ran."""
     model, double = model_of(world, talking)
     assert (await world.run(model)).text == "word 0"
     world.gate.heard = {HookEvent.STOP: [Heard("run the tests")]}

@@ -1,4 +1,4 @@
-"""The loop of the native harness: what it writes, in which order, and how a turn ends."""
+"""The agent loop of the native harness: the order of its writes, failing tools, interrupts, and how a turn ends."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -47,6 +47,7 @@ async def test_an_agent_with_subagents_is_refused(world: World) -> None:
     assert (world.log.events, double.instructions) == ([], [])
 
 
+@pytest.mark.requirement("S2")
 async def test_previews_carry_the_ids_and_text_of_the_finished_events(world: World) -> None:
     model, _ = model_of(world, lambda _: [thought("hm"), "Good ", "day"])
     await world.run(model)
@@ -56,6 +57,7 @@ async def test_previews_carry_the_ids_and_text_of_the_finished_events(world: Wor
     assert texts(message) == "Good day"
 
 
+@pytest.mark.requirement("S6")
 async def test_tool_round_saves_writes_and_keeps_intent_before_effect(world: World) -> None:
     model, double = model_of(
         world, lambda n: ["Look.", call("bash", '{"command": "echo hi"}', "c1")] if n == 0 else ["Done"]
@@ -95,7 +97,7 @@ async def test_intent_is_durable_before_the_tool_starts(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("name", "arguments", "problem"),
     [
         ("teleport", "{}", "The tool 'teleport' does not exist"),
         ("bash", '{"command": ', "not valid JSON"),
@@ -106,20 +108,22 @@ async def test_intent_is_durable_before_the_tool_starts(world: World) -> None:
         ("ask", "[1]", "must be a JSON object"),
     ],
 )
+@pytest.mark.requirement("F5")
 async def test_a_wrong_call_is_a_failed_result_not_a_failed_turn(
-    world: World, name: str, arguments: str, said: str
+    world: World, name: str, arguments: str, problem: str
 ) -> None:
     model, double = model_of(world, lambda n: [call(name, arguments, "c1")] if n == 0 else ["I see"])
     outcome = await world.run(model)
     assert outcome.status is TurnStatus.COMPLETED
     (result,) = world.log.of("agent.tool_result")
     assert result.body["is_error"] is True
-    assert said in texts(result)
+    assert problem in texts(result)
     (part,) = double.requests[1][-1].parts
     assert isinstance(part, ToolReturnPart)
     assert part.outcome == "failed"
 
 
+@pytest.mark.requirement("F5")
 async def test_a_tool_that_raises_is_a_failed_result(world: World) -> None:
     async def broken(command: str, *, timeout: float) -> object:  # noqa: ASYNC109 - the port's
         raise OSError("no more processes")
@@ -138,6 +142,7 @@ async def test_a_disabled_tool_has_no_effect(world: World) -> None:
     assert world.log.of("agent.tool_result")[0].body["is_error"] is True
 
 
+@pytest.mark.requirement("F3")
 async def test_iteration_limit(world: World) -> None:
     world.config = replace(world.config, max_iterations=3)
     model, double = model_of(world, lambda n: [call("bash", '{"command": "true"}', f"c{n}")])

@@ -1,4 +1,4 @@
-"""Entries to messages: whatever the order of what happened, a model gets a conversation that it accepts."""
+"""Entries become messages: in whatever order results arrived, the model gets a conversation that it accepts."""
 
 import json
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ PNG = b"\x89PNG\r\n\x1a\nrest"
 
 @dataclass(frozen=True)
 class Round:
-    """One prompt, one response with calls, and the results in whatever order they came."""
+    """One prompt, one response with calls, and their results in any order."""
 
     prompt: str
     calls: tuple[str, ...]

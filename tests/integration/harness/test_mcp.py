@@ -1,4 +1,4 @@
-"""MCP servers with `native`: a real server, its tools in a turn, and what must not be reached or run twice."""
+"""MCP servers with the native harness: a real server's tools in a turn, refused addresses, and no call made twice."""
 
 import asyncio
 from collections.abc import AsyncIterator

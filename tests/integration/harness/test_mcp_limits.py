@@ -1,4 +1,4 @@
-"""An MCP server that answers without end: all its answers to one question are bounded together."""
+"""An MCP server that responds without end: all its responses to one request are limited together."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ PIECE = b": nothing\n" * 1000
 
 @asynccontextmanager
 async def endless() -> AsyncIterator[tuple[str, list[int]]]:
-    """Streams what is no message, breaks off, and streams again when it is asked to go on. With the bytes so far."""
+    """Streams data that is no message, breaks off, and streams again on reconnect. Yields URL and bytes sent."""
     sent = [0]
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -54,15 +54,15 @@ def test_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "problem"),
     [
         ("gpt-5", "has no provider"),
         ("groq:llama-3.3-70b-versatile", "needs a package"),
         ("nowhere:x", "no endpoint for the provider 'nowhere'"),
     ],
 )
-def test_what_cannot_be_reached_is_refused_with_a_reason(name: str, said: str) -> None:
-    with pytest.raises(ModelRefused, match=said):
+def test_what_cannot_be_reached_is_refused_with_a_reason(name: str, problem: str) -> None:
+    with pytest.raises(ModelRefused, match=problem):
         Models(ENDPOINTS).resolve(name)
 
 
@@ -130,6 +130,7 @@ def _http(category: type[pai.ModelRateLimitError | pai.ModelRequestRejectedError
         (pai.UserError("no images"), ModelRefused),
     ],
 )
+@pytest.mark.requirement("S5")
 def test_errors_decide_what_happens_next(error: Exception, expected: type[FootplateError]) -> None:
     translated = errors.translate(error)
     assert type(translated) is expected

@@ -1,4 +1,4 @@
-"""Harnesses are found by entry point, and only when asked for."""
+"""Harnesses are found by entry point and loaded only when they are needed."""
 
 import subprocess
 import sys
@@ -13,6 +13,7 @@ from footplate.harness.native.harness import NativeHarness
 from footplate.harness.registry import Harnesses
 
 
+@pytest.mark.requirement("S1")
 def test_native_is_installed_and_created_once() -> None:
     harnesses = Harnesses(HarnessServices(endpoints={}))
     assert "native" in registry.installed()
@@ -21,6 +22,7 @@ def test_native_is_installed_and_created_once() -> None:
     assert harnesses.get("native") is harnesses.get("native")
 
 
+@pytest.mark.requirement("S1")
 def test_an_unknown_name_lists_what_is_installed() -> None:
     with pytest.raises(Permanent) as failed:
         Harnesses(HarnessServices(endpoints={})).get("bogus")
@@ -52,6 +54,6 @@ import footplate.harness.mcp.servers
 
 
 def test_libraries_that_are_first_needed_at_the_same_time_are_loaded_one_after_the_other() -> None:
-    """In a process of its own, which has loaded neither: side by side they would break each other for good."""
+    """Runs in a new process, which has loaded neither. Loaded in parallel, they would break each other permanently."""
     done = subprocess.run([sys.executable, "-c", _AT_ONCE], capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr

@@ -130,7 +130,7 @@ async def test_grep(environment: LocalEnvironment) -> None:
 
 
 async def test_a_lost_environment_is_no_tool_failure(environment: LocalEnvironment) -> None:
-    """The call may have taken effect: only the next attempt may say so."""
+    """The call may have taken effect, so only the next attempt reports its outcome."""
 
     async def gone(path: str) -> bytes:
         raise Unavailable("the guardian is gone")
@@ -178,7 +178,7 @@ def test_glob_patterns(pattern: str, path: str, *, matches: bool) -> None:
     ],
 )
 def test_no_pattern_takes_long(pattern: str, path: str) -> None:
-    """It is matched in the worker that all turns share."""
+    """Patterns are matched in the worker, which all turns share."""
     began = time.thread_time()
     assert not globbing.compile_pattern(pattern).match(path)
     assert time.thread_time() - began < 1
@@ -213,8 +213,9 @@ async def test_read_finds_lines_far_into_a_large_file(environment: LocalEnvironm
     assert "300001 lines" in said(await run(environment, "read", file_path="large", view_range=[300_002, -1]))
 
 
+@pytest.mark.requirement("O6")
 async def test_a_command_is_told_apart(environment: LocalEnvironment) -> None:
-    """O6: status, both streams, exit code, duration and error message."""
+    """Status, both streams, exit code, duration and error message are separate fields."""
     output = await run(environment, "bash", command="echo out; echo err >&2; exit 3")
     assert output.command is not None
     assert output.command.pop("duration_ms") != ""
@@ -236,12 +237,12 @@ class Much:
         yield b"of it"
 
 
-@pytest.mark.parametrize(("refuses", "place"), [(False, "output-1"), (True, None)])
+@pytest.mark.parametrize(("refuses", "object_id"), [(False, "output-1"), (True, None)])
 async def test_large_output_is_stored_and_a_store_that_is_down_fails_nothing(
-    *, refuses: bool, place: str | None
+    *, refuses: bool, object_id: str | None
 ) -> None:
     log = MemoryLog(refuses_output=refuses)
     given = ToolOutput([], command={"stdout": {"text": "all"}, "stderr": {"text": ""}}, whole={"stdout": Much()})
     output = await commands.kept(given, log)
-    assert output.command == {"stdout": {"text": "all", "object": place}, "stderr": {"text": ""}}
+    assert output.command == {"stdout": {"text": "all", "object": object_id}, "stderr": {"text": ""}}
     assert log.outputs == ([] if refuses else [b"all of it"])

@@ -1,4 +1,4 @@
-"""web_fetch against a real server on loopback: what it reads, where it stops, and where it does not go."""
+"""web_fetch against a real server on loopback: what it reads, its limits, and the addresses that it refuses."""
 
 import asyncio
 import gzip
@@ -43,7 +43,7 @@ async def pages() -> AsyncIterator[Pages]:
 
 
 class Names:
-    """Stands in for the resolver: each name's answers, one after the other; the last one stays."""
+    """Replaces the resolver: returns each name's addresses one after the other, and the last ones from then on."""
 
     def __init__(self, **answers: list[list[str]]) -> None:
         self.answers = {name.replace("_", "."): list(given) for name, given in answers.items()}
@@ -218,7 +218,7 @@ async def test_a_closed_port_is_told(pages: Pages) -> None:
 
 
 async def test_a_name_is_looked_up_once_and_that_address_is_used(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that answers differently the second time gets no second time."""
+    """A name that resolves differently the second time is not resolved a second time."""
     names = Names(rebind_test=[["127.0.0.1"], ["127.0.0.2"]])
     resolve_with(monkeypatch, names)
     pages.answers["/"] = ok(b"hello")
@@ -290,7 +290,7 @@ async def test_a_certificate_is_held_against_the_name(tmp_path: Path, monkeypatc
 
 
 async def test_a_hostile_page_wastes_only_its_own_process() -> None:
-    """Held up here is nobody, and an interrupt ends it."""
+    """The conversion does not block the worker, and an interrupt ends it."""
     hostile, before = "<blockquote>" * 60_000, psutil.Process().children()
     working = asyncio.create_task(convert.to_markdown(hostile, "http://x/"))
     longest, last = 0.0, time.monotonic()

@@ -1,4 +1,4 @@
-"""web_search through the providers that an operator may choose, played by a real server on loopback."""
+"""web_search with each provider that an operator can choose, simulated by a real server on loopback."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ def brave(pages: Pages, *, seconds: float = 5) -> Web:
 
 
 async def test_searxng(pages: Pages) -> None:
-    """It is internal as a rule: the operator's own address is not held against the rule for pages."""
+    """The operator's search server is usually internal, so the address rule for pages does not apply to it."""
     pages.answers["/sx/search"] = ok(json.dumps(FOUND).encode(), "application/json")
     text = await searxng(pages).search("scones & tea")
     assert text.split("\n\n")[:3] == snapshot(
@@ -95,7 +95,7 @@ async def test_without_a_provider_it_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("response", "why"),
     [
         (ok(b"", status="403 Forbidden"), "refused the request with 403. Do not try again"),
         (ok(b"", status="401 Unauthorized"), "Do not try again"),
@@ -112,8 +112,8 @@ async def test_without_a_provider_it_says_so() -> None:
         (silent, "does not respond"),
     ],
 )
-async def test_what_a_provider_does_wrong_is_told_without_its_secrets(pages: Pages, answer: Answer, why: str) -> None:
-    pages.answers |= {"/sx/search": answer, "/res/v1/web/search": answer}
+async def test_what_a_provider_does_wrong_is_told_without_its_secrets(pages: Pages, response: Answer, why: str) -> None:
+    pages.answers |= {"/sx/search": response, "/res/v1/web/search": response}
     for web in (searxng(pages, password=KEY, seconds=1), brave(pages, seconds=1)):
         with structlog.testing.capture_logs() as logged, pytest.raises(ToolFailure) as failed:
             await web.search("x")

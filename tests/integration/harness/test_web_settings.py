@@ -1,4 +1,4 @@
-"""Settings of the web tools: what is wrong with them is told at the start, and never with a key in it."""
+"""Settings of the web tools: mistakes are reported at the start, and never with a key."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""The web tools inside a turn: offered when enabled, logged like the others, ended by an interrupt."""
+"""The web tools inside a turn: offered when enabled, logged like other tools, ended by an interrupt."""
 
 import asyncio
 import time

@@ -81,7 +81,7 @@ async def fails(world: World, model: str, *steps: Step) -> FootplateError:
 
 
 def told(events: list[Event]) -> list[tuple[str, JsonObject]]:
-    """Type and content; an id by the position of the event that has it. How long a command took is its own affair."""
+    """Returns type and content of each event, with ids replaced by positions and without durations."""
     positions: dict[str, Json] = {event.id: position for position, event in enumerate(events)}
 
     def same(value: Json) -> Json:
@@ -93,6 +93,7 @@ def told(events: list[Event]) -> list[tuple[str, JsonObject]]:
 
 
 @OPENAI
+@pytest.mark.requirement("F4")
 async def test_the_same_events_in_the_same_order(world: World, environment: LocalEnvironment, model: str) -> None:
     (environment.path / "a.png").write_bytes(PNG)
     anthropic = World(environment)
@@ -119,7 +120,7 @@ async def test_the_same_events_in_the_same_order(world: World, environment: Loca
 async def test_a_lost_worker_goes_on_with_what_was_stored(
     world: World, environment: LocalEnvironment, model: str
 ) -> None:
-    """The second request is made from stored entries, parsed anew, and the server finds its place in them."""
+    """The second request is built from stored entries, and the scripted server finds its position in the script."""
     async with ScriptedModel({"default": ROUNDS}) as server:
         world.log.crash_at, world.log.crash_after_commit = 3, True
         with pytest.raises(Crash):
@@ -157,6 +158,7 @@ async def test_rate_limit_knows_when_to_come_back(world: World, model: str) -> N
         ([http_error(402)], ModelRefused),
     ],
 )
+@pytest.mark.requirement("S5")
 async def test_faults_mean_the_same(
     world: World, model: str, steps: list[Step], expected: type[FootplateError]
 ) -> None:
@@ -167,7 +169,7 @@ async def test_faults_mean_the_same(
 @MODELS
 @pytest.mark.parametrize("before", [[], [text("Half")], [tool("bash", {"command": "touch ran"})]])
 async def test_an_answer_that_just_stops_was_cut(world: World, model: str, before: list[Step]) -> None:
-    """In good order as far as HTTP goes: only the missing end of the answer tells."""
+    """The HTTP response is valid. Only the missing end of the message shows that it was cut."""
     error = await fails(world, model, *before, cut(quiet=True))
     assert type(error) is Temporary
     assert not (world.environment.path / "ran").exists()

@@ -1,4 +1,4 @@
-"""In-memory twins of the ports that a harness uses, and a world in which a turn can crash and be taken up again."""
+"""In-memory doubles of the ports that a harness uses, and a world in which a turn can crash and resume."""
 
 import asyncio
 import contextlib
@@ -56,7 +56,7 @@ class MemoryPreview:
 
 @dataclass
 class MemoryLog:
-    """Keeps what was appended. `crash_at` is the number of the append that does not return."""
+    """Stores what was appended. `crash_at` is the number of the append that does not return."""
 
     events: list[Event] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
@@ -113,7 +113,7 @@ class MemoryLog:
 
 @dataclass
 class LocalEnvironment:
-    """Real files and programs below one directory; counts what ran."""
+    """Runs real programs on real files below one directory, and counts the commands."""
 
     path: Path
     ran: Counter[str] = field(default_factory=Counter)
@@ -144,8 +144,8 @@ class LocalEnvironment:
     def reach(self, endpoint: Endpoint) -> Endpoint:
         return endpoint
 
-    async def calm(self, *, but: Process) -> None:
-        raise AssertionError(f"nothing but {but} runs here")
+    async def calm(self, *, keep: Process) -> None:
+        raise AssertionError(f"nothing but {keep} runs here")
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
         raise AssertionError(f"nothing starts {argv} with {env} here")
@@ -214,7 +214,7 @@ Script = Callable[[int], Sequence[Chunk] | AsyncIterator[Chunk]]
 
 @dataclass
 class Model:
-    """Answers request n, counted by the responses since the last prompt that the script began with."""
+    """Streams the script's chunks for request n: the number of responses in the conversation minus `base`."""
 
     script: Script
     world: "World"
@@ -237,7 +237,7 @@ class Model:
 
 @dataclass
 class World:
-    """What survives a crash: the log, the conversation and the files."""
+    """The state that survives a crash: the log, the conversation and the files."""
 
     environment: LocalEnvironment
     log: MemoryLog = field(default_factory=MemoryLog)
@@ -308,7 +308,7 @@ class World:
     def confirm(
         self, event_id: str, result: str, message: str | None = None, *, updated: JsonObject | None = None
     ) -> None:
-        """As a person."""
+        """Adds the decision of a user."""
         said: JsonObject = {} if message is None else {"deny_message": message}
         if updated is not None:
             said["updated_input"] = updated

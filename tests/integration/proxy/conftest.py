@@ -1,4 +1,4 @@
-"""A provider that does what a test says, and a proxy in front of it."""
+"""A model provider whose behaviour a test defines, and a proxy in front of it."""
 
 import asyncio
 import socket
@@ -23,7 +23,7 @@ Behaviour = Callable[[dict[str, Any], Callable[[], Awaitable[Any]], Callable[[An
 
 @dataclass
 class Provider:
-    """An upstream server. `behave` is an ASGI application of the test's own."""
+    """An upstream server. `behave` is an ASGI application that a test provides."""
 
     url: str = ""
     behave: Behaviour | None = None
@@ -45,7 +45,7 @@ class Provider:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """Of the last request."""
+        """Returns the headers of the last request."""
         return [(name.decode(), value.decode()) for name, value in self.seen[-1]["headers"]]
 
 
@@ -92,7 +92,7 @@ async def grant(proxy: ModelProxy) -> AsyncIterator[ModelGrant]:
 
 @pytest.fixture
 async def loopback(grant: ModelGrant) -> AsyncIterator[httpx2.AsyncClient]:
-    """Asks as the turn, in Anthropic's wire format."""
+    """A client with the turn's token, in Anthropic's wire format."""
     async with client_of(grant) as client:
         yield client
 
@@ -101,7 +101,7 @@ async def loopback(grant: ModelGrant) -> AsyncIterator[httpx2.AsyncClient]:
 async def client(
     request: pytest.FixtureRequest, proxy: ModelProxy, grant: ModelGrant
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """The same, by each way that there is."""
+    """The same client, over loopback and in process."""
     async with client_of(
         grant, HttpxModelTransport(proxy.in_process) if request.param == "in process" else None
     ) as client:

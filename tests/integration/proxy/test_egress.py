@@ -1,4 +1,4 @@
-"""The allow-list proxy, spoken to directly: what passes, what does not, and to which address it connects."""
+"""The allow-list proxy, called directly: allowed and refused requests, and the address that it connects to."""
 
 import asyncio
 import socket
@@ -39,13 +39,13 @@ class Door:
 
 
 @pytest.fixture
-async def door(tmp_path: Path, provider: Provider) -> AsyncIterator[Door]:
-    """`allowed.test` and `inside.test` are on the list; both lead to loopback, which only the first may."""
+async def egress(tmp_path: Path, provider: Provider) -> AsyncIterator[Door]:
+    """`allowed.test` and `inside.test` are listed. Both resolve to loopback, which is allowed only for the first."""
     port = int(provider.url.rpartition(":")[2])
-    door = Door(tmp_path / "egress.sock", port)
+    egress = Door(tmp_path / "egress.sock", port)
 
     async def resolve(host: str, _port: int) -> Sequence[Address]:
-        door.looked_up.append(host)
+        egress.looked_up.append(host)
         if not host.endswith(".test"):
             raise socket.gaierror
         return [ip_address("127.0.0.1")]
@@ -54,40 +54,42 @@ async def door(tmp_path: Path, provider: Provider) -> AsyncIterator[Door]:
         [f"{name}:{port}" for name in ("allowed.test", "inside.test", "nowhere.other", "127.0.0.1")]
     )
     ours = AllowListProxy(Reach(["allowed.test"]), resolve).door(network)
-    await ours.listen(door.path)
-    yield door
+    await ours.listen(egress.path)
+    yield egress
     await ours.aclose()
 
 
-async def test_a_request_for_a_whole_address(door: Door, provider: Provider) -> None:
-    said = f"POST http://Allowed.test:{door.port}/a/b?c=d {HEAD}content-length: 3\r\nproxy-authorization: x\r\n\r\nabc"
-    heard = await door.say(said)
+async def test_a_request_for_a_whole_address(egress: Door, provider: Provider) -> None:
+    said = (
+        f"POST http://Allowed.test:{egress.port}/a/b?c=d {HEAD}content-length: 3\r\nproxy-authorization: x\r\n\r\nabc"
+    )
+    heard = await egress.say(said)
     assert heard.startswith(b"HTTP/1.1 200 ")
     assert heard.endswith(b'{"fine": true}')
     scope = provider.seen[0]
     assert (scope["path"], scope["query_string"], provider.bodies) == ("/a/b", b"c=d", [b"abc"])
-    assert dict(provider.headers)["host"] == f"allowed.test:{door.port}"
+    assert dict(provider.headers)["host"] == f"allowed.test:{egress.port}"
     assert "proxy-authorization" not in dict(provider.headers)
 
 
-async def test_a_chunked_body_and_a_client_that_waits_to_be_asked(door: Door, provider: Provider) -> None:
-    said = f"PUT http://allowed.test:{door.port}/ {HEAD}transfer-encoding: chunked\r\nexpect: 100-continue\r\n\r\n"
-    heard = await door.say(said, then=b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
+async def test_a_chunked_body_and_a_client_that_waits_to_be_asked(egress: Door, provider: Provider) -> None:
+    said = f"PUT http://allowed.test:{egress.port}/ {HEAD}transfer-encoding: chunked\r\nexpect: 100-continue\r\n\r\n"
+    heard = await egress.say(said, then=b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
     assert heard.startswith(b"HTTP/1.1 100 ")
     assert provider.bodies == [b"abcdefg"]
 
 
-async def test_a_tunnel_carries_bytes_both_ways(door: Door, provider: Provider) -> None:
+async def test_a_tunnel_carries_bytes_both_ways(egress: Door, provider: Provider) -> None:
     inner = b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 200000\r\nconnection: close\r\n\r\n" + b"y" * 200_000
-    heard = await door.say(f"CONNECT allowed.test:{door.port} {HEAD}\r\n", then=inner)
+    heard = await egress.say(f"CONNECT allowed.test:{egress.port} {HEAD}\r\n", then=inner)
     assert heard.startswith(b"HTTP/1.1 200 Connection established")
     assert heard.endswith(b'{"fine": true}')
     assert provider.bodies == [b"y" * 200_000]
 
 
-async def test_one_request_a_connection(door: Door, provider: Provider) -> None:
-    once = f"GET http://allowed.test:{door.port}/1 {HEAD}\r\n"
-    heard = await door.say(once + f"GET http://other.test:{door.port}/2 {HEAD}\r\n")
+async def test_one_request_a_connection(egress: Door, provider: Provider) -> None:
+    once = f"GET http://allowed.test:{egress.port}/1 {HEAD}\r\n"
+    heard = await egress.say(once + f"GET http://other.test:{egress.port}/2 {HEAD}\r\n")
     assert heard.count(b"HTTP/1.1") == 1
     assert [scope["path"] for scope in provider.seen] == ["/1"]
 
@@ -96,27 +98,27 @@ async def test_one_request_a_connection(door: Door, provider: Provider) -> None:
 @pytest.mark.parametrize(
     "host", ["other.test", "allowed.test.evil.test", "[::1]", "2130706433", "localhost", "169.254.169.254"]
 )
-async def test_what_is_not_listed_is_not_even_looked_up(door: Door, provider: Provider, form: str, host: str) -> None:
-    heard = await door.say(f"{form.format(host=host, port=door.port)} {HEAD}\r\n")
+async def test_what_is_not_listed_is_not_even_looked_up(egress: Door, provider: Provider, form: str, host: str) -> None:
+    heard = await egress.say(f"{form.format(host=host, port=egress.port)} {HEAD}\r\n")
     assert heard.startswith(b"HTTP/1.1 403 ")
     assert b"is not in this environment's list of allowed hosts" in heard
-    assert (door.looked_up, provider.seen) == ([], [])
+    assert (egress.looked_up, provider.seen) == ([], [])
 
 
-async def test_another_port_is_not_listed(door: Door) -> None:
-    assert b" 403 " in await door.say(f"CONNECT allowed.test:{door.port + 1} {HEAD}\r\n")
-    assert b" 403 " in await door.say(f"GET http://allowed.test/ {HEAD}\r\n")
+async def test_another_port_is_not_listed(egress: Door) -> None:
+    assert b" 403 " in await egress.say(f"CONNECT allowed.test:{egress.port + 1} {HEAD}\r\n")
+    assert b" 403 " in await egress.say(f"GET http://allowed.test/ {HEAD}\r\n")
 
 
 @pytest.mark.parametrize("host", ["inside.test", "127.0.0.1"])
-async def test_a_listed_name_that_leads_inside_is_refused(door: Door, provider: Provider, host: str) -> None:
-    door_says = await door.say(f"CONNECT {host}:{door.port} {HEAD}\r\n")
+async def test_a_listed_name_that_leads_inside_is_refused(egress: Door, provider: Provider, host: str) -> None:
+    door_says = await egress.say(f"CONNECT {host}:{egress.port} {HEAD}\r\n")
     assert door_says.startswith((b"HTTP/1.1 403 ", b"HTTP/1.1 502 "))
     assert provider.seen == []
 
 
-async def test_a_name_without_an_address(door: Door) -> None:
-    assert b" 502 " in await door.say(f"CONNECT nowhere.other:{door.port} {HEAD}\r\n")
+async def test_a_name_without_an_address(egress: Door) -> None:
+    assert b" 502 " in await egress.say(f"CONNECT nowhere.other:{egress.port} {HEAD}\r\n")
 
 
 @pytest.mark.parametrize(
@@ -134,14 +136,14 @@ async def test_a_name_without_an_address(door: Door) -> None:
         "OPTIONS *",
     ],
 )
-async def test_what_names_no_host(door: Door, line: str) -> None:
-    assert (await door.say(f"{line} {HEAD}\r\n")).startswith(b"HTTP/1.1 400 ")
-    assert door.looked_up == []
+async def test_what_names_no_host(egress: Door, line: str) -> None:
+    assert (await egress.say(f"{line} {HEAD}\r\n")).startswith(b"HTTP/1.1 400 ")
+    assert egress.looked_up == []
 
 
 @pytest.mark.parametrize("noise", [b"\x16\x03\x01\x02\x00\x01", b"GET " + b"a" * 100_000, b"\r\n" * 50_000])
-async def test_noise_is_hung_up_on(door: Door, noise: bytes) -> None:
-    assert not (await door.say(noise + b"\r\n\r\n")).startswith(b"HTTP/1.1 2")
+async def test_noise_is_hung_up_on(egress: Door, noise: bytes) -> None:
+    assert not (await egress.say(noise + b"\r\n\r\n")).startswith(b"HTTP/1.1 2")
 
 
 async def test_its_end_cuts_what_is_connected(tmp_path: Path, provider: Provider) -> None:
@@ -175,7 +177,7 @@ async def test_its_end_cuts_what_is_connected(tmp_path: Path, provider: Provider
         "transfer-encoding: gzip, chunked\r\n",
     ],
 )
-async def test_a_request_with_two_lengths_goes_nowhere(door: Door, provider: Provider, lengths: str) -> None:
-    heard = await door.say(f"POST http://allowed.test:{door.port}/ {HEAD}{lengths}\r\n3\r\nabc\r\n0\r\n\r\n")
+async def test_a_request_with_two_lengths_goes_nowhere(egress: Door, provider: Provider, lengths: str) -> None:
+    heard = await egress.say(f"POST http://allowed.test:{egress.port}/ {HEAD}{lengths}\r\n3\r\nabc\r\n0\r\n\r\n")
     assert heard == b"" or heard.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
     assert provider.seen == []

@@ -24,7 +24,7 @@ async def _app(_scope: Any, _receive: Any, send: Any) -> None:
 @asynccontextmanager
 async def _proxy() -> AsyncIterator[int]:
     listener = proxy_serving.on_loopback()
-    served = proxy_serving.Served(_app, {}, most=4)
+    served = proxy_serving.Served(_app, {}, max_connections=4)
     await served.serve(listener)
     yield listener.getsockname()[1]
     served.close()

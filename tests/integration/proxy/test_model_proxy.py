@@ -1,4 +1,4 @@
-"""The model proxy: whom it lets through, what it passes on, and that each side's end is the other's."""
+"""The model proxy: authentication, forwarding of requests and responses, and ending both sides together."""
 
 import asyncio
 from pathlib import Path
@@ -26,9 +26,10 @@ def without_token(proxy: ModelProxy, **headers: str) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=proxy.endpoints["anthropic"].base_url or "", headers=headers, trust_env=False)
 
 
-# Who is let through
+# Authentication
 
 
+@pytest.mark.requirement("K12")
 async def test_the_credential_takes_the_token_s_place(client: httpx2.AsyncClient, provider: Provider) -> None:
     answered = await client.post(MESSAGES, json={"a": 1}, params={"beta": "true"})
     assert (answered.status_code, answered.json()) == (200, {"fine": True})
@@ -87,7 +88,7 @@ async def test_a_token_rests_with_its_lease(proxy: ModelProxy, provider: Provide
     grant = proxy.grant(deadline=clock() - 1)
     async with without_token(proxy, **{"x-api-key": grant.endpoints["anthropic"].api_key}) as client:
         answered = await client.post(MESSAGES, json={})
-        # Not 401: that would end the turn for good, and one that was held up is to be tried again.
+        # Not 401: that would end the turn permanently, but a delayed turn is to be retried.
         assert answered.status_code == 503
         assert provider.seen == []
         grant.renew(clock() + 60)
@@ -125,7 +126,7 @@ async def test_only_what_asks_a_model_passes(
     assert provider.seen == []
 
 
-# What is passed on
+# Forwarding
 
 
 async def test_what_is_not_the_client_s_to_say_is_left_out(client: httpx2.AsyncClient, provider: Provider) -> None:
@@ -190,7 +191,7 @@ async def test_pieces_are_passed_on_as_they_come(client: httpx2.AsyncClient, pro
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
         for number in range(5):
             await send({"type": "http.response.body", "body": b"data: %d\n\n" % number, "more_body": True})
-            await go_on.wait()  # the next one leaves only when this one has arrived
+            await go_on.wait()  # the next one is sent only when this one has arrived
             go_on.clear()
         await send({"type": "http.response.body", "body": b""})
 
@@ -216,7 +217,7 @@ async def test_compressed_answers_stay_as_they_are(client: httpx2.AsyncClient, p
         assert b"".join([piece async for piece in answered.aiter_raw()]) == packed
 
 
-# The end of one side is the other's
+# The end of one side ends the other
 
 
 async def hang_until_gone(receive: Any, send: Any, gone: asyncio.Event) -> None:
@@ -285,7 +286,7 @@ async def test_the_end_of_the_turn_cuts_what_runs(
 async def test_what_has_arrived_is_not_delivered_after_the_end_of_the_turn(
     proxy: ModelProxy, grant: ModelGrant, provider: Provider
 ) -> None:
-    """In process nothing has to wait for pieces that came together."""
+    """In process, chunks that arrived together are delivered without waiting."""
 
     async def all_at_once(_scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -1,4 +1,4 @@
-"""One launcher per data directory, and a killed one leaves no lock behind."""
+"""One launcher per data directory. A killed launcher releases its lock."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A part's life, with a small program in the place of a server."""
+"""The life cycle of a service, with a small program instead of a server."""
 
 import asyncio
 import os
@@ -105,10 +105,10 @@ async def test_nothing_of_the_launchers_environment_reaches_it(tmp_path: Path, m
 
 async def test_what_an_earlier_launcher_left_is_ended_at_start(tmp_path: Path) -> None:
     command = ["/bin/bash", "-c", STUBBORN]
-    left = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)  # noqa: ASYNC220 - a stranger, not awaited
+    left = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)  # noqa: ASYNC220 - an orphan, not awaited
     assert left.stdout is not None
     try:
-        assert left.stdout.readline() == b"up\n"  # from here on it ignores the polite signal
+        assert left.stdout.readline() == b"up\n"  # from here on it ignores SIGTERM
         part = Sleeper(tmp_path, script="echo up; exec sleep 300")
         reap = asyncio.create_task(asyncio.to_thread(left.wait))
         await part.start()

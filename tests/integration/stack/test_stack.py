@@ -1,4 +1,4 @@
-"""The real servers: durable, kept out of strangers' hands, and the same after SIGKILL."""
+"""The real servers: durable, closed to other users of the machine, and intact after SIGKILL."""
 
 import asyncio
 import errno
@@ -93,7 +93,7 @@ async def test_temporals_socket_forwards_nothing_but_a_connect(stack: Stack) -> 
 
 
 async def test_many_clients_connect_at_once(stack: Stack) -> None:
-    """Temporal speaks first: what it says must not be lost while a connection is being joined."""
+    """Temporal sends first: its bytes must not be lost while a connection is being forwarded."""
     address = stack.settings.temporal_address
     clients = await asyncio.gather(*(connect_temporal(address) for _ in range(40)))
     assert all(await asyncio.gather(*(client.service_client.check_health() for client in clients)))
@@ -145,7 +145,7 @@ async def test_a_killed_launcher_leaves_nothing_and_its_state_is_there_again(tmp
     launcher.send_signal(signal.SIGKILL)
     await launcher.wait()
 
-    # At once, while the old servers may still be on their way out.
+    # At once, while the old servers may still be stopping.
     async with Stack(tmp_path) as stack:
         assert await _run(stack.settings.database_url, "SELECT value FROM kept") == 7
         parts = list(stack.parts)

@@ -1,1 +1,1 @@
-"""The log on a real PostgreSQL."""
+"""Tests of the store on a real PostgreSQL."""

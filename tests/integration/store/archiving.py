@@ -1,6 +1,6 @@
-"""Sessions that rest, everything that can be read of them, and a process that archives or deletes until it is killed.
+"""A session that can be archived, with every way to read it, and a process that is killed while it archives or deletes.
 
-As a program: `archiving.py <dsn> <folder> archive|delete|purge|collect <organisation> <session>`.
+As a program: `archivable_session.py <dsn> <folder> archive|delete|purge|collect <organisation> <session>`.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ BATCH = 5
 
 @dataclass(slots=True)
 class Rester:
-    """A session, and the last turn that it had."""
+    """A session and the claim of its last turn."""
 
     cell: Cell
     principal: Principal
@@ -48,7 +48,7 @@ class Rester:
 
     @property
     def files(self) -> list[str]:
-        """Every file of it in the object store, the leftovers of uploads included."""
+        """The names of all of the session's files in the object store, including those of interrupted uploads."""
         return sorted(path.name for path in self.folder.rglob("*") if path.is_file())
 
     @property
@@ -56,7 +56,7 @@ class Rester:
         return [name for name in self.files if not name.startswith("body_")]
 
     async def turn(self, text: str) -> None:
-        """A turn with all that a log can hold: large bodies, steering, an interrupt, a question and its answer."""
+        """Runs a turn with all that a log can hold: large bodies, steering, an interrupt, a call and its result."""
         cell, principal = self.cell, self.principal
         await cell.send(principal, self.id, text)
         claim = await cell.claim(self.id, principal)
@@ -94,9 +94,10 @@ class Rester:
             )
 
     async def read(self, *, thorough: bool = False) -> dict[str, Any]:
-        """Everything, in every way: both orders, cursors, page sizes, filters, positions, the conversation, turns.
+        """Reads everything in every way: both orders, cursors, page sizes, filters, positions, the conversation and the
+        turns.
 
-        Cursors are at every second position when it is thorough, and at a few otherwise.
+        Cursors are at every second position if `thorough` is set, and at a few otherwise.
         """
         step, limits = (2, (1, 4, 1000)) if thorough else (23, (4, 1000))
         cell, principal = self.cell, self.principal
@@ -148,7 +149,7 @@ class Rester:
         return len(old) + len(entries)
 
     async def in_a_process(self, points: Path, point: str, action: str) -> None:
-        """Do it in a process of its own, which is killed at the point."""
+        """Runs the action in a separate process, which is killed at the failpoint."""
         (points / point).write_text("kill")
         process = await asyncio.create_subprocess_exec(
             sys.executable,

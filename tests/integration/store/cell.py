@@ -1,4 +1,4 @@
-"""The store's parts over one database, and a few moves that many tests make."""
+"""The store's components over one database, and helpers that many tests use."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -25,9 +25,9 @@ ANSWERED = Outcome(status=TurnStatus.COMPLETED, text="done")
 
 
 class Forgetful(Database):
-    """Commits, and then loses the connection before the acknowledgement has come: once for each `forget`.
+    """A database that loses the connection after a commit, before its acknowledgement arrives: once for each `forget`.
 
-    With `break_next` it is lost before the next transaction commits.
+    With `break_next`, the connection is lost before the next transaction commits.
     """
 
     forget = 0
@@ -55,7 +55,7 @@ class Cell:
     database: Forgetful
     objects: Objects
     folder: Path
-    """Where the objects are."""
+    """The directory of the object store."""
     dsn: str = ""
 
     @property
@@ -132,7 +132,7 @@ class Cell:
         return (await self.rows("session_heads", session_id))[0]
 
     async def rows(self, table: str, session_id: str) -> list[dict[str, Any]]:
-        """A whole table's rows of the session: what must not change is compared as it is."""
+        """Returns all rows of the session in a table, so that a test can compare them unchanged."""
         async with self.database.connection() as connection:
             rows = await connection.fetch(f"select * from {table} where session_id = $1 order by 1, 2", session_id)
         return [dict(row) for row in rows]

@@ -1,4 +1,4 @@
-"""A database of its own on the shared PostgreSQL, migrated once; every test has organisations of its own in it."""
+"""Creates a database on the shared PostgreSQL, migrated once. Every test uses organisations of its own in it."""
 
 from collections.abc import AsyncIterator
 

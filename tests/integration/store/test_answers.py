@@ -1,4 +1,4 @@
-"""A request that is tried again takes effect once: by its idempotency key, or by what the SDK's retries tell."""
+"""A retried request takes effect once: recognised by its idempotency key, or by the retry count that the SDK sends."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ def _attempt(session_id: str, text: str, *, key: str | None = None, retry: int =
 
 
 async def _send(cell: Cell, principal: Principal, session_id: str, text: str, attempt: Attempt) -> Answer:
-    """As the api does it."""
+    """Sends a message as the API does."""
     async with cell.units.unit(principal, attempt) as unit:
         if unit.replay is not None:
             return unit.replay
@@ -112,7 +112,7 @@ async def test_retries_that_overtake_each_other_are_one_message(cell: Cell, prin
 
 
 async def test_a_retry_never_gets_an_answer_that_was_delivered(cell: Cell, principal: Principal) -> None:
-    """Two callers send the same; the first has its answer, the second's was cut before it took effect."""
+    """Two callers send the same message. One receives its response; the request of the other was cut off early."""
     session_id = await cell.session(principal)
     async with cell.units.unit(principal, _attempt(session_id, "hi", retry=0)) as unit:
         await unit.send(principal, session_id, [message("hi")])

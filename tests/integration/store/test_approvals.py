@@ -1,4 +1,4 @@
-"""Rules that are in force for a session, and people's words on calls that wait for them."""
+"""The effective rules of a session, and people's decisions on calls that need approval."""
 
 from dataclasses import replace
 

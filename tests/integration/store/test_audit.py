@@ -1,4 +1,4 @@
-"""The audit trail: entries come with what they tell of, and a change of a sealed one is found."""
+"""The audit trail: entries are written with the changes that they record, and a modified sealed entry is detected."""
 
 import asyncpg
 import pytest
@@ -20,7 +20,7 @@ OLDEST = Page(limit=50, order="asc")
 
 
 async def decide(cell: Cell, who: Principal, *commands: str) -> str:
-    """A session in which these were denied."""
+    """Creates a session in which these commands were denied, and returns its id."""
     session_id = await cell.session(who, "Go.")
     claim = await cell.claim(session_id, who)
     for command in commands:
@@ -31,7 +31,7 @@ async def decide(cell: Cell, who: Principal, *commands: str) -> str:
 
 
 async def tamper(cell: Cell, statement: str, *values: object) -> None:
-    """As somebody who owns the database, and can pass by its triggers."""
+    """Executes a statement as the owner of the database, who can bypass its triggers."""
     async with cell.database.connection() as connection, connection.transaction():
         await connection.execute("set local session_replication_role = 'replica'")
         await connection.execute(statement, *values)
@@ -132,7 +132,7 @@ async def test_entries_in_another_order_are_found(cell: Cell) -> None:
 
 
 async def test_what_no_column_takes_is_kept_as_the_log_has_it(cell: Cell) -> None:
-    """A command of the model, and so a reason, may hold NUL and halves of characters."""
+    """A model's command, and so a reason, may contain NUL characters and lone surrogates."""
     who, odd = somebody(), "cat a\x00b \ud800"
     session_id = await cell.session(who, "Go.")
     claim = await cell.claim(session_id, who)
@@ -158,6 +158,7 @@ async def test_what_is_erased_leaves_the_chain_whole(cell: Cell) -> None:
     assert await faults(cell, who) == []
 
 
+@pytest.mark.requirement("S7")
 async def test_hooks_that_ran_are_kept_and_sealed(cell: Cell) -> None:
     who = somebody()
     session_id = await decide(cell, who)

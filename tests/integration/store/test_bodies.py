@@ -1,4 +1,4 @@
-"""Bodies that a row does not take: large ones go to the object store, and what JSON columns refuse is replaced."""
+"""Event bodies that do not fit a row: large ones go to the object store, and refused characters are replaced."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from footplate.domain.principals import Principal
 
 from .cell import Cell, text_of
 
-_texts = st.text(st.characters(codec=None), max_size=20)  # lone surrogates and NUL among them
+_texts = st.text(st.characters(codec=None), max_size=20)  # including lone surrogates and NUL
 _values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | _texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),

@@ -1,4 +1,4 @@
-"""Claims against each other and against inputs: what happens while one waits for the head's lock, or dies half-way."""
+"""Claims racing other claims and inputs: one waits for the lock on the session's head, or its worker dies midway."""
 
 import asyncio
 from dataclasses import replace
@@ -23,7 +23,7 @@ _WAITING = "select count(*) from pg_stat_activity where datname = current_databa
 
 
 async def _waiting_claim(cell: Cell, session_id: str, principal: Principal) -> "asyncio.Task[Claim | Nothing]":
-    """A claim that waits for the head's lock, which the caller holds."""
+    """Starts a claim that waits for the lock on the session's head, which the caller holds."""
     claiming = asyncio.create_task(cell.claims.claim(principal.organisation, session_id, "wrkr_2"))
     async with cell.database.connection() as connection:
 
@@ -66,7 +66,7 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
     assert (principal.organisation, session_id) in await sweep.to_wake(older_than=0, lost_for=60, limit=1000)
     claim = await cell.claim(session_id, principal)
     assert (claim.attempt, claim.old_holder_lives) == (1, False)
-    async with cell.database.connection() as connection:  # should it be alive after all
+    async with cell.database.connection() as connection:  # in case the first worker is still alive
         late = (
             session_id,
             principal.organisation,
@@ -113,7 +113,7 @@ async def test_a_worker_that_was_stopped_between_claim_and_begin_takes_no_turn_b
 
 
 async def test_a_turn_has_the_tools_that_its_session_got_during_the_claim(cell: Cell, principal: Principal) -> None:
-    """In the log the change comes before the turn."""
+    """In the log, the change comes before the turn."""
     session_id = await cell.session(principal, "one")
     paused = _Paused(cell)
     claiming = asyncio.create_task(paused.claim(principal.organisation, session_id, "wrkr_1"))

@@ -1,4 +1,4 @@
-"""Collecting against the real database and a real folder: what the log needs stays, also beside a turn that writes."""
+"""Garbage collection on a real database and folder: objects that the log needs stay, even while a turn writes."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ async def put(cell: Cell, key: str, *, old: bool = True) -> None:
 async def write(
     cell: Cell, who: Principal, claim: Claim, last: int | None, new: int, *, number: int, committed: bool = True
 ) -> str:
-    """A pack, and what the log says of it; its name."""
+    """Writes a pack and, if `committed`, its snapshot in the log. Returns the pack's name."""
     step = Step(number, snapshot(new), None if last is None else snapshot(last))
     name = step.name(0, 1)
     await put(cell, f"{prefix(who, claim.session_id)}/{name}")
@@ -65,7 +65,7 @@ async def write(
 
 
 async def idle(cell: Cell, who: Principal, *, turns: int = 2) -> tuple[str, list[str]]:
-    """A session with a snapshot in each of its turns, and their packs."""
+    """Creates a session with a snapshot in each of its turns. Returns its id and the names of the packs."""
     session_id = await cell.session(who)
     names = []
     for number in range(turns):
@@ -97,7 +97,7 @@ async def test_what_a_turn_left_that_was_cut_off_goes(cell: Cell, principal: Pri
 
 
 async def test_beside_a_turn_nothing_of_its_session_goes(cell: Cell, principal: Principal) -> None:
-    """It may refer to what an earlier turn wrote, however long ago that was."""
+    """A running turn may refer to an object of an earlier turn, however old it is."""
     session_id, _ = await idle(cell, principal)
     await cell.send(principal, session_id, "go on")
     claim = await cell.claim(session_id, principal)
@@ -113,11 +113,11 @@ async def test_beside_a_turn_nothing_of_its_session_goes(cell: Cell, principal: 
 async def test_a_turn_that_begins_meanwhile_waits_and_finds_them_gone(
     cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The race: it is judged that nothing leads to a pack, and then a turn writes the same one, and refers to it."""
+    """The race: a pack is judged unreferenced, and then a turn writes the same pack and refers to it."""
     session_id, _ = await idle(cell, principal)
     lost = Step(2, snapshot(9), snapshot(1)).name(0, 1)
     await put(cell, f"{prefix(principal, session_id)}/{lost}")
-    await cell.send(principal, session_id, "go on")  # a wake is due: the session would be busy
+    await cell.send(principal, session_id, "go on")  # a pending wake would make the session busy
     async with cell.database.connection() as connection:
         await connection.execute("update session_heads set wake = false where session_id = $1", session_id)
     claiming: list[asyncio.Task[Claim]] = []
@@ -223,7 +223,7 @@ async def test_who_does_not_say_what_it_began_with_keeps_every_base(cell: Cell) 
 
 
 async def test_who_begins_with_a_base_while_it_goes_waits(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The race: nobody needs it, then somebody does and sees that it is there, and then it is removed."""
+    """The race: no session needs the base, then one does and sees that it exists, and then it is removed."""
     who = somebody()
     project = await create(cell, who)
     key = f"{bases_of(who.organisation, project.id)}/{Step(0, Snapshot('b' * 40), None).name(0, 1)}"

@@ -1,4 +1,4 @@
-"""A session that was deleted leaves nothing: no row in any table, no object, nothing in Redis."""
+"""A deleted session has no row in any table, no object and no key in Redis."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -28,7 +28,7 @@ _NOW = timedelta(0)
 
 
 async def _rows(cell: Cell, session_id: str) -> dict[str, int]:
-    """In which tables a session is, and in how many rows; found by asking the database for all of its tables."""
+    """Returns the number of rows of the session by table. All tables of the schema are searched."""
     found = {}
     async with cell.database.connection() as connection:
         columns = await connection.fetch(
@@ -60,7 +60,7 @@ async def _nothing(organisation: str, session_id: str) -> None: ...
 
 
 async def _full(cell: Cell, principal: Principal) -> Rester:
-    """Archived twice, with rows besides, and an answer that is kept for a retry."""
+    """Creates a session that was archived twice, with newer rows and a response that is stored for retries."""
     session = await rester(cell, principal, 1)
     for _ in range(2):
         await session.archive()
@@ -98,7 +98,7 @@ async def test_it_leaves_nothing(cell: Cell, principal: Principal, stack: Stack,
     first = Deletions(cell.database, cell.objects, forgetter.forget)
     await first.run()
     assert await _in_redis(redis, session.id) == []
-    # What a worker that was cut off writes later goes as well, and then the note.
+    # An object that a fenced worker writes later is deleted as well, and then the deletion record.
     session.folder.mkdir(parents=True)
     (session.folder / "body_late.json").write_text("{}")
     await first.run()
@@ -119,7 +119,7 @@ async def test_killed_in_between_the_sweep_finishes_it(
     session = await _full(cell, principal)
     if action == "purge":
         with monkeypatch.context() as patched:
-            patched.setattr(cell.objects, "delete_session", _nothing)  # as if the api had died after its commit
+            patched.setattr(cell.objects, "delete_session", _nothing)  # as if the API had died after its commit
             await _delete(session)
     await session.in_a_process(tmp_path, point, action)
     assert await _rows(cell, session.id) == {"deletions": 1}

@@ -1,4 +1,4 @@
-"""Sessions that nobody touches expire; one that waits for anything does not, however long it waits."""
+"""Unused sessions expire. A session that waits for anything does not, however long it waits."""
 
 import asyncio
 from datetime import timedelta

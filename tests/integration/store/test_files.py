@@ -1,4 +1,4 @@
-"""Files in PostgreSQL and the object store: whole or gone, whoever is killed in between; and nobody else's."""
+"""Uploaded files are complete or gone, even after a kill, and visible only to their organisation."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime

@@ -1,6 +1,4 @@
-"""A fork has its parent's log and conversation up to an event, whatever becomes of the parent; and the parent never
-notices. S4.
-"""
+"""A fork has its parent's log and conversation up to an event, whatever happens to the parent later."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,7 +32,7 @@ async def _nothing(organisation: str, session_id: str) -> None: ...
 
 @dataclass(slots=True)
 class Story:
-    """A session, and how long its conversation was at each step, noted while it was written."""
+    """A session, and the length of its conversation after each step, recorded while it was written."""
 
     cell: Cell
     principal: Principal
@@ -77,7 +75,7 @@ async def _story(cell: Cell, principal: Principal) -> Story:
 
 
 async def _conversation(cell: Cell, principal: Principal, session_id: str, *, after: int = 0) -> list[Entry]:
-    """As a worker loads it for the next turn, which is then over."""
+    """Loads the conversation as a worker does for the next turn, and completes that turn."""
     await cell.send(principal, session_id, "go on")
     claim = await cell.claim(session_id, principal)
     found = await cell.turns.entries(claim, after)
@@ -86,7 +84,7 @@ async def _conversation(cell: Cell, principal: Principal, session_id: str, *, af
 
 
 def _listed(rows: list[dict[str, Any]], last: int) -> list[tuple[object, ...]]:
-    """What a list shows of the first `last` positions."""
+    """Returns the first `last` positions as a list shows them."""
     taken = {row["ref_seq"]: row for row in rows if row["ref_seq"] and row["seq"] <= last}
     return [
         (row["seq"], row["event_id"], taken.get(row["seq"], row)["processed_at"])
@@ -99,6 +97,7 @@ def _shown(found: Any) -> list[tuple[object, ...]]:
     return [(item.seq, item.event.id, item.processed_at) for item in found]
 
 
+@pytest.mark.requirement("S4")
 async def test_at_each_position_it_has_what_was_there(cell: Cell, principal: Principal) -> None:
     story = await _story(cell, principal)
     before = await cell.everything(story.id)
@@ -161,7 +160,7 @@ async def test_it_is_named_by_event_position_or_not_at_all(cell: Cell, principal
     for row in rows:
         fork = await cell.fork(principal, story.id, row["event_id"])
         assert fork.forked_from is not None
-        # A message that was queued counts from where it was taken up.
+        # A queued message counts from the position at which a turn claimed it.
         taken = [other["seq"] for other in rows if other["event_id"] == row["event_id"]]
         assert fork.forked_from.position == max(taken)
     newest = await cell.fork(principal, story.id)
@@ -180,7 +179,7 @@ async def test_it_is_named_by_event_position_or_not_at_all(cell: Cell, principal
 
 async def test_a_message_that_the_model_has_not_heard_is_carried(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "first")
-    claim = await cell.claim(session_id, principal)  # 1 first, 2 taken up, 3 running
+    claim = await cell.claim(session_id, principal)  # 1 first, 2 claimed, 3 running
     queued = await cell.send(principal, session_id, "queued")  # 4
     early = [await cell.fork(principal, session_id, at) for at in (1, 2, 3, 4)]
     await cell.turns.append(claim, [events.model_request_start()], entries=[Entry("k", {"prompt": "first"})])  # 5
@@ -200,7 +199,7 @@ async def test_a_message_that_the_model_has_not_heard_is_carried(cell: Cell, pri
     assert [await told(fork.id, "mine") for fork in early] == ["mine", "first mine", "first mine", "first mine"]
     assert await told(later.id, "mine") == "mine"
     assert await told(early[1].id, "then") == "then"
-    # It goes with a fork of the fork too, as long as nobody has told it.
+    # A fork of the fork carries it too, as long as the model has not received it.
     untold = await cell.fork(principal, session_id, 3)
     assert await told((await cell.fork(principal, untold.id)).id, "mine") == "first mine"
     assert text_of(queued.positions[0]) == "queued"
@@ -224,7 +223,7 @@ async def test_an_older_log_that_counts_no_entries(cell: Cell, principal: Princi
 
 
 async def _pinned(cell: Cell, principal: Principal) -> tuple[Story, list[str], dict[str, Any]]:
-    """A parent with two forks and one fork of a fork; what they show."""
+    """Creates a parent with two forks and a fork of a fork, and returns what they show."""
     story = await _story(cell, principal)
     first, second = await cell.fork(principal, story.id, 4), await cell.fork(principal, story.id, 10)
     await Story(cell, principal, second.id).turn("three")
@@ -234,7 +233,7 @@ async def _pinned(cell: Cell, principal: Principal) -> tuple[Story, list[str], d
 
 
 async def _seen(cell: Cell, principal: Principal, session_id: str) -> tuple[list[Position], list[Entry]]:
-    """Without leaving anything there."""
+    """Reads a session through a temporary fork, so that the session is unchanged."""
     fork = await cell.fork(principal, session_id)
     entries = await _conversation(cell, principal, fork.id)
     await cell.delete(principal, fork.id)
@@ -341,7 +340,7 @@ async def _fork_and_read(cell: Cell, principal: Principal, parent: str, at: int)
 
 
 def _moved(item: Position) -> tuple[int, str, str]:
-    """Tests make sessions old by hand."""
+    """Omits the time, because tests make sessions old by hand."""
     return item.seq, item.event.id, item.event.type
 
 
@@ -385,6 +384,7 @@ async def test_deleting_an_archived_parent_gives_forks_their_rows(
     assert parent.files == []
 
 
+@pytest.mark.requirement("S9")
 async def test_what_it_is_like_may_be_other_than_the_parent(cell: Cell, principal: Principal) -> None:
     story = await _story(cell, principal)
     async with cell.units.unit(principal, None) as unit:
@@ -413,6 +413,7 @@ async def test_what_it_is_like_may_be_other_than_the_parent(cell: Cell, principa
             )
 
 
+@pytest.mark.requirement("S9")
 async def test_a_fork_has_the_permissions_of_its_parent(cell: Cell, principal: Principal) -> None:
     permissions: JsonObject = {"deny": ["Bash(rm *)"]}
     parent = await cell.session(principal)

@@ -1,5 +1,6 @@
-"""Asks that a running turn holds: a person's word and the turn's own end of them never both count. And what was said of
-a turn whose place another one takes.
+"""Approvals that a running turn holds: either the person's decision counts or the turn's own denial, never both.
+
+Also: the decisions on a turn that another turn superseded.
 """
 
 from collections.abc import Sequence

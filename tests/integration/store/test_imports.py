@@ -1,4 +1,4 @@
-"""A transcript becomes the beginning of a session: once, whole, with large lines, and in a place to fork at."""
+"""A transcript is imported as the start of a session: once, completely, with large lines, and ready to be forked."""
 
 import asyncio
 import hashlib

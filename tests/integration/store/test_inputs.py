@@ -1,4 +1,4 @@
-"""What the api accepts, what it wakes, and what a message does to a session that is busy."""
+"""Inputs that the API accepts, the wakes that they cause, and the effect of a message on a busy session."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ async def test_an_end_with_nothing_queued_asks_for_no_more(cell: Cell, principal
 
 
 async def test_a_message_between_the_end_and_the_next_claim_is_not_lost(cell: Cell, principal: Principal) -> None:
-    """Twenty messages against twenty ends: each is either seen by the end or wakes by itself."""
+    """Sends twenty messages against twenty ends of turns: each is either seen by the end or causes a wake."""
     session_id = await cell.session(principal, "0")
     for number in range(1, 21):
         claim = await cell.claim(session_id, principal)
@@ -182,7 +182,7 @@ async def test_an_answer_counts_once(cell: Cell, principal: Principal) -> None:
 
 
 async def test_an_answer_may_come_before_the_turn_is_parked(cell: Cell, principal: Principal) -> None:
-    """A client sees the call in the log before the turn has come to rest; other tools of the message may still run."""
+    """A client sees the call before the turn is parked, while other calls of the same response may still run."""
     session_id = await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)
     asked = [ask(), ask()]
@@ -219,7 +219,7 @@ async def test_a_turn_whose_answers_are_all_there_is_never_idle(cell: Cell, prin
 
 async def test_an_interrupt_after_the_last_answer_stops_the_turn_that_goes_on(cell: Cell, principal: Principal) -> None:
     session_id, asked, _ = await _park(cell, principal, 1)
-    await cell.send(principal, session_id, interrupt())  # finds it idle, and is done with
+    await cell.send(principal, session_id, interrupt())  # the session is idle, so the interrupt has no effect
     await cell.send(principal, session_id, answer_to(asked[0]))
     assert (await cell.send(principal, session_id, interrupt())).nudge
     claim = await cell.claim(session_id, principal)
@@ -227,6 +227,7 @@ async def test_an_interrupt_after_the_last_answer_stops_the_turn_that_goes_on(ce
     assert (wanted, types(positions)) == (True, [events.USER_INTERRUPT])
 
 
+@pytest.mark.requirement("K9")
 async def test_a_new_message_ends_the_turn_that_waits(cell: Cell, principal: Principal) -> None:
     session_id, asked, turn_id = await _park(cell, principal, 1)
     await cell.send(principal, session_id, "never mind")

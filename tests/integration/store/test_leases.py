@@ -1,4 +1,4 @@
-"""A worker's lease as others ask for it: it has run out only if it is known to."""
+"""A worker's lease counts as lapsed only if it is known to have lapsed."""
 
 import secrets
 
@@ -11,7 +11,7 @@ from .cell import Cell
 
 @pytest.mark.parametrize(("seconds", "lapsed"), [(60, False), (-5, False), (-15, True)])
 async def test_a_lease_is_lapsed_only_where_it_is_known_to_be(cell: Cell, seconds: int, *, lapsed: bool) -> None:
-    """With a margin for its guardians; a worker that is not known may just be starting, or be somebody else's."""
+    """A margin protects the guardians. An unknown worker may be starting, or belong to another cell."""
     leases, worker = Leases(cell.database), f"worker_{secrets.token_hex(8)}"
     assert not await leases.lapsed(worker)
     await leases.renew(worker, "host", 60, [])

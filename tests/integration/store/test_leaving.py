@@ -1,4 +1,4 @@
-"""What of a session may leave, and as what it left before, in the real database."""
+"""The work of a session that can be delivered, and the deliveries recorded before it, in the real database."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ async def test_it_is_the_newest_and_what_left_before(cell: Cell) -> None:
         async with departures.leaving(await departures.find(who, session_id, DepartureAsked(message="Other"))):
             raise Conflict("What left once has left.")
     assert (await departures.find(who, session_id, ASKED)).steps == found.steps
-    for number in (2, 3):  # the second did not leave, and is no step
+    for number in (2, 3):  # the second was not delivered, and is no step
         await cell.send(who, session_id, "go on")
         await turn(cell, who, session_id, project.id, number)
     now = await departures.find(who, session_id, ASKED)
@@ -91,12 +91,12 @@ async def test_what_a_parent_lets_out_later_changes_no_commit_of_its_fork(cell: 
     async with departures.leaving(await departures.find(who, session_id, DepartureAsked(message="Later"))):
         pass
     assert (await departures.find(who, fork.id, ASKED)).steps == before.steps
-    of_fork = await cell.fork(who, fork.id)  # made after it, and still of one that was made before
+    of_fork = await cell.fork(who, fork.id)  # created after it, but from a fork that was created before
     assert [step.seq for step in (await departures.find(who, of_fork.id, ASKED)).steps] == [before.steps[0].seq]
     late = await cell.fork(who, session_id)
     assert [step.message[:5] for step in (await departures.find(who, late.id, ASKED)).steps] == ["Later"]
     await cell.delete(who, late.id)
-    await cell.delete(who, session_id)  # the first fork needs its snapshot, and not what left after it
+    await cell.delete(who, session_id)  # the first fork needs its snapshot, but no later delivery
     assert await cell.rows("departures", session_id) == []
     assert (await departures.find(who, fork.id, ASKED)).steps == before.steps
 
@@ -135,7 +135,7 @@ async def test_a_snapshot_that_is_written_again_has_not_left(cell: Cell) -> None
     await cell.turns.decide_base(claim, project.id, Base("1" * 40, "main", "app"))
     departures = Departures(cell.database)
     asked = DepartureAsked(message="First", writes=False)
-    for number, message in ((1, "First"), (1, "First"), (2, "Work ")):  # without an event: at the same position
+    for number, message in ((1, "First"), (1, "First"), (2, "Work ")):  # without an event, so at the same position
         await cell.turns.append(claim, (), files=[TreeSnapshot(project.id, kept(number))])
         found = await departures.find(who, session_id, replace(asked, message=None if number > 1 else "First"))
         assert [step.message[:5] for step in found.steps] == [message]

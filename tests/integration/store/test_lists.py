@@ -1,4 +1,4 @@
-"""Pages: each row once, in either order, forwards and back, while others are added; filters and dates."""
+"""Pages contain each row once, in either order and direction, while rows are added. Also filters and dates."""
 
 import itertools
 from dataclasses import replace
@@ -25,7 +25,7 @@ def _key(session: Session) -> tuple[object, str]:
 async def _sessions(cell: Cell, principal: Principal, count: int) -> list[Session]:
     for _ in range(count):
         await cell.session(principal)
-    # Several with one moment: the id decides between them.
+    # Several sessions have the same time, so the id decides between them.
     async with cell.database.connection() as connection:
         await connection.execute(
             "update sessions set created_at = date_trunc('second', created_at) where organisation = $1"
@@ -133,9 +133,7 @@ async def test_events_by_type(cell: Cell, principal: Principal) -> None:
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
 async def test_events_by_thread(cell: Cell, principal: Principal, order: Order) -> None:
-    """What a subagent does is in its thread; that it works and what it asks is in both; that it was begun is the
-    primary's.
-    """
+    """A subagent's work is in its thread, its creation in the primary one, its status and its approvals in both."""
     session_id = await cell.session(principal, "one")
     async with cell.database.connection() as connection:
         asks = """update sessions set agent = agent || '{"multiagent": {}}' where id = $1"""

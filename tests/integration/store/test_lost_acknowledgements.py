@@ -1,4 +1,4 @@
-"""The commit took effect, its acknowledgement was lost: the worker tries again and nothing happens twice."""
+"""A commit took effect but its acknowledgement was lost: the worker retries and nothing happens twice."""
 
 import pytest
 
@@ -13,6 +13,7 @@ from .cell import ANSWERED, Cell, interrupt, message, types
 USAGE = Usage(input_tokens=10, output_tokens=2, requests=1, cost_microusd=7)
 
 
+@pytest.mark.requirement("S6")
 @pytest.mark.parametrize("times", [1, 2, 3])
 async def test_an_append_takes_effect_once(cell: Cell, principal: Principal, times: int) -> None:
     session_id = await cell.session(principal, "go")
@@ -33,7 +34,7 @@ async def test_an_append_takes_effect_once(cell: Cell, principal: Principal, tim
 
 
 async def test_entries_without_events_are_added_once(cell: Cell, principal: Principal) -> None:
-    """An interrupted turn closes its open calls so: a call with two results is refused by every model."""
+    """An interrupted turn closes its open calls this way: every model refuses a call with two results."""
     session_id = await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)
     cell.database.forget = 1
@@ -73,14 +74,14 @@ async def test_an_interrupt_is_taken_up_once(cell: Cell, principal: Principal) -
     session_id = await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)
     await cell.send(principal, session_id, interrupt())
-    cell.database.forget = 2  # the look and the append
+    cell.database.forget = 2  # the read and the append
 
     assert (await cell.turns.take_interrupts(claim))[0]
     assert types(await cell.positions(session_id, principal)).count(events.USER_INTERRUPT) == 2
 
 
 async def test_steering_that_an_earlier_try_took_is_given_again(cell: Cell, principal: Principal) -> None:
-    """Taking marks it as processed; the append that puts it into the conversation may never come."""
+    """Claiming marks the message as processed, but the append to the conversation may never happen."""
     session_id = await cell.session(principal, "go")
     first = await cell.claim(session_id, principal)
     await cell.send(principal, session_id, message("join", WhenBusy.STEER))

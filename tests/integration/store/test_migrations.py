@@ -1,4 +1,4 @@
-"""Migrations that have something to carry over."""
+"""Migrations that convert existing rows."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ _EMPTY = '{"deny": [], "ask": [], "allow": []}'
 
 @pytest.fixture
 async def dsn(stack: Stack) -> AsyncIterator[str]:
-    """Of an empty database."""
+    """The address of an empty database."""
     await databases.execute(stack, f"create database {_NAME}")
     yield databases.dsn(stack, _NAME)
     await databases.drop_database(stack, _NAME)
@@ -51,7 +51,7 @@ async def test_what_left_before_is_what_sessions_and_their_forks_go_on_from(dsn:
 
 
 async def test_rules_of_an_archived_project_are_those_of_its_place(dsn: str) -> None:
-    """Also where somebody created the project again without them."""
+    """Also if the project was created again without rules."""
     await asyncio.to_thread(command.upgrade, migrate.config(dsn), "0017")
     connection = await asyncpg.connect(dsn)
     try:

@@ -1,4 +1,4 @@
-"""A database that does not let a process in is named to who started it, with the reason, and without the password."""
+"""A failed connection to the database reports the address and the reason, without the password."""
 
 from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""Sequence numbers: gap-free whoever writes at once, in the order of each writer, and fenced by the epoch."""
+"""Sequence numbers have no gaps, follow the order of each concurrent writer, and are fenced by the epoch."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -97,6 +97,7 @@ async def _take_interrupts(cell: Cell, old: Claim) -> object:
     return await cell.turns.take_interrupts(old)
 
 
+@pytest.mark.requirement("O4")
 @pytest.mark.parametrize("does", [_append, _append_entry, _finish, _reschedule, _take_steering, _take_interrupts])
 async def test_a_worker_that_lost_its_turn_changes_nothing(
     cell: Cell, principal: Principal, does: OldHolderDoes
@@ -115,7 +116,7 @@ async def test_a_worker_that_lost_its_turn_changes_nothing(
 
 
 async def test_a_turn_that_is_over_takes_no_more(cell: Cell, principal: Principal) -> None:
-    """The workflow asks for the next turn at once: the claim that follows an end fences the one before."""
+    """The workflow requests the next turn at once. The claim that follows an end fences the previous one."""
     session_id = await cell.session(principal, "one", "two")
     first = await cell.claim(session_id, principal)
     await cell.turns.finish(first, ANSWERED)

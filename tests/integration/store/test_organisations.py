@@ -1,4 +1,4 @@
-"""Whatever belongs to another organisation is not found, in the words that a thing which is not there gets."""
+"""Resources of another organisation are not found, with the same message as resources that do not exist."""
 
 import hashlib
 from collections.abc import Awaitable, Callable

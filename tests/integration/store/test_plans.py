@@ -60,12 +60,12 @@ async def test_no_statement_of_a_turn_reads_the_whole_session(
 
 
 def _finds_by_position(scan: dict[str, Any]) -> bool:
-    """An index is used for the session and for the position in it."""
+    """Tells whether an index is used for the session and for the position in it."""
     return " AND " in scan.get("Index Cond", "")
 
 
 async def _scans(connection: Connection, name: str, session_id: str) -> list[dict[str, Any]]:
-    """The scans of the partitions that hold the session."""
+    """Returns the scans of the partitions that contain the session."""
     parameters = [f"'{session_id}'"] + ["null"] * (max(map(int, re.findall(r"\$(\d+)", SQL[name]))) - 1)
     await connection.execute(f"prepare planned as {SQL[name]}")
     plan = await connection.fetchval(f"explain (format json) execute planned ({', '.join(parameters)})")

@@ -1,4 +1,4 @@
-"""K5: projects, workspaces and the bases of sessions, in the real database."""
+"""Projects, workspaces and the base commits of sessions, in the real database."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -80,6 +80,7 @@ async def test_name_and_path_are_taken_once_until_it_is_archived(cell: Cell) -> 
     await create(cell, somebody())
 
 
+@pytest.mark.requirement("K5")
 async def test_session_takes_what_is_its_organisation_s_and_not_archived(cell: Cell) -> None:
     who, stranger = somebody(), somebody()
     project = await create(cell, who)
@@ -116,7 +117,7 @@ async def test_turn_is_given_its_projects_as_they_are_now(cell: Cell) -> None:
 
 
 async def test_base_is_decided_once(cell: Cell) -> None:
-    """Whoever comes second, and whatever the repository has by then, gets what was decided first."""
+    """Later callers receive the base that was decided first, whatever the repository contains by then."""
     who = somebody()
     project = await create(cell, who)
     session_id = await begin(cell, who, Choice([project.id]))

@@ -1,4 +1,4 @@
-"""Calls that were made, with their inputs, newest first, and the rules of their sessions."""
+"""Stored tool calls with their inputs, newest first, and the rules of their sessions."""
 
 from datetime import UTC, datetime, timedelta
 

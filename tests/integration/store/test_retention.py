@@ -1,4 +1,4 @@
-"""A session that rests becomes one object, and nobody who reads it can tell."""
+"""An inactive session is archived as one object, and reads return the same as before."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timing
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a session of a few dozen events has many."""
+    """Makes blocks small, so that a session of a few dozen events has many."""
     monkeypatch.setattr(archives_format, "BLOCK_BYTES", 3000)
     monkeypatch.setattr(archives_writing, "_PAGE", 7)
 
@@ -51,6 +51,7 @@ async def test_all_that_can_be_read_is_the_same(cell: Cell, principal: Principal
     assert await session.read(thorough=True) == before
 
 
+@pytest.mark.requirement("C5")
 async def test_it_goes_on_after_it_was_archived_and_is_archived_again(cell: Cell, principal: Principal) -> None:
     session = await rester(cell, principal)
     last: dict[str, Any] = {"seq": 0}
@@ -65,7 +66,7 @@ async def test_it_goes_on_after_it_was_archived_and_is_archived_again(cell: Cell
         claim = await cell.claim(session.id, principal)
         positions = [*await cell.positions(session.id, principal)]
         assert [item.seq for item in positions] == [*range(1, row["last_seq"] + 4)]
-        conversation = await Conversations(cell.turns, most=1 << 20, seconds=300).load(claim)
+        conversation = await Conversations(cell.turns, max_bytes=1 << 20, max_idle_seconds=300).load(claim)
         assert len(conversation) == claim.entries == row["entries"]
         assert conversation[-1] == Entry("end", {})
         await cell.turns.append(
@@ -115,6 +116,7 @@ async def test_what_waits_is_never_touched(cell: Cell, principal: Principal, sta
     assert session.archives == []
 
 
+@pytest.mark.requirement("C5")
 async def test_a_sweep_finds_what_rests(cell: Cell, principal: Principal) -> None:
     old, young = await rester(cell, principal, 1), await rester(cell, principal, 1)
     await old.grow_old()
@@ -137,7 +139,7 @@ async def test_a_message_that_comes_while_it_is_archived(
 
 
 async def test_readers_notice_nothing_while_it_happens(cell: Cell, principal: Principal) -> None:
-    """Archived, gone on and archived again, in tiny batches, with readers all the while."""
+    """The session is archived, continued and archived again, in tiny batches, while readers run."""
     session = await rester(cell, principal)
     done = asyncio.Event()
     reads = 0
@@ -225,7 +227,7 @@ async def test_killed_anywhere_it_loses_nothing(
     cell: Cell, principal: Principal, tmp_path: Path, point: str, times: int
 ) -> None:
     if point == "archive_replaced" and times == 1:
-        return  # there is nothing to replace
+        return  # a first archive replaces nothing
     session = await rester(cell, principal)
     if times == 2:
         await session.archive()
@@ -240,7 +242,7 @@ async def test_killed_anywhere_it_loses_nothing(
         assert await session.rows_left() > BATCH
 
     async def finished() -> bool:
-        await session.retention().run()  # until the killed one's connection is gone, it holds the lock
+        await session.retention().run()  # the killed process holds the lock until its connection is closed
         row = await session.row()
         return row is not None and row["pruned"] and row["last_seq"] == before["seq"]
 
@@ -273,7 +275,7 @@ async def test_what_the_object_store_lost_is_said(
 
 
 def _meanwhile(monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
-    """Do something between the writing of the object and the record."""
+    """Runs an action between the writing of the object and its record."""
     real = archives_writing.ArchiveWriter.write
 
     async def write(self: archives_writing.ArchiveWriter, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the log says of sessions to who keeps their directories, and what a session keeps of its environment."""
+"""The registry of existing and deleted sessions, and the environment config that a session keeps."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ async def test_the_log_knows_its_sessions_and_those_that_it_deleted(cell: Cell, 
 
 
 async def test_a_session_keeps_what_its_environment_said(cell: Cell, principal: Principal) -> None:
-    """Also when the environment is changed or deleted: a limit that it had still holds."""
+    """Even if the environment is changed or deleted, its limits still apply."""
     config: JsonObject = {"type": "cloud", "networking": {"type": "limited"}}
     async with cell.units.unit(principal, None) as unit:
         place = await unit.create_environment(principal, name="p", description=None, config=config, metadata={})

@@ -1,6 +1,4 @@
-"""Which files a session has at each position of its log: told in the commit of the events that they belong to, read by
-forks, and kept for them when the session is deleted.
-"""
+"""The snapshot of a session's files at each position of its log: committed with the events and used by forks."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +26,7 @@ def told(number: int, *, begins: bool = False) -> list[TreeSnapshot]:
 
 
 async def turn(cell: Cell, who: Principal, session_id: str, *numbers: int) -> list[str]:
-    """Each a result with files; the last with the end of the turn. The ids of the results."""
+    """Runs a turn with a snapshot for each tool result and one for its end. Returns the ids of the results."""
     await cell.send(who, session_id, "go on")
     claim = await cell.claim(session_id, who)
     results = [events.tool_result(f"use {n}", [], is_error=False, call_id=f"{n}") for n in numbers]
@@ -54,6 +52,7 @@ async def test_the_next_turn_finds_the_newest(cell: Cell) -> None:
     assert (await cell.claim(session_id, who)).files.kept == {SCRATCH: with_more}
 
 
+@pytest.mark.requirement("K11")
 async def test_they_are_told_with_the_events_or_not_at_all(cell: Cell) -> None:
     who = somebody()
     session_id = await cell.session(who, "begin")

@@ -1,4 +1,4 @@
-"""Changes of one organisation that take long do not keep others from the database."""
+"""Slow changes of one organisation do not exhaust the database connections of others."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timing
 
 
 async def test_retries_that_wait_for_a_long_change_leave_connections_to_others(cell: Cell) -> None:
-    database = await Database.open(cell.dsn, size=4, patience=2.0)
+    database = await Database.open(cell.dsn, size=4, retry_seconds=2.0)
     units, slow, other = Units(database, cell.objects), somebody(), somebody()
     attempt = Attempt(method="POST", path="/v1/sessions/import", body_hash=b"body", idempotency_key="same")
     begun, release = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""F9: what was used, added up from the log, and never over the border of an organisation."""
+"""Usage is summed from the log, and never across organisations."""
 
 import asyncio
 import re
@@ -48,6 +48,7 @@ async def test_turns_tokens_and_cost_are_added_up(cell: Cell, principal: Princip
     assert line.seconds > 0
 
 
+@pytest.mark.requirement("F9")
 async def test_each_grouping_tells_its_own(cell: Cell, principal: Principal) -> None:
     colleague = somebody(principal.organisation)
     session_id = await cell.session(principal, "one")
@@ -107,9 +108,9 @@ async def _sums(cell: Cell, relation: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in rows]
 
 
-@pytest.mark.parametrize("seed", range(1))  # 20 were tried by hand
+@pytest.mark.parametrize("seed", range(1))  # 20 seeds were tried by hand
 async def test_the_sums_of_days_are_those_of_their_turns(cell: Cell, principal: Principal, seed: int) -> None:
-    """Whatever happens to turns: begun, run again, parked, ended, their sessions archived and deleted."""
+    """Whatever happens to the turns: started, retried, parked, ended, with their sessions archived and deleted."""
     random = Random(seed)
     outcomes = [
         ANSWERED,
@@ -125,7 +126,7 @@ async def test_the_sums_of_days_are_those_of_their_turns(cell: Cell, principal: 
         for _ in range(random.randint(0, 2)):
             cost = random.choice([None, 0, 250])
             await cell.turns.append(claim, [], usage=Usage(input_tokens=7, requests=1, cost_microusd=cost))
-        if random.random() < 0.7:  # the others run on, and are claimed again
+        if random.random() < 0.7:  # the others keep running and are claimed again
             await cell.turns.finish(claim, random.choice(outcomes))
         assert await _sums(cell, "usage_by_day") == await _sums(cell, "turn_usage")
     for session_id in sessions:
@@ -139,12 +140,12 @@ async def test_the_sums_of_days_are_those_of_their_turns(cell: Cell, principal: 
 
 
 async def test_concurrent_deletions_do_not_deadlock(cell: Cell, principal: Principal) -> None:
-    """Sessions whose turns are counted in the same rows, in whatever order."""
+    """The sessions' turns are counted in the same rows, and the sessions are deleted in any order."""
     sessions = [await cell.session(principal, *("one", "two")) for _ in range(24)]
     for session_id in sessions:
         for _ in range(2):
             await _turn(cell, principal, session_id, None, ANSWERED)
-    async with cell.database.connection() as connection:  # as if the turns had begun on different days
+    async with cell.database.connection() as connection:  # as if the turns had started on different days
         await connection.execute(
             "update turns set created_at = created_at - (hashtext(id) & 3) * interval '1 day' where organisation = $1",
             principal.organisation,
@@ -166,7 +167,7 @@ async def test_days_and_parts_of_days_add_up(cell: Cell, principal: Principal, o
     began = [now - timedelta(hours=11 * number) for number in range(9)]
     for moment in began:
         await _turn(cell, principal, session_id, Usage(input_tokens=1, requests=1), ANSWERED)
-        async with cell.database.transaction() as connection:  # as if it had begun then
+        async with cell.database.transaction() as connection:  # as if the turn had started then
             await connection.execute("update turns set created_at = $2 where created_at > $1", now, moment)
             await connection.execute("truncate usage_by_day")
             await connection.execute(
@@ -187,7 +188,7 @@ def test_days_at_the_end_of_time() -> None:
 
 
 async def test_the_question_is_answered_from_an_index(cell: Cell, principal: Principal) -> None:
-    """A cell has a hundred million turns; an organisation's month must not cost a look at all of them."""
+    """A cell has a hundred million turns. A query for an organisation's month must not scan all of them."""
     async with cell.database.transaction() as connection:
         await connection.execute("set local enable_seqscan = off")
         plan = await connection.fetch(

@@ -1,4 +1,4 @@
-"""One writer at a time: in the order in which they came, and a dead one only for as long as its time lasts."""
+"""Write leases: one writer at a time, in the order of the queue, and a dead holder only until its lease expires."""
 
 import asyncio
 import time
@@ -16,6 +16,7 @@ pytestmark = pytest.mark.timing
 PLACE = "proj_1 refs/heads/main"
 
 
+@pytest.mark.requirement("C2")
 async def test_one_at_a_time_and_in_the_order_of_the_queue(cell: Cell) -> None:
     leases, organisation = WriteLeases(cell.database), somebody().organisation
     order: list[int] = []
@@ -60,6 +61,7 @@ async def test_other_places_and_organisations_do_not_wait(cell: Cell) -> None:
         pass
 
 
+@pytest.mark.requirement("C2")
 async def test_who_waited_too_long_is_told_who_holds_it_and_since_when(cell: Cell) -> None:
     leases, organisation = WriteLeases(cell.database), somebody().organisation
     async with leases.held(organisation, PLACE, who="the merge of session sesn_1"):
@@ -75,7 +77,7 @@ async def test_who_waited_too_long_is_told_who_holds_it_and_since_when(cell: Cel
     assert "Waited 0 s" in error.message
     assert "1 more" in error.message
     assert abs((datetime.now(UTC) - error.since).total_seconds()) < 30
-    async with leases.held(organisation, PLACE, who="late", wait=5):  # no ticket of theirs is in the way
+    async with leases.held(organisation, PLACE, who="late", wait=5):  # no queue entry of theirs remains
         pass
 
 
@@ -89,7 +91,7 @@ async def test_a_dead_holder_frees_it_when_its_time_is_over_and_is_fenced(cell: 
     leases = WriteLeases(cell.database, hold=1.0)
     dead = leases.held(organisation, PLACE, who="dead")
     lease = await dead.__aenter__()
-    for task in asyncio.all_tasks():  # as a process that is stopped: it renews nothing
+    for task in asyncio.all_tasks():  # like a stopped process, it renews nothing
         if getattr(task.get_coro(), "__name__", "") == "renewing":
             task.cancel()
     began = time.monotonic()
@@ -99,7 +101,7 @@ async def test_a_dead_holder_frees_it_when_its_time_is_over_and_is_fenced(cell: 
         with pytest.raises(LeaseLost, match="lost its lease"):
             await lease.check()
         await following.check()
-        await dead.__aexit__(None, None, None)  # what a late one gives back is not another's
+        await dead.__aexit__(None, None, None)  # a late release does not release the lease of the next holder
         with pytest.raises(LeaseHeld, match="next"):
             async with leases.held(organisation, PLACE, who="third", wait=0):
                 raise AssertionError

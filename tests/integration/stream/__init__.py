@@ -1,1 +1,1 @@
-"""The live side against a real Redis."""
+"""Tests of live streaming on a real Redis."""

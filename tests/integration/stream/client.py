@@ -1,4 +1,4 @@
-"""A raw SSE client over a hub: reads frames, remembers the last id, checks order as it goes."""
+"""A raw client of a stream hub: reads frames, remembers the last id and records the sequence numbers."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ class Client:
         self.seen: list[Received] = []
         self.seqs: list[int] = []
         self.began_at: int | None = None
-        """Where it begins, which only a stream without a cursor says."""
+        """The first position, which only a stream without a cursor reports."""
 
     async def open(self) -> "Client":
         first = await anext(self._frames)
@@ -71,7 +71,7 @@ class Client:
         return received
 
     async def until(self, event: str, seconds: float = 30) -> list[Received]:
-        """All frames up to the next one of that type."""
+        """Returns all frames up to the next one of that type."""
         received = []
         while True:
             received.append(await self.next(seconds))

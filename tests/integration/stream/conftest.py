@@ -1,4 +1,4 @@
-"""A real Redis, a log in memory, a publisher and a hub for each test."""
+"""A real Redis, an in-memory log, a publisher and a hub for each test."""
 
 from collections.abc import AsyncIterator
 
@@ -23,7 +23,7 @@ async def shared_redis() -> AsyncIterator[RedisServer]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def own_redis() -> AsyncIterator[RedisServer]:
-    """For tests that stop it."""
+    """A Redis for tests that stop it."""
     server = RedisServer()
     await server.start()
     yield server
@@ -50,7 +50,7 @@ async def live(shared_redis: RedisServer) -> AsyncIterator[Live]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def live_hub(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[Hub]:
-    """One that never compares itself with the log: what it has came by Redis."""
+    """A hub that never compares itself with the log, so that all its events came through Redis."""
     async with Hub(shared_redis.url, log, heads_interval=600) as running:
         yield running
 

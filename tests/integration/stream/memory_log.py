@@ -1,4 +1,4 @@
-"""An in-memory log for tests of the tail: positions by session, and switches for what may go wrong."""
+"""An in-memory log for tests of the stream: positions by session, and switches that simulate failures."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

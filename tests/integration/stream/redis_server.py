@@ -1,4 +1,4 @@
-"""A real redis-server for tests, with an empty environment, that can be stopped and started again."""
+"""A real redis-server for tests, with an empty environment, that can be stopped and restarted."""
 
 import asyncio
 import shutil

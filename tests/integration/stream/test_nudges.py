@@ -1,4 +1,4 @@
-"""Nudges reach the worker that runs the session, and only that; without Redis nothing fails."""
+"""Nudges reach the worker that runs the session, and no other. Without Redis nothing fails."""
 
 import asyncio
 import time
@@ -73,7 +73,7 @@ async def test_a_listener_without_redis_holds_up_nobody(own_redis: RedisServer) 
 async def test_it_ends_also_when_its_cancellation_is_lost(
     shared_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen once: a worker that was told to stop handed its turns over and then waited for its listener for good."""
+    """Regression test: a worker that was stopping handed over its turns and then waited for its listener forever."""
     read = PubSub.get_message
 
     async def deaf(self: PubSub, *args: Any, **options: Any) -> object:

@@ -1,4 +1,4 @@
-"""Previews: joining in the middle, going on after a cut, and never anything after the event that finishes one."""
+"""Previews: clients join midway, resume after a disconnect, and see no preview after the event that completes it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ STREAM_EVENT: TypeAdapter[BetaManagedAgentsStreamSessionEvents] = TypeAdapter(Be
 
 
 def accumulate(received: Sequence[Received]) -> AccumulatedEvent | None:
-    """What a client of the official SDK makes of it; raises where the SDK does."""
+    """Returns what the official SDK accumulates from the frames, and raises where the SDK does."""
     accumulated = None
     for item in received:
         accumulated = accumulate_managed_agents_event(accumulated, STREAM_EVENT.validate_python(item.data))
@@ -40,8 +40,9 @@ def text_of(received: Sequence[Received]) -> str:
     return "".join(block.text for block in accumulated.content if block.type == "text")
 
 
+@pytest.mark.requirement("S2")
 async def test_who_joins_in_mid_message_gets_all_of_it(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
-    """Twenty clients, each at another moment of the message, on the SDK's own accumulator."""
+    """Twenty clients join at different positions of the message and use the SDK's own accumulator."""
     turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running(), events.model_request_start()))
     preview = turn.preview("agent.message")
@@ -129,7 +130,7 @@ async def test_only_what_was_asked_for_is_previewed(hub: Hub, live: Live, log: M
 async def test_inputs_that_arrive_in_mid_message_do_not_disturb_it(
     hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:
-    """The turn does not know of them, so who joins later has to look into the log to trust the preview."""
+    """The turn does not know of the inputs, so a client that joins later has to read the log to trust the preview."""
     turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
     early = await Client(hub, session_id).open()
     await turn.publish(log.append(session_id, events.status_running()))
@@ -151,7 +152,7 @@ async def test_inputs_that_arrive_in_mid_message_do_not_disturb_it(
 async def test_a_preview_left_by_a_dead_worker_is_not_shown_again(
     hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:
-    """Its event was committed, the publish lost, and the saved preview is still there."""
+    """The event was committed, its publish was lost, and the saved preview still exists."""
     turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     preview = turn.preview("agent.message")
@@ -221,7 +222,7 @@ async def test_a_piece_that_is_nowhere_ends_the_preview_but_not_the_stream(
     preview.write("one ")
     await client.until("event_delta")
     await hub._commands.delete(keys.open_preview(ORGANISATION, session_id))
-    turn._sent += 4  # as if a piece had been dropped on the way
+    turn._sent += 4  # as if a chunk had been dropped
     preview.write("three")
     await asyncio.sleep(0.05)
     preview.write(" four")
@@ -233,7 +234,7 @@ async def test_a_piece_that_is_nowhere_ends_the_preview_but_not_the_stream(
 async def test_the_start_of_an_older_preview_does_not_replace_the_open_one(
     hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:
-    """The open saved preview runs ahead of a reader that is late: its start and that of the one before come after."""
+    """The saved preview is ahead of a late reader, which then receives the start of the older preview and its own."""
     turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     old, new = turn.preview("agent.message"), turn.preview("agent.message")

@@ -1,4 +1,4 @@
-"""The live stream as a client of Redis reads it (K3): by the documented key and fields, the same frames as SSE."""
+"""The live stream as a client of Redis reads it: by the documented key and fields, with the same frames as SSE."""
 
 import json
 import re
@@ -23,11 +23,11 @@ from .redis_server import RedisServer
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "streams.md"
 Entries = list[tuple[bytes, dict[bytes, bytes]]]
 Frame = tuple[str, str, Any]
-"""Event, id and data, as a frame of the stream has them."""
+"""The event, id and data of a frame."""
 
 
 class Reader:
-    """What `docs/streams.md` says, and nothing of ours."""
+    """Reads entries as `docs/streams.md` describes, without the project's code."""
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
@@ -57,7 +57,7 @@ class Reader:
 
 
 def _joined(frames: list[Frame]) -> list[Frame]:
-    """With a preview's text in one piece: where it is cut is the api's own choice."""
+    """Joins the text of a preview, because the API may split it anywhere."""
     result: list[Frame] = []
     for event, place, data in frames:
         if event == "event_delta" and result and result[-1][0] == event:
@@ -67,6 +67,7 @@ def _joined(frames: list[Frame]) -> list[Frame]:
     return result
 
 
+@pytest.mark.requirement("K3")
 async def test_entries_are_the_frames(
     shared_redis: RedisServer, hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:
@@ -95,8 +96,9 @@ async def test_entries_are_the_frames(
     await client.close()
 
 
+@pytest.mark.requirement("K3")
 async def test_a_reader_needs_no_more_than_its_right(own_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
-    """The user that the page proposes: it reads the streams, and nothing else."""
+    """The Redis user that the page proposes can read the streams and nothing else."""
     (rights,) = re.findall(r"`ACL SETUSER reader on >… ([^`]+)`", PAGE.read_text())
     async with Live(own_redis.url) as live, Redis.from_url(own_redis.url) as owner:
         await live.publish(ORGANISATION, session_id, log.append(session_id, events.status_running()))
@@ -112,7 +114,7 @@ async def test_a_reader_needs_no_more_than_its_right(own_redis: RedisServer, log
 
 
 async def test_a_shard_is_kept_short(shared_redis: RedisServer, live: Live, log: MemoryLog, session_id: str) -> None:
-    """About ten thousand entries, as the page says: who comes later reads the log."""
+    """About ten thousand entries, as the page states. Later clients read the log."""
     for _ in range(12_000):
         await live.publish(ORGANISATION, session_id, log.append(session_id, events.status_running()))
     assert await live.drained(seconds=30)

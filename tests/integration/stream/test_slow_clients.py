@@ -1,4 +1,4 @@
-"""A client that does not read costs bounded memory and slows nobody; when it reads again it has lost nothing."""
+"""A client that does not read uses bounded memory, delays no other client, and loses nothing when it reads again."""
 
 import asyncio
 import statistics

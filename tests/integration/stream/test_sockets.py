@@ -1,4 +1,4 @@
-"""WebSocket clients beside SSE clients on a real tail: the same frames, resumed in the middle, and slow ones."""
+"""WebSocket clients beside SSE clients on a real stream: the same frames, resuming midway, and slow clients."""
 
 import asyncio
 import json
@@ -27,14 +27,14 @@ from .memory_log import MemoryLog
 pytestmark = pytest.mark.timing
 
 OWNER = "org_a"
-"""The organisation of the api's test key."""
+"""The organisation of the API's test key."""
 DELTAS = "event_deltas[]=agent.message"
 SMALL = 64 * 1024
 LARGE = "x" * 20_000
 
 
 class Cell:
-    """An api whose tails are real and whose store is a twin."""
+    """An API with a real stream hub and a fake store."""
 
     def __init__(
         self, hub: Hub, live: Live, log: MemoryLog, address: tuple[str, int], session_id: str, api: Api
@@ -52,7 +52,8 @@ class Cell:
         headers = {"x-api-key": "secret-a"}
         url = f"{self._url}?{query}"
         connection = socket.create_connection(self._address)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)  # the kernel must not read in our place
+        # With a small buffer, so that the kernel does not read ahead for the client.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
         async with connect(url, sock=connection, additional_headers=headers, max_size=None, **options) as opened:
             yield opened
 
@@ -102,6 +103,7 @@ async def _until(opened: ClientConnection, event: str) -> list[dict[str, Any]]:
     return received
 
 
+@pytest.mark.requirement("S11")
 async def test_the_same_frames_as_sse(cell: Cell) -> None:
     sse = await Client(cell.hub, cell.session_id, organisation=OWNER, cursor=Cursor(0)).open()
     async with cell.connected(f"after=0&{DELTAS}") as opened:
@@ -147,7 +149,7 @@ async def test_it_goes_on_in_the_middle_of_a_message(cell: Cell) -> None:
 
 
 async def test_a_client_that_does_not_read_is_served_from_the_log_later(cell: Cell) -> None:
-    """It fills its queue and loses that; nobody waits for it, and it gets every position in the end."""
+    """Its queue fills up and is discarded. No other client waits for it, and it receives every position in the end."""
     count = 200
     async with cell.connected("after=0", max_queue=1) as slow, cell.connected("after=0") as quick:
         await cell.publish(events.status_running())

@@ -1,4 +1,4 @@
-"""The tail in good weather: from now on, from a cursor, each position once, in order, and to the end."""
+"""The event stream without failures: from now or from a cursor, each position once, in order, until the end."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ async def test_without_a_cursor_the_stream_starts_now(hub: Hub, live: Live, log:
 async def test_an_event_committed_right_after_the_stream_is_open_is_in_it(
     live_hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:
-    """The reader has not begun when the first event is published: the quickstart's own race."""
+    """The reader has not started when the first event is published. This is the race of the quickstart."""
     client = await Client(live_hub, session_id).open()
     await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("at once")))
     await live.drained()
@@ -145,6 +145,7 @@ async def test_nothing_is_kept_of_a_session_that_nobody_watches(hub: Hub, log: M
     assert not hub._reader._watched
 
 
+@pytest.mark.requirement("S2")
 async def test_events_of_a_turn_come_in_the_order_they_were_written(
     hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""The tail in bad weather: cuts, a Redis that forgets or goes away, publishes that are lost, a log that is down."""
+"""The event stream with failures: disconnects, a Redis that loses data or stops, lost publishes, a log that is down."""
 
 import asyncio
 import random
@@ -30,7 +30,7 @@ async def replica(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[Hu
 
 
 async def write_messages(live: Live, log: MemoryLog, session_id: str, stop: asyncio.Event) -> None:
-    """A turn after the other, some publishes lost, until told to stop."""
+    """Writes one turn after the other, with some publishes lost, until `stop` is set."""
     rng = random.Random(1)
     turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001, after_seq=len(log.sessions[session_id]))
     while not stop.is_set():
@@ -101,15 +101,16 @@ async def test_redis_flushed_and_restarted_in_the_middle(
             for _ in range(3):
                 await redis.flushall()
                 await asyncio.sleep(0.005)
-                await say_and_hear()  # ids go on with the clock, a millisecond later at least: nothing has to heal
+                # At least a millisecond later the ids continue with the clock, so nothing has to be repaired.
+                await say_and_hear()
                 await redis.flushall()
-                await say_and_hear()  # within the same millisecond the id may repeat, and the log heals
+                await say_and_hear()  # within the same millisecond the id may repeat, and the log repairs the stream
         for _ in range(2):
             await own_redis.stop()
             await say_and_hear()
             await own_redis.start()
             await say_and_hear()
-            await asyncio.sleep(1.5)  # the reader's longest wait between two tries
+            await asyncio.sleep(1.5)  # the reader's longest wait between two attempts
             await say_and_hear()
         assert client.seqs == list(range(1, len(log.sessions[session_id]) + 1))
         await client.close()
@@ -124,7 +125,7 @@ async def test_a_redis_whose_clock_went_back_is_read_again(
         await client.until_seq(1)
         shard = next(iter(hub._reader._ids))
         hub._reader._ids[shard] = b"99999999999999-0"
-        await asyncio.sleep(1.1)  # until the read that still has the old place is over
+        await asyncio.sleep(1.1)  # until the read with the old position has ended
         await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("lost")))
         await client.until_seq(2)
         await asyncio.sleep(1.1)
@@ -135,7 +136,7 @@ async def test_a_redis_whose_clock_went_back_is_read_again(
 
 
 async def test_no_redis_at_all(own_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
-    """Publishing costs a turn nothing, and tails live off the log."""
+    """Publishing does not delay a turn, and streams read the log."""
     await own_redis.stop()
     async with Live(own_redis.url) as live, Hub(own_redis.url, log) as hub:
         client = await Client(hub, session_id).open()

@@ -1,4 +1,4 @@
-"""F10: what nobody expected arrives at Sentry and at an OTLP endpoint, from a real process, without its secrets."""
+"""Unexpected errors of a real process reach Sentry and an OTLP endpoint, without secrets."""
 
 import asyncio
 import sys
@@ -50,6 +50,7 @@ async def told() -> Sink:
         return sink
 
 
+@pytest.mark.requirement("F10")
 async def test_sentry_gets_the_exception_with_its_ids(told: Sink) -> None:
     assert [report["exception"]["values"][0]["type"] for report in told.reports] == ["ValueError", "KeyError"]
     tags = {"service": "worker", "action": "turn.crashed", "session": "sesn_1", "turn": "turn_1", "attempt": "2"}
@@ -65,6 +66,7 @@ async def test_the_trace_has_it_where_it_happened_or_in_a_span_of_its_own(told: 
     assert spans["lease.failed"].events["exception"]["exception.type"] == "KeyError"
 
 
+@pytest.mark.requirement("F10")
 async def test_no_secret_and_no_variable_leaves(told: Sink) -> None:
     everything = b"".join(told.raw)
     assert b"refused: [removed], [removed]" in everything

@@ -1,4 +1,4 @@
-"""The metrics listener holds a bounded number of connections, each for a bounded time."""
+"""The metrics listener accepts a bounded number of connections, each for a bounded time."""
 
 import socket
 import threading

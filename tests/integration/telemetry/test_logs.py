@@ -1,4 +1,4 @@
-"""Every line says what happened and to whom, whoever wrote it."""
+"""Every log line has an action and the ids of its context, also the lines of libraries."""
 
 import ast
 import json
@@ -46,7 +46,7 @@ def test_lines_are_json_with_an_action_and_ids() -> None:
 
 
 def _parsed(path: Path) -> ast.Module:
-    """Again if need be: Python 3.11 loses count when another thread of the process parses at the same moment."""
+    """Parses a file, with retries: Python 3.11 raises SystemError if another thread parses at the same time."""
     for _ in range(5):
         try:
             return ast.parse(path.read_text())

@@ -1,4 +1,4 @@
-"""Labels stay few, whatever clients send; metrics are served where the operator says, and nowhere else."""
+"""Label values are limited whatever clients send, and metrics are served only at the configured address."""
 
 import socket
 import urllib.error

@@ -1,4 +1,4 @@
-"""Traces cost nothing where no endpoint is set, and a process does not stay for an endpoint that is gone."""
+"""Traces cost nothing without an endpoint, and a process does not wait for an endpoint that is unreachable."""
 
 import subprocess
 import sys

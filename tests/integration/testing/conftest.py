@@ -1,4 +1,4 @@
-"""Clients of the scripted model: the official SDKs and pydantic-ai, exactly as users have them."""
+"""Clients of the scripted model: the official SDKs and pydantic-ai, exactly as users install them."""
 
 import os
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from footplate.testing import ScriptedModel
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that the machine says about models or proxies may reach a test."""
+    """Removes the machine's own settings for models and proxies."""
     for name in os.environ:
         if name.startswith(("ANTHROPIC_", "OPENAI_")) or name.lower() == "http_proxy":
             monkeypatch.delenv(name)
@@ -28,7 +28,7 @@ async def shared_model() -> AsyncIterator[ScriptedModel]:
 
 @pytest.fixture
 def model(shared_model: ScriptedModel) -> ScriptedModel:
-    """One server for all, as nobody's requests yet; a test installs the scripts that it names."""
+    """The shared server without recorded requests. A test installs the scripts that it uses."""
     shared_model.clear()
     return shared_model
 

@@ -1,4 +1,4 @@
-"""Scripts as JSON: what is read is what was written, and mistakes are named with their place."""
+"""Scripts as JSON: they survive a round trip, and mistakes are reported with their position."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which script answers, and at which index."""
+"""How the script for a request, and the index of its reply, are chosen."""
 
 from collections.abc import Mapping
 
@@ -80,7 +80,7 @@ def test_choice_in_a_chat(user: Json, rounds: int) -> None:
 @pytest.mark.parametrize("user", ["[[script:a]]", [{"type": "input_text", "text": "[[script:a]]"}]])
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_choice_in_responses(user: Json, rounds: int) -> None:
-    """A reply of many items is one reply."""
+    """A reply of several items counts as one."""
     said = responses.said(
         {"instructions": "[[script:sys]]", "input": [{"role": "user", "content": user}, *RESPONSES_ROUND * rounds]}
     )

@@ -1,4 +1,4 @@
-"""The scripted model as a process: one line on stdout, controlled over HTTP, gone when it should be."""
+"""The scripted model as a process: one line on stdout, control over HTTP, and how it ends."""
 
 import asyncio
 import json

@@ -192,7 +192,7 @@ async def test_cut_in_the_middle_of_a_stream(model: ScriptedModel, client: anthr
 
     async def collect() -> None:
         async for event in await client.messages.create(model="m", max_tokens=9, messages=prompt("s"), stream=True):
-            seen.append(event.type)  # noqa: PERF401 - what came before the cut must be kept
+            seen.append(event.type)  # noqa: PERF401 - events before the cut must survive the exception
 
     with pytest.raises(Exception, match="incomplete chunked read"):
         await collect()

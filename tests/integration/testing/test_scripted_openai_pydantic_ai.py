@@ -58,7 +58,7 @@ async def ask(native: Native, messages: list[ModelMessage]) -> ModelResponse:
 
 
 async def test_twelve_tool_calls_and_a_last_word(model: ScriptedModel, native: Native) -> None:
-    """With a thought and a word before each call: one reply of several items still counts as one."""
+    """With thinking and text before each call: a reply of several items still counts as one."""
     line = (thinking("hm"), text("next"), tool("bash", {"command": "echo {n} >> lines"}))
     model.install("lines", replies(reply(*line, repeat=12), [text("done"), usage(5, 7, cache_read=3)]))
     messages = prompt("Write. [[script:lines]]")

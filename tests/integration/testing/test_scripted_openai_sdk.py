@@ -38,7 +38,7 @@ pytestmark = pytest.mark.timing
 
 @dataclass
 class Got:
-    """A reply, whichever its wire format, as far as it came."""
+    """A reply of any wire format, as far as it arrived."""
 
     thought: str = ""
     said: str = ""
@@ -47,7 +47,7 @@ class Got:
     """Id, name and arguments."""
     ended: str | None = None
     tokens: tuple[int, int, int, int] | None = None
-    """Input, of it read from and written to the cache; output."""
+    """Input tokens, those read from the cache, those written to the cache, and output tokens."""
 
 
 Ask = Callable[..., Awaitable[Got]]
@@ -357,7 +357,7 @@ async def test_a_retry_overcomes_a_first_attempt(model: ScriptedModel, ask: Ask)
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "said"),
+    ("path", "body", "problem"),
     [
         ("/chat/completions", {"model": "m"}, "messages"),
         ("/responses", {"model": "m"}, "input"),
@@ -366,7 +366,7 @@ async def test_a_retry_overcomes_a_first_attempt(model: ScriptedModel, ask: Ask)
     ],
 )
 async def test_what_cannot_be_answered_is_refused(
-    openai_client: openai.AsyncOpenAI, path: str, body: dict[str, str], said: str
+    openai_client: openai.AsyncOpenAI, path: str, body: dict[str, str], problem: str
 ) -> None:
-    with pytest.raises(openai.BadRequestError, match=said):
+    with pytest.raises(openai.BadRequestError, match=problem):
         await openai_client.post(path, body=body, cast_to=object)

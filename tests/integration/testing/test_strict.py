@@ -1,4 +1,4 @@
-"""The strict checks refuse what the SDK itself would let pass."""
+"""The strict checks refuse events that the SDK itself accepts."""
 
 from typing import Any
 

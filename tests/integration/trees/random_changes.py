@@ -1,4 +1,4 @@
-"""Random changes of a work tree: writes, renames, links, ignore rules, commits, nested repositories."""
+"""Random changes of a working tree: writes, renames, links, ignore rules, commits and nested repositories."""
 
 import os
 import random

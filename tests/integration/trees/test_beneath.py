@@ -1,4 +1,4 @@
-"""What is opened is in the workspace, and is what was looked at."""
+"""Files are opened only inside the workspace, and the opened file is the inspected one."""
 
 import os
 from pathlib import Path
@@ -14,24 +14,24 @@ def test_no_link_is_gone_through_on_the_way_or_at_the_end(tmp_path: Path) -> Non
     (inside / "directory").symlink_to(outside)
     (inside / "file").symlink_to(outside / "secret")
     with Beneath(inside) as workspace:
-        with workspace.look(b"directory/secret") as found:
+        with workspace.inspect(b"directory/secret") as found:
             assert found is None
-        with workspace.look(b"file") as found:
+        with workspace.inspect(b"file") as found:
             assert found is not None
             assert found.is_link
-            assert found.target() == os.fsencode(outside / "secret")
-        assert workspace.names(b"directory") == []
+            assert found.read_link() == os.fsencode(outside / "secret")
+        assert workspace.list_directory(b"directory") == []
         assert not workspace.is_directory(b"directory")
 
 
 def test_a_file_that_was_swapped_is_read_as_it_was_looked_at(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("looked at")
     (tmp_path / "secret").write_text("secret")
-    with Beneath(tmp_path) as workspace, workspace.look(b"file") as found:
+    with Beneath(tmp_path) as workspace, workspace.inspect(b"file") as found:
         assert found is not None
         (tmp_path / "file").unlink()
         (tmp_path / "file").symlink_to("secret")
-        with found.open() as fd:
+        with found.open_file() as fd:
             assert os.read(fd, 100) == b"looked at"
 
 
@@ -41,17 +41,17 @@ def test_a_directory_that_was_swapped_while_it_is_open_leads_nowhere_else(tmp_pa
     (tmp_path / "outside" / "b").mkdir(parents=True)
     (tmp_path / "outside" / "b" / "file").write_text("outside")
     with Beneath(tmp_path / "root") as workspace:
-        with workspace.look(b"a/b/file") as found:
+        with workspace.inspect(b"a/b/file") as found:
             assert found is not None
         (tmp_path / "root" / "a").rename(tmp_path / "root" / "c")
         (tmp_path / "root" / "a").symlink_to(tmp_path / "outside")
-        with workspace.look(b"a/b/file") as found:
+        with workspace.inspect(b"a/b/file") as found:
             assert found is not None
-            with found.open() as fd:
+            with found.open_file() as fd:
                 assert os.read(fd, 100) == b"inside"
-        with workspace.look(b"c/b/file") as found:
+        with workspace.inspect(b"c/b/file") as found:
             assert found is not None
-        with workspace.look(b"a/b/file") as found:
+        with workspace.inspect(b"a/b/file") as found:
             assert found is None
 
 
@@ -60,7 +60,7 @@ def test_descriptors_are_given_back(tmp_path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with Beneath(tmp_path) as workspace:
         for path in (b"a/b/missing", b"a", b"missing/too", b"a/b"):
-            with workspace.look(path):
+            with workspace.inspect(path):
                 pass
-        workspace.names(b"a/b")
+        workspace.list_directory(b"a/b")
     assert len(list(Path("/proc/self/fd").iterdir())) == before

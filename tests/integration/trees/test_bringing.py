@@ -1,4 +1,4 @@
-"""What is read of a commit, in real repositories. Nothing of a working tree, nothing behind a link."""
+"""Project instructions are read from a commit of a real repository: never from a working tree, never through a link."""
 
 import os
 import subprocess
@@ -167,14 +167,14 @@ async def test_a_session_is_given_its_base_as_far_as_it_is_trusted(tmp_path: Pat
     user.put("CLAUDE.md", "Of the base.")
     base = user.commit()
     (tmp_path / "data").mkdir()
-    mirrors = Mirrors(tmp_path / "data", root=str(tmp_path / "projects"), reach=Reach(), seconds=60)
+    mirrors = Mirrors(tmp_path / "data", root=str(tmp_path / "projects"), address_policy=Reach(), seconds=60)
     trees = SessionTrees(tmp_path / "data", mirrors, Keeper(Objects.open(None, tmp_path)), seconds=60)
     project = SessionProject(id="proj_1", name="app", path="app", trust=Trust.INSTRUCTIONS)
-    assert await trees.brought("default", project) == Brought(), "no turn has begun"
-    project = replace(project, base=await trees.base("default", project))
+    assert await trees.load_instructions("default", project) == Brought(), "no turn has begun"
+    project = replace(project, base=await trees.resolve_base("default", project))
     user.put("CLAUDE.md", "Later.")
     user.commit()
     for _ in range(2):
-        found = await trees.brought("default", project)
+        found = await trees.load_instructions("default", project)
         assert (found.commit, found.files) == (base, {"CLAUDE.md": b"Of the base."})
-    assert await trees.brought("default", replace(project, trust=Trust.NOTHING)) == Brought()
+    assert await trees.load_instructions("default", replace(project, trust=Trust.NOTHING)) == Brought()

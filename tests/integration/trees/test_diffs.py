@@ -1,4 +1,4 @@
-"""What a diff says of two trees: each change in its line, and a patch that makes the one of the other."""
+"""A diff of two trees: one line for each change, and a patch that turns one tree into the other."""
 
 import os
 import subprocess
@@ -38,6 +38,7 @@ async def change(world: World) -> tuple[str, str]:
     return old, (await world.take()).snapshot.tree
 
 
+@pytest.mark.requirement("C6")
 async def test_the_summary_has_a_line_for_each_file(world: World) -> None:
     old, new = await change(world)
     found = await diffs.summary(world.git_dir, old, new)
@@ -149,6 +150,7 @@ async def test_attributes_and_drivers_of_the_tree_change_nothing(world: World) -
     assert not (world.root / "ran").exists()
 
 
+@pytest.mark.requirement("C6")
 async def test_a_reader_who_leaves_early_ends_git_and_an_unknown_tree_is_an_error(world: World) -> None:
     old = (await world.take()).snapshot.tree
     (world.files / "large").write_text("".join(f"{number}\n" for number in range(500_000)))

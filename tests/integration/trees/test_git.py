@@ -1,4 +1,4 @@
-"""Issue 6: the host's git does nothing that a workspace says, and fails in words."""
+"""The host's git executes no configuration of a workspace, and its failures are readable."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ def _git(*argv: str, at: Path) -> str:
 
 @pytest.fixture
 async def host(tmp_path: Path) -> Git:
-    """A git directory of ours beside a workspace of somebody else's."""
+    """A git directory of the host beside an untrusted workspace."""
     work = tmp_path / "work"
     work.mkdir()
     git = Git(git_dir=tmp_path / "host.git", work_tree=work)
@@ -67,7 +67,7 @@ async def test_nothing_of_the_worker_is_inherited(host: Git, monkeypatch: pytest
     monkeypatch.setenv("GIT_DIR", "/nonexistent")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nonexistent")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
-    assert not any("secret" in value for value in host.environment().values())
+    assert not any("secret" in value for value in host.build_environment().values())
     assert (await host.run("ls-files")) == b""
 
 
@@ -80,25 +80,25 @@ async def test_no_protocol_unless_it_is_allowed(host: Git, url: str) -> None:
 async def test_failure_is_told(host: Git) -> None:
     with pytest.raises(GitFailed, match=r"git rev-parse failed \(exit code 128\): fatal: Needed a single revision"):
         await host.run("rev-parse", "--verify", "nothing")
-    assert await host.ask("rev-parse", "--verify", "-q", "nothing") == (1, b"")
+    assert await host.run_with_exit_code("rev-parse", "--verify", "-q", "nothing") == (1, b"")
 
 
 async def test_stream_gives_pieces_and_its_failure_at_the_end(host: Git) -> None:
     content = os.urandom(300_000)
     name = (await host.run("hash-object", "-w", "--stdin", stdin=content)).decode().strip()
-    async with host.stream("cat-file", "blob", name, piece=1000) as pieces:
+    async with host.stream_output("cat-file", "blob", name, piece=1000) as pieces:
         found = [piece async for piece in pieces]
     assert b"".join(found) == content
     assert max(map(len, found)) <= 1000
     with pytest.raises(GitFailed):
-        async with host.stream("cat-file", "blob", "0" * 40) as pieces:
+        async with host.stream_output("cat-file", "blob", "0" * 40) as pieces:
             assert [piece async for piece in pieces] == []
 
 
 async def test_who_leaves_a_stream_early_ends_git(host: Git) -> None:
     name = (await host.run("hash-object", "-w", "--stdin", stdin=bytes(5_000_000))).decode().strip()
     async with asyncio.timeout(30):
-        async with host.stream("cat-file", "blob", name, piece=1000) as pieces:
+        async with host.stream_output("cat-file", "blob", name, piece=1000) as pieces:
             await anext(pieces)
             await asyncio.sleep(0.2)  # until our side of the pipe is full as well
 
@@ -125,7 +125,7 @@ def test_git_that_ends_before_it_was_asked_has_its_answer_under_uvloop_too(tmp_p
     async def ask() -> set[int]:
         git = Git(git_dir=tmp_path / "nothing")
         asked = b"HEAD\n" * 20_000
-        asking = (git.ask("cat-file", "--batch-check", stdin=asked, accept=(128,)) for _ in range(30))
+        asking = (git.run_with_exit_code("cat-file", "--batch-check", stdin=asked, accept=(128,)) for _ in range(30))
         return {code for code, _ in await asyncio.gather(*asking)}
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

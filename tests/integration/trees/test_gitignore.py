@@ -1,4 +1,4 @@
-"""New files are ignored here exactly as git ignores them, or git is asked."""
+"""New files are ignored exactly as git ignores them. Rules that are not supported are left to git."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A workspace whose agent works against us: a snapshot of it neither waits, nor runs, nor has what is outside."""
+"""Hostile agents: the snapshot of a workspace neither blocks, nor runs code, nor contains files from outside."""
 
 import asyncio
 import os
@@ -129,7 +129,7 @@ async def test_files_that_never_stop_growing_end(world: World) -> None:
             file.write(bytes(100_000))
 
     with meanwhile(grow):
-        taken = await world.take(Limits(file_bytes=3_000_000))
+        taken = await world.take(Limits(max_file_bytes=3_000_000))
     assert [left.path for left in taken.left_out] in ([], [b"log"])
 
 
@@ -152,7 +152,7 @@ async def test_a_snapshot_that_takes_too_long_says_so(world: World) -> None:
     for number in range(2000):
         (world.files / f"{number}").write_text("file")
     with pytest.raises(Unavailable, match="could not be read within"):
-        await world.take(Limits(seconds=0.05))
+        await world.take(Limits(timeout_seconds=0.05))
     await asyncio.sleep(0)
     taken = await world.take()
     assert len(contents(await world.restored(taken))) == 2000
@@ -164,13 +164,13 @@ async def test_a_commit_whose_tree_has_a_git_directory_is_not_taken_in(world: Wo
     host = Git(git_dir=world.git_dir)
     await take(bundle(world, "good"), host)
     good = git(world.files, "rev-parse", "good").strip()
-    assert (await host.ask("cat-file", "-e", good))[0] == 0
+    assert (await host.run_with_exit_code("cat-file", "-e", good))[0] == 0
     (world.files / "tree").write_bytes(b"40000 .git\0" + bytes.fromhex(git(world.files, "write-tree").strip()))
     tree = git(world.files, "hash-object", "-w", "--literally", "-t", "tree", "tree").strip()
     git(world.files, "update-ref", "refs/heads/bad", git(world.files, "commit-tree", "-m", "bad", tree).strip())
     with pytest.raises(NoCommits, match="fsck"):
         await take(bundle(world, "bad"), host)
-    assert (await host.ask("cat-file", "-e", tree, accept=(0, 1, 128)))[0] != 0
+    assert (await host.run_with_exit_code("cat-file", "-e", tree, accept=(0, 1, 128)))[0] != 0
 
 
 def bundle(world: World, branch: str) -> bytes:
@@ -180,7 +180,7 @@ def bundle(world: World, branch: str) -> bytes:
 
 @contextmanager
 def meanwhile(act: Callable[[int], None]) -> Iterator[list[int]]:
-    """Something that goes on all the time, in a thread; how often it was done."""
+    """Runs an action repeatedly in a thread. Yields how often it ran."""
     done = [0]
     over = threading.Event()
 
@@ -199,7 +199,7 @@ def meanwhile(act: Callable[[int], None]) -> Iterator[list[int]]:
 
 
 async def stored(world: World, content: bytes) -> bool:
-    """Whether any object that the host has stored has it."""
+    """Tells whether any object stored by the host contains the content."""
     host = Git(git_dir=world.git_dir)
     listed = await host.run("cat-file", "--batch-check=%(objectname) %(objecttype)", "--batch-all-objects")
     blobs = [line.split()[0] for line in listed.decode().splitlines() if line.endswith("blob")]

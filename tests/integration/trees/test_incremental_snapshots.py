@@ -1,4 +1,4 @@
-"""Snapshots that look only at what was touched have the same ids as those that look at every file."""
+"""Incremental snapshots, which read only touched files, have the same ids as full snapshots."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ async def followed(world: World) -> AsyncIterator[IncrementalSnapshots]:
 
 @pytest.fixture
 def full_scans(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Every snapshot that looked at all files."""
+    """The git directory of every snapshot that read all files."""
     looks: list[Path] = []
     take = snapshots.take_and_remember
 
@@ -118,7 +118,7 @@ async def test_a_tree_that_does_not_begin_empty_is_looked_at(
 
 
 async def test_what_is_too_large_is_left_out_until_it_is_small(world: World, followed: IncrementalSnapshots) -> None:
-    followed.limits = Limits(file_bytes=2 << 20)
+    followed.limits = Limits(max_file_bytes=2 << 20)
     await followed.take(None)
     (world.files / "large").write_bytes(b"x" * (3 << 20))
     (world.files / "small").write_bytes(b"x")
@@ -206,7 +206,7 @@ async def test_changes_are_found_after_a_failed_snapshot(
 async def test_changes_are_found_after_a_cancelled_snapshot(
     world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Its thread keeps running, and changes nothing that a later snapshot uses."""
+    """Its thread keeps running, but changes nothing that a later snapshot uses."""
     (world.files / "a").write_text("one")
     await followed.take(None)
     (world.files / "b").write_text("one")
@@ -349,14 +349,14 @@ async def test_whatever_happens_the_ids_are_the_same(world: World, followed: Inc
 
 
 async def full_snapshot(world: World) -> object:
-    """By a host that has never seen the tree."""
+    """Takes a snapshot on a host that has never seen the tree."""
     other = world.root / "other.git"
     await asyncio.to_thread(shutil.rmtree, other, ignore_errors=True)
     return await snapshots.take(await make_host(other), world.files, limits=LIMITS)
 
 
 def write_too_often(files: Path) -> None:
-    """More often than the kernel remembers."""
+    """Writes more often than the kernel's event queue holds."""
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     for number in range(limit // 2):
         (files / f"{number % 2}").write_text(str(number))

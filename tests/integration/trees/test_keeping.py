@@ -1,4 +1,4 @@
-"""A session's files outlive its host: what was kept is in the object store before anything refers to it."""
+"""A session's files outlive its host: a snapshot is in the object store before anything refers to it."""
 
 import hashlib
 import shutil
@@ -33,7 +33,7 @@ def objects(tmp_path: Path) -> Objects:
 
 
 async def begin(world: World, session: str) -> TreePlace:
-    """As a tree of the project is placed for a session."""
+    """Checks out the project's tree for a session."""
     place = TreePlace(
         git_dir=await make_host(world.root / session / "host.git"),
         tree=world.root / session / "tree",
@@ -149,7 +149,7 @@ async def test_a_fork_begins_with_its_parents_files_and_goes_on_alone(world: Wor
 
 
 async def test_files_may_return_to_what_they_once_were(world: World, objects: Objects) -> None:
-    """Then an object is in two packs, and others are made of it in both."""
+    """Then an object is in two packs, and other objects are deltas of it in both."""
     keeper, place = Keeper(objects), await begin(world, "session")
     lines = "".join(f"{hashlib.sha256(bytes([n % 250])).hexdigest()}\n" for n in range(200))
     texts = [lines + "end\n", "begin\n" + lines, lines + "other end\n"]

@@ -1,4 +1,4 @@
-"""A session's work leaves as commits: into a branch of its project, once, whatever dies; or not at all, and why."""
+"""A session's work is delivered as commits into a branch of its project: once, or not at all and with the reason."""
 
 import asyncio
 import os
@@ -39,12 +39,12 @@ def git(at: Path, *argv: str) -> str:
 
 
 class Inside:
-    """An environment whose inside is this machine."""
+    """An environment that runs its commands on this machine."""
 
     def __init__(self, root: Path, scratch: Path) -> None:
         self.root, self.scratch = str(root), str(scratch)
 
-    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60) -> CommandResult:  # noqa: ASYNC109 - the port's
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60) -> CommandResult:  # noqa: ASYNC109 - the port's signature
         assert not stdin
         assert timeout
         done = await asyncio.to_thread(subprocess.run, argv, cwd=self.root, capture_output=True, check=False)
@@ -74,22 +74,22 @@ class OneByOne:
     async def held(
         self,
         organisation: str,
-        place: str,
+        target: str,
         *,
-        who: str,
+        owner: str,
         wait: float = 300,
-        named: str | None = None,
+        display_name: str | None = None,
         successor: bool = False,
     ) -> AsyncIterator[Lease]:
         assert (organisation, successor) == ("default", False)
-        assert named
-        self.asked.append((place, who, wait))
+        assert display_name
+        self.asked.append((target, owner, wait))
         async with self.lock:
             yield Lease(lost=self.lost)
 
 
 class World:
-    """A project, a host with sessions on it, and a server that lets their work out."""
+    """A project, a host with sessions on it, and a server that delivers their work."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -99,22 +99,22 @@ class World:
         self.objects = Objects.open(None, directory / "store")
         self.leases = OneByOne()
         self.data = directory / "data"
-        self.mirrors = Mirrors(self.data, root=str(directory / "projects"), reach=Reach(), seconds=60)
+        self.mirrors = Mirrors(self.data, root=str(directory / "projects"), address_policy=Reach(), seconds=60)
         self.trees = SessionTrees(self.data, self.mirrors, Keeper(self.objects), seconds=60)
         self.leaver = self.leaver_at(self.data, self.mirrors)
 
     def leaver_at(self, data: Path, mirrors: Mirrors) -> Leaver:
-        return Leaver(data, DiffReader(data, self.objects, at_once=4), mirrors, self.leases, at_once=2)
+        return Leaver(data, DiffReader(data, self.objects, max_concurrent=4), mirrors, self.leases, max_concurrent=2)
 
     def elsewhere(self) -> Leaver:
-        """On another machine, which has nothing yet."""
+        """Returns a deliverer on another machine, which has no data yet."""
         data = self.directory / "other"
-        mirrors = Mirrors(data, root=str(self.directory / "projects"), reach=Reach(), seconds=60)
+        mirrors = Mirrors(data, root=str(self.directory / "projects"), address_policy=Reach(), seconds=60)
         return self.leaver_at(data, mirrors)
 
     async def session(self, session_id: str = "sesn_1", *, url: str | None = None) -> "Session":
         project = SessionProject(id="proj_1", name="app", path=None if url else "app", url=url)
-        based = replace(project, base=await self.trees.base("default", project))
+        based = replace(project, base=await self.trees.resolve_base("default", project))
         tree = self.data / "workspaces" / session_id
         ground = TreeGround(
             tree=tree,
@@ -124,7 +124,7 @@ class World:
             objects_seen=None,
             user=(os.geteuid(), os.getegid()),
         )
-        await self.trees.place("default", session_id, [based], ground)
+        await self.trees.check_out("default", session_id, [based], ground)
         return Session(self, session_id, based, tree)
 
 
@@ -135,12 +135,12 @@ class Session:
         self.steps: list[Step] = []
 
     async def turn(self) -> None:
-        """What the end of one does."""
+        """Stores commits and a snapshot, as the end of a turn does."""
         kept_tree = KeptTree(organisation="default", session_id=self.id, project=self.project, files=self.tree)
         inside = Inside(self.tree, self.world.directory / f"scratch-{self.id}")
         trees = self.world.trees
-        commits = await trees.commits(kept_tree, inside, str(self.tree), self.kept)  # type: ignore[arg-type]
-        self.kept = await trees.keep(kept_tree, self.kept, commits)
+        commits = await trees.collect_commits(kept_tree, inside, str(self.tree), self.kept)  # type: ignore[arg-type]
+        self.kept = await trees.store_snapshot(kept_tree, self.kept, commits)
 
     def departure(self, message: str | None = None) -> Departure:
         assert self.kept is not None
@@ -168,12 +168,12 @@ class Session:
         return Departure(files=files, project=self.project, steps=[*self.steps])
 
     async def merge(self, into: str | None = "next", leaver: Leaver | None = None) -> Left:
-        return await (leaver or self.world.leaver).merge(self.departure(), into, who="ann", wait=7)
+        return await (leaver or self.world.leaver).merge(self.departure(), into, actor="ann", wait=7)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Its `main` is checked out, and `next` is not."""
+    """A project whose branch `main` is checked out, and `next` is not."""
     world = World(tmp_path)
     (world.user / "text").write_text("".join(f"line {number}\n" for number in range(1, 21)))
     (world.user / "other").write_text("other\n")
@@ -263,7 +263,7 @@ async def test_from_the_store_alone_it_is_the_same_commit(world: World) -> None:
 
 
 async def test_an_agent_that_went_back_loses_nothing_with_its_host(world: World) -> None:
-    """Its commits share files with a past of the project that the store does not have."""
+    """Its commits share files with an older history of the project that the object store does not have."""
     change(world.user, 7, "seven")
     (world.user / "other").write_text("newer\n")
     git(world.user, "commit", "-qam", "newer")
@@ -278,7 +278,7 @@ async def test_an_agent_that_went_back_loses_nothing_with_its_host(world: World)
     await session.turn()
     diff = session.departure().files
     shutil.rmtree(world.data)
-    changes = await DiffReader(world.directory / "other", world.objects, at_once=1).changes(diff)
+    changes = await DiffReader(world.directory / "other", world.objects, max_concurrent=1).changes(diff)
     assert [change.path for change in changes] == [b"mine", b"other", b"text"]
     await session.merge(leaver=world.elsewhere())
     assert git(world.user, "show", "next:other") == "newer"
@@ -303,7 +303,7 @@ async def test_two_are_joined(world: World) -> None:
 
 
 async def test_what_leaves_again_goes_on_from_what_left(world: World) -> None:
-    """The same lines, changed again after a merge: no conflict with oneself."""
+    """The same lines are changed again after a merge, without a conflict with the session's own work."""
     session = await world.session()
     change(session.tree, 3, "three")
     await session.turn()
@@ -419,19 +419,19 @@ async def test_a_push_is_a_branch_of_its_own(world: World) -> None:
     session = await world.session()
     change(session.tree, 3, "three")
     await session.turn()
-    left = await world.leaver.push(session.departure("Mine"), None, who="ann", wait=1)
+    left = await world.leaver.push(session.departure("Mine"), None, actor="ann", wait=1)
     assert (left.status, left.branch, left.before) == ("pushed", "footplate/sesn_1", None)
     assert git(world.user, "show", "-s", "--format=%s", "footplate/sesn_1") == "Mine"
-    again = await world.leaver.push(session.departure("Other"), None, who="ann", wait=1)
+    again = await world.leaver.push(session.departure("Other"), None, actor="ann", wait=1)
     assert (again.status, again.commit) == ("unchanged", left.commit)
     change(session.tree, 4, "four")
     await session.turn()
-    further = await world.leaver.push(session.departure(), None, who="ann", wait=1)
+    further = await world.leaver.push(session.departure(), None, actor="ann", wait=1)
     assert (further.status, further.before) == ("pushed", left.commit)
     git(world.user, "branch", "theirs")
     git(world.user, "update-ref", "refs/heads/theirs", git(world.user, "commit-tree", "-m", "x", "main^{tree}"))
     with pytest.raises(Conflict, match="has commits that the session's work does not have"):
-        await world.leaver.push(session.departure(), "theirs", who="ann", wait=1)
+        await world.leaver.push(session.departure(), "theirs", actor="ann", wait=1)
 
 
 async def test_a_bundle_has_what_the_project_has_not(world: World) -> None:
@@ -449,7 +449,7 @@ async def test_a_bundle_has_what_the_project_has_not(world: World) -> None:
 
 @pytest.fixture
 def served(world: World) -> Iterator[str]:
-    """The project behind git's own HTTP server, which takes branches from everybody."""
+    """The address of the project behind git's own HTTP server, which accepts pushes from everyone."""
     git(world.user, "config", "http.receivepack", "true")
     backend = f"{git(world.user, '--exec-path')}/git-http-backend"
 
@@ -491,7 +491,7 @@ def served(world: World) -> Iterator[str]:
 
 
 async def test_a_project_behind_a_url_is_written_to_in_the_same_way(world: World, served: str) -> None:
-    world.mirrors = Mirrors(world.data, root="/", reach=Reach(["127.0.0.1"]), seconds=60)
+    world.mirrors = Mirrors(world.data, root="/", address_policy=Reach(["127.0.0.1"]), seconds=60)
     world.trees = SessionTrees(world.data, world.mirrors, Keeper(world.objects), seconds=60)
     world.leaver = world.leaver_at(world.data, world.mirrors)
     session = await world.session(url=served)

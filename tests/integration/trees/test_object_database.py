@@ -1,4 +1,4 @@
-"""Objects that are written without git are git's own, and a pack has all that the other host lacks."""
+"""Objects written without git are identical to git's own, and a pack contains everything that another host lacks."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_modes_of_old_repositories_become_those_of_today(world: World) -> None:
         blob = objects.write_blob(b"one")
         old = objects.change_tree(EMPTY, {b"old": TreeEntry(0o100664, blob), b"run": TreeEntry(0o100775, blob)})
         new = objects.change_tree(old, {b"new": TreeEntry(0o100644, blob)})
-        assert [objects.find(new, name) for name in (b"old", b"run")] == [
+        assert [objects.find_entry(new, name) for name in (b"old", b"run")] == [
             TreeEntry(0o100644, blob),
             TreeEntry(0o100755, blob),
         ]
@@ -60,9 +60,9 @@ async def test_a_pack_has_a_blob_whose_id_is_that_of_a_submodule(world: World) -
         blob = objects.write_blob(b"one")
         before = objects.change_tree(EMPTY, {b"sub": TreeEntry(0o160000, blob)})
         after = objects.change_tree(before, {b"file": TreeEntry(0o100644, blob)})
-        added = dict(objects.added(before, after))
+        added = dict(objects.iter_added_objects(before, after))
         assert added == {after: True, blob: False}
         other = await make_host(world.root / "other.git")
-        (other / "objects" / "pack" / "pack-1.pack").write_bytes(objects.pack(added))
+        (other / "objects" / "pack" / "pack-1.pack").write_bytes(objects.build_pack(added))
     git(other, "index-pack", "objects/pack/pack-1.pack")
     assert git(other, "cat-file", "-p", blob) == "one"

@@ -1,4 +1,4 @@
-"""Snapshots leave the host as packs, each with what it added, and another host makes the files of them again."""
+"""Snapshots are uploaded as packs of the objects that each one added, and another host restores the files."""
 
 import os
 import random
@@ -35,7 +35,7 @@ class Chain:
         self.steps: list[Step] = []
 
     async def add(self) -> int:
-        """How many bytes it wrote."""
+        """Takes and uploads a snapshot. Returns the number of bytes written."""
         taken = (await self.world.take()).snapshot
         before = self.steps[-1].snapshot if self.steps else None
         if taken == before:
@@ -155,7 +155,7 @@ async def test_pieces_of_any_size_make_the_same_pack(world: World, objects: Obje
         await chain.add()
 
     class Crumbs(Objects):
-        async def pieces(self, key: str) -> AsyncIterator[bytes]:
+        async def read_chunks(self, key: str) -> AsyncIterator[bytes]:
             async for piece in super().pieces(key):
                 for place in range(len(piece)):
                     yield piece[place : place + 1]

@@ -1,4 +1,4 @@
-"""A diff is the same from the host's git directory and from the object store, which leaves nothing behind."""
+"""A diff is the same from the host's git directory and from the object store, and no temporary files remain."""
 
 import asyncio
 import shutil
@@ -58,16 +58,16 @@ async def story(tmp_path: Path) -> Story:
     data, objects = tmp_path / "data", Objects.open(None, tmp_path)
     files = tmp_path / "tree"
     files.mkdir()
-    mirrors = Mirrors(data, root="/", reach=Reach(), seconds=1)
+    mirrors = Mirrors(data, root="/", address_policy=Reach(), seconds=1)
     trees = SessionTrees(data, mirrors, Keeper(objects), seconds=10)
     tree = KeptTree(organisation="org", session_id="sesn_1", project=None, files=files)
     kept: list[KeptSnapshot] = []
     for number in range(3):
         (files / "file").write_text("".join(f"line {n} of {number}\n" for n in range(50)))
-        found = await trees.keep(tree, kept[-1] if kept else None)
+        found = await trees.store_snapshot(tree, kept[-1] if kept else None)
         assert found is not None
         kept.append(found)
-    return Story(data, DiffReader(data, objects, at_once=1), kept)
+    return Story(data, DiffReader(data, objects, max_concurrent=1), kept)
 
 
 @pytest.mark.parametrize(("old", "new"), [(None, 0), (0, 2), (2, 0), (None, 2)])

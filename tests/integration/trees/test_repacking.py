@@ -1,4 +1,4 @@
-"""Many packs become few, and every object stays: for open readers, for sessions that share them, and after a kill."""
+"""Many packs are merged into few without losing an object: with open readers, shared packs, and after a kill."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ asyncio.run(merge_packs(pathlib.Path(sys.argv[1]), seconds=60))
 
 
 async def add_packs(git_dir: Path, count: int, size: int = 200) -> list[str]:
-    """Packs of one tree each, which nothing refers to."""
+    """Adds packs of one tree each, which nothing refers to."""
     trees = []
     with ObjectDatabase(await make_host(git_dir.with_name(f"{git_dir.name}-source"))) as source:
         for number in range(count):
@@ -40,7 +40,7 @@ async def add_packs(git_dir: Path, count: int, size: int = 200) -> list[str]:
                 "mktree", stdin=f"100644 blob {blob}\tfile\n".encode()
             )
             trees.append(tree.decode().strip())
-            await Git(git_dir=git_dir).run("index-pack", "--stdin", stdin=source.pack([trees[-1], blob]))
+            await Git(git_dir=git_dir).run("index-pack", "--stdin", stdin=source.build_pack([trees[-1], blob]))
     return trees
 
 
@@ -73,10 +73,10 @@ async def test_an_open_reader_finds_objects_of_removed_packs(tmp_path: Path) -> 
     host = await make_host(tmp_path / "host.git")
     trees = await add_packs(host, MAX_UNMERGED + 1)
     with ObjectDatabase(host) as objects:
-        assert objects.find(trees[0], b"file")  # every pack is listed by now, and few are open
+        assert objects.find_entry(trees[0], b"file")  # all packs are listed by now, but few are open
         await merge_packs(host, seconds=60)
         assert count_packs(host) <= _FEW
-        assert all(objects.find(tree, b"file") for tree in trees)
+        assert all(objects.find_entry(tree, b"file") for tree in trees)
 
 
 async def test_a_killed_merge_loses_nothing_and_the_next_one_completes_it(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ async def test_a_killed_merge_loses_nothing_and_the_next_one_completes_it(tmp_pa
         await merging.stdout.readline()
         await asyncio.sleep(milliseconds / 1000)
         if merging.returncode is None:
-            merging.kill()  # git goes on by itself
+            merging.kill()  # git keeps running
         code = await merging.wait()
         assert await content(host, trees) == before, milliseconds
         if code == 0:
@@ -147,10 +147,10 @@ async def test_at_the_end_of_a_turn_mirror_and_session_have_few_packs(tmp_path: 
     for number in range(MAX_UNMERGED + 1):
         (user / "file").write_text(f"{number}\n")
         git(user, "commit", "-qam", f"{number}")
-        await host.trees.base("default", project())
-    own = host.trees.private("default", SESSION) / "host.git"
+        await host.trees.resolve_base("default", project())
+    own = host.trees.private_dir("default", SESSION) / "host.git"
     trees = await add_packs(own, MAX_UNMERGED + 1)
-    mirror = host.mirrors.path("default", based.id)
+    mirror = host.mirrors.mirror_path("default", based.id)
     assert min(count_packs(own, alternates=False), count_packs(mirror)) > MAX_UNMERGED
     kept = KeptTree(organisation="default", session_id=SESSION, project=based, files=tree, beside=False)
     await host.trees.stop_watching(kept)
@@ -161,7 +161,7 @@ async def test_at_the_end_of_a_turn_mirror_and_session_have_few_packs(tmp_path: 
     await content(own, trees)
     assert git(tree, "status", "--porcelain") == ""
     assert git(tree, "log", "--format=%s") == "first"
-    newest = await host.place(replace(project(), base=await host.trees.base("default", project())), session_id="sesn_2")
+    newest = await host.place(replace(project(), base=await host.trees.resolve_base("default", project())), session_id="sesn_2")
     assert (newest / "file").read_text() == f"{MAX_UNMERGED}\n"
     modes = {path.stat().st_mode & 0o777 for path in (mirror / "objects" / "pack").iterdir()}
-    assert modes == {0o444}  # agents read them, as whichever user they are
+    assert modes == {0o444}  # readable for agents, whichever user they run as

@@ -1,4 +1,4 @@
-"""A session's tree is as the log has it on whichever host its next turn comes to; nothing is written outside of it."""
+"""A session's tree matches the log on whichever host runs its next turn, and nothing is written outside the tree."""
 
 import os
 import shutil
@@ -25,13 +25,13 @@ from footplate.trees.sessions import SessionTrees
 
 
 class Host:
-    """One of several, which share the projects and the object store."""
+    """One of several hosts that share the projects and the object store."""
 
     def __init__(self, world: Path, name: str) -> None:
         self.data = world / name
         self.data.mkdir()
         self.tree = self.data / "workspaces" / "default" / "sesn_1"
-        mirrors = Mirrors(self.data, root=str(world / "projects"), reach=Reach(), seconds=60)
+        mirrors = Mirrors(self.data, root=str(world / "projects"), address_policy=Reach(), seconds=60)
         self.trees = SessionTrees(self.data, mirrors, Keeper(Objects.open(None, world)), seconds=60)
 
     async def place(self, project: SessionProject | None, kept: KeptSnapshot | None) -> Path:
@@ -46,7 +46,7 @@ class Host:
             user=(os.geteuid(), os.getegid()),
         )
         self.tree.mkdir(parents=True, exist_ok=True)
-        await self.trees.place("default", "sesn_1", [project] if project else [], ground, files)
+        await self.trees.check_out("default", "sesn_1", [project] if project else [], ground, files)
         return self.tree
 
     def kept_tree(self, project: SessionProject | None) -> KeptTree:
@@ -55,7 +55,7 @@ class Host:
     async def keep(
         self, project: SessionProject | None, last: KeptSnapshot | None, collected: Collected | None = None
     ) -> KeptSnapshot | None:
-        return await self.trees.keep(self.kept_tree(project), last, collected)
+        return await self.trees.store_snapshot(self.kept_tree(project), last, collected)
 
     async def kept(
         self, project: SessionProject | None, last: KeptSnapshot | None, collected: Collected | None = None
@@ -67,7 +67,7 @@ class Host:
     async def collected(self, project: SessionProject, last: KeptSnapshot | None) -> Collected:
         environment = UnsandboxedEnvironment(str(self.tree), deadline=clock() + 60)
         try:
-            return await self.trees.commits(self.kept_tree(project), environment, str(self.tree), last)
+            return await self.trees.collect_commits(self.kept_tree(project), environment, str(self.tree), last)
         finally:
             await environment.aclose()
 
@@ -81,7 +81,7 @@ async def app(tmp_path: Path) -> SessionProject:
     git(repository, "add", "--all")
     git(repository, "commit", "--quiet", "-m", "first")
     project = SessionProject(id="proj_1", name="app", path="app")
-    return replace(project, base=await Host(tmp_path, "any").trees.base("default", project))
+    return replace(project, base=await Host(tmp_path, "any").trees.resolve_base("default", project))
 
 
 @pytest.fixture
@@ -94,6 +94,7 @@ def b(tmp_path: Path) -> Host:
     return Host(tmp_path, "b")
 
 
+@pytest.mark.requirement("K7")
 async def test_another_host_has_files_commits_and_index(a: Host, b: Host, app: SessionProject) -> None:
     tree = await a.place(app, None)
     (tree / "file").write_text("two\n")
@@ -188,21 +189,21 @@ async def test_a_host_that_let_go_of_the_tree_brings_it_back(
     killed_after: str,
     snapshots: bool,  # noqa: FBT001 - a case
 ) -> None:
-    """Whenever the worker was killed that released it; also of a session that has not changed anything."""
+    """Whenever the worker that released the tree was killed, and also for an unchanged session."""
     tree = await a.place(app, None)
     kept = None
     if snapshots:
         (tree / "file").write_text("two\n")
         kept = await a.kept(app, None)
     expected = contents(tree, git=False)
-    a.trees.unplace("default", "sesn_1")
+    a.trees.mark_for_rebuild("default", "sesn_1")
     if killed_after != "unplaced":
         shutil.rmtree(tree)
     if killed_after == "all":
         shutil.rmtree(a.data / "trees" / "default" / "sesn_1")
     assert contents(await a.place(app, kept), git=False) == expected
     assert await a.keep(app, kept) is not None
-    a.trees.unplace("default", "sesn_none")
+    a.trees.mark_for_rebuild("default", "sesn_none")
 
 
 async def test_the_way_to_the_mirror_is_not_written_through_a_link(
@@ -221,7 +222,7 @@ async def test_the_way_to_the_mirror_is_not_written_through_a_link(
 
 
 async def test_nothing_is_put_behind_a_link_that_came_in_between(tmp_path: Path) -> None:
-    """A directory that became a link while its snapshot was taken is in both trees of it."""
+    """A directory that became a link while its snapshot was taken is in both trees of the snapshot."""
     git_dir, tree, outside = await make_host(tmp_path / "host.git"), tmp_path / "tree", tmp_path / "outside"
     tree.mkdir()
     outside.mkdir()
@@ -249,7 +250,7 @@ async def test_a_project_beside_the_first_comes_back_beside_it(a: Host, b: Host,
             objects_seen=None,
             user=(os.geteuid(), os.getegid()),
         )
-        placed = await host.trees.place("default", "sesn_1", [app, second], ground, files)
+        placed = await host.trees.check_out("default", "sesn_1", [app, second], ground, files)
         return [
             KeptTree(organisation="default", session_id="sesn_1", project=project, files=found.tree, beside=number > 0)
             for number, (project, found) in enumerate(zip((app, second), placed, strict=True))
@@ -258,12 +259,12 @@ async def test_a_project_beside_the_first_comes_back_beside_it(a: Host, b: Host,
     first, beside = await place(a, NO_FILES)
     (first.files / "file").write_text("of the first\n")
     (beside.files / "file").write_text("of the second\n")
-    kept = {tree.project.id: await a.trees.keep(tree, None) for tree in (first, beside) if tree.project}
+    kept = {tree.project.id: await a.trees.store_snapshot(tree, None) for tree in (first, beside) if tree.project}
     other = await place(b, Files({name: one for name, one in kept.items() if one is not None}))
     assert [(tree.files / "file").read_text() for tree in other] == ["of the first\n", "of the second\n"]
     assert other[1].files == b.data / "beside" / "other"
     for tree, last in zip(other, kept.values(), strict=True):
-        again = await b.trees.keep(tree, last)
+        again = await b.trees.store_snapshot(tree, last)
         assert again is not None
         assert last is not None
         assert again.snapshot.tree == last.snapshot.tree

@@ -1,4 +1,4 @@
-"""Room for a piece of work: nobody else's while it is in use, and gone once whoever had it is dead."""
+"""A scratch directory belongs to one process while in use, and is removed once that process is dead."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ with scratch(Path(sys.argv[1])) as place:
 
 @contextmanager
 def another(git_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", Path]]:
-    """A process with a place of its own, until it is killed or told to end."""
+    """Starts a process with a scratch directory of its own, until it is killed or asked to end."""
     argv = [sys.executable, "-c", _HOLD, str(git_dir)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -46,6 +46,6 @@ def test_it_stays_while_its_process_lives_and_goes_when_that_was_killed(tmp_path
 
 
 def test_what_a_process_of_another_container_left_goes_whatever_its_number(tmp_path: Path) -> None:
-    (tmp_path / "work-1-left").mkdir()  # here is a process with that number, and it is another one
+    (tmp_path / "work-1-left").mkdir()  # a process with that number exists here, but it is another one
     with scratch(tmp_path) as mine:
         assert [*tmp_path.iterdir()] == [mine]

@@ -1,4 +1,4 @@
-"""Repositories that would fill the host's disk: a bomb of trees, a large file, one fetch after the other."""
+"""Repositories that would fill the host's disk: a tree bomb, a large file, one fetch after the other."""
 
 import hashlib
 import os
@@ -26,7 +26,9 @@ MOST = 1 << 20
 
 @pytest.fixture
 def mirrors(tmp_path: Path) -> Mirrors:
-    return Mirrors(tmp_path / "data", root=str(tmp_path / "projects"), reach=Reach(), seconds=30, most_bytes=MOST)
+    return Mirrors(
+        tmp_path / "data", root=str(tmp_path / "projects"), address_policy=Reach(), seconds=30, max_bytes=MOST
+    )
 
 
 def made(at: Path, *argv: str, given: bytes) -> str:
@@ -34,7 +36,7 @@ def made(at: Path, *argv: str, given: bytes) -> str:
 
 
 def explode(at: Path, *, wide: int, deep: int, ref: str = "HEAD") -> None:
-    """A commit of some kilobytes that stands for `wide ** deep` files, in the place of all that there was."""
+    """Replaces the content of a ref by a commit of some kilobytes that stands for `wide ** deep` files."""
     found = made(at, "hash-object", "-w", "--stdin", given=b"x" * 100)
     kind = "100644 blob"
     for _ in range(deep):
@@ -59,7 +61,7 @@ async def test_a_fetch_ends_at_the_limit_and_leaves_nothing(mirrors: Mirrors, tm
     for _ in range(2):
         with pytest.raises(RepositoryTooLarge, match="a fetch needs more"):
             await mirrors.refresh("default", project())
-    mirror = mirrors.path("default", project().id)
+    mirror = mirrors.mirror_path("default", project().id)
     assert sum(path.stat().st_size for path in mirror.rglob("*") if path.is_file()) < MOST // 2
     git(source, "reset", "-q", "--hard", "HEAD~1")
     assert await mirrors.refresh("default", project()) == first
@@ -76,7 +78,7 @@ async def test_many_fetches_do_not_pass_the_limit(mirrors: Mirrors, tmp_path: Pa
 
     with pytest.raises(RepositoryTooLarge):
         await grow()
-    mirror = mirrors.path("default", project().id)
+    mirror = mirrors.mirror_path("default", project().id)
     assert sum(path.stat().st_size for path in mirror.rglob("*") if path.is_file()) < 1.2 * MOST
 
 
@@ -108,7 +110,7 @@ async def test_a_branch_that_became_a_bomb_is_not_merged_with(tmp_path: Path, mo
 
 
 def bundle_of_copies(size: int, copies: int) -> bytes:
-    """A few kilobytes: a file of zeros, and differences that make `copies` other files of it, each as large."""
+    """Returns a few kilobytes: a file of zeros, and deltas that make `copies` files of the same size from it."""
     base = bytes(size)
     name = hashlib.sha1(b"blob %d\0" % size + base, usedforsecurity=False).digest()
     objects = [_head(3, size) + zlib.compress(base)]

@@ -1,4 +1,4 @@
-"""A snapshot has every file of the work tree as it is, and restoring it gives the same files."""
+"""A snapshot contains every file of the working tree, and restoring it gives the same files."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ async def test_nothing_changed_is_the_same_ids_and_no_object(world: World) -> No
 async def test_a_change_of_the_same_size_in_the_same_second_is_seen_when_the_second_ends_meanwhile(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Git knows the times of files in seconds, and the snapshot writes its index more than once."""
+    """Git knows file times in seconds, and the snapshot writes its index more than once."""
 
     async def in_the_next_second(of: Git, lines: Iterable[bytes]) -> None:
         await asyncio.sleep(1.01 - time.time() % 1)
@@ -254,7 +254,7 @@ async def test_pipes_sockets_and_what_is_too_large_are_left_out_and_said(world: 
     taken = await world.take()
     assert {left.path: left.reason for left in taken.left_out} == {
         b"tracked": "neither a file nor a link",
-        b"grows": f"larger than {Limits().file_bytes} bytes",
+        b"grows": f"larger than {Limits().max_file_bytes} bytes",
     }
     assert contents(await world.restored(taken)) == {}
 
@@ -262,7 +262,7 @@ async def test_pipes_sockets_and_what_is_too_large_are_left_out_and_said(world: 
 async def test_more_than_one_snapshot_may_hold_is_left_out_and_said(world: World) -> None:
     for name in ("a", "b", "c"):
         (world.files / name).write_bytes(name.encode() * 1000)
-    taken = await world.take(Limits(new_bytes=2500))
+    taken = await world.take(Limits(max_new_bytes=2500))
     assert [left.path for left in taken.left_out] == [b"c"]
     assert sorted(contents(await world.restored(taken))) == [b"a", b"b"]
     assert (await world.take()).left_out == ()
@@ -310,7 +310,7 @@ def make(directory: Path) -> Path:
 
 
 def commit(directory: Path) -> None:
-    """A repository with one commit."""
+    """Creates a repository with one commit."""
     make(directory)
     git(directory, "init", "--quiet", "--initial-branch=main")
     (directory / "plain").write_text("plain\n")
@@ -319,6 +319,6 @@ def commit(directory: Path) -> None:
 
 
 async def adopt(world: World, tree: str) -> None:
-    """As a session's tree begins: the host has the project's objects, and an index of its base."""
+    """Prepares a session's tree: the host has the project's objects, and an index of its base."""
     (world.git_dir / "objects" / "info" / "alternates").write_text(f"{world.files / '.git' / 'objects'}\n")
     await Git(git_dir=world.git_dir, work_tree=world.files).run("read-tree", tree)

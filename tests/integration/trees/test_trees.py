@@ -1,4 +1,4 @@
-"""K5: a tree per session, from a mirror; the user's repository stays as it is; no path leads out of the root."""
+"""Each session has a tree from a mirror. The user's repository is unchanged, and no path leads out of the root."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,7 @@ def repository(at: Path, **files: str) -> Path:
 
 
 def fingerprint(at: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Every file, mode, time and byte."""
+    """Returns the mode, the time and the hash of every file."""
     found = {}
     for path in sorted(at.rglob("*")):
         status = path.lstat()
@@ -77,14 +77,14 @@ def fingerprint(at: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 class Host:
-    """One worker's machine."""
+    """The machine of one worker."""
 
     def __init__(self, directory: Path, *, reach: Reach | None = None, seconds: float = 60) -> None:
         self.data = directory / "data"
         self.root = directory / "projects"
         self.data.mkdir(exist_ok=True)
         self.data.chmod(0o700)
-        self.mirrors = Mirrors(self.data, root=str(self.root), reach=reach or Reach(), seconds=seconds)
+        self.mirrors = Mirrors(self.data, root=str(self.root), address_policy=reach or Reach(), seconds=seconds)
         self.trees = SessionTrees(self.data, self.mirrors, Keeper(Objects.open(None, self.data)), seconds=seconds)
 
     def ground(self, session_id: str = SESSION) -> TreeGround:
@@ -99,11 +99,11 @@ class Host:
         )
 
     async def based(self, project: SessionProject) -> SessionProject:
-        return replace(project, base=await self.trees.base("default", project))
+        return replace(project, base=await self.trees.resolve_base("default", project))
 
     async def place(self, *projects: SessionProject, session_id: str = SESSION) -> Path:
         based = [project if project.base else await self.based(project) for project in projects]
-        return (await self.trees.place("default", session_id, based, self.ground(session_id)))[0].tree
+        return (await self.trees.check_out("default", session_id, based, self.ground(session_id)))[0].tree
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ async def said(environments: Environments, projects: Sequence[SessionProject], *
 
 @pytest.fixture(scope="session")
 async def engine() -> AsyncIterator[str | None]:
-    """Where a docker engine of our own listens, with an image that has git; None where there can be none."""
+    """The address of a private docker engine with an image that has git, or None if none can run here."""
     if missing() and not os.environ.get("FOOTPLATE_TESTS_NEED_DOCKER"):
         yield None
         return
@@ -152,7 +152,7 @@ async def engine() -> AsyncIterator[str | None]:
 @pytest.fixture(params=["sandbox", "unsandboxed", "docker"])
 async def environments(request: pytest.FixtureRequest, host: Host, engine: str | None) -> Environments:
     if request.param == "unsandboxed":
-        return Unsandboxed(host.data, BACKEND, named=NamedRoots({"default": ["/"]}), placing=host.trees)
+        return Unsandboxed(host.data, BACKEND, allowed_roots=NamedRoots({"default": ["/"]}), trees=host.trees)
     if request.param == "docker":
         return await in_containers(host, engine)
     return await sandboxed(host)
@@ -168,8 +168,8 @@ async def sandboxed(host: Host) -> Environments:
         BACKEND,
         found.host,
         uid=UID,
-        named=NamedRoots({"default": ["/"]}),
-        placing=host.trees,
+        allowed_roots=NamedRoots({"default": ["/"]}),
+        trees=host.trees,
         hidden=[host.data],
     )
 
@@ -221,6 +221,7 @@ async def test_a_later_turn_finds_the_tree_as_it_was_left(host: Host, environmen
     assert await said(environments, [on], "ls", "git branch --list kept") == ["mine", "kept"]
 
 
+@pytest.mark.requirement("K5")
 async def test_the_first_is_the_working_directory_and_others_lie_beside(host: Host, environments: Environments) -> None:
     for name in ("app", "lib"):
         repository(host.root / name, **{name: f"{name}\n"})
@@ -235,7 +236,7 @@ async def test_the_first_is_the_working_directory_and_others_lie_beside(host: Ho
     )
     assert names == "app"
     assert json.loads(lib)[1]["path"].endswith("/projects/lib")
-    assert commits.split() == ["2", "3", "2"]  # the working directory is named twice
+    assert commits.split() == ["2", "3", "2"]  # the working directory is listed twice
     assert git(host.root / "lib", "log", "--format=%s") == "first"
 
 
@@ -267,27 +268,27 @@ async def test_host_and_agent_have_git_directories_of_their_own(host: Host) -> N
 
 async def test_mirror_follows_the_repository(host: Host) -> None:
     user = repository(host.root / "app")
-    first = await host.trees.base("default", project())
+    first = await host.trees.resolve_base("default", project())
     git(user, "switch", "-qc", "next")
     (user / "file").write_text("two\n")
     git(user, "commit", "-qam", "second")
-    second = await host.trees.base("default", project())
+    second = await host.trees.resolve_base("default", project())
     assert (first.branch, second.branch) == ("main", "next")
     assert second.commit == git(user, "rev-parse", "HEAD") != first.commit
-    assert await host.trees.base("default", project(branch="main")) == first
+    assert await host.trees.resolve_base("default", project(branch="main")) == first
     git(user, "switch", "-q", "--detach", "main")
     (user / "file").write_text("three\n")
     git(user, "commit", "-qam", "in no branch")
-    third = await host.trees.base("default", project())
+    third = await host.trees.resolve_base("default", project())
     assert third.commit == git(user, "rev-parse", "HEAD")
     tree = await host.place(replace(project(), base=third))
     assert (tree / "file").read_text() == "three\n"
 
 
 async def test_base_is_had_on_another_host_as_well(host: Host, tmp_path: Path) -> None:
-    """Also when the branch has gone elsewhere since."""
+    """Also after the branch has moved."""
     user = repository(host.root / "app")
-    base = await host.trees.base("default", project())
+    base = await host.trees.resolve_base("default", project())
     (user / "file").write_text("another history\n")
     git(user, "commit", "-qa", "--amend", "-m", "rewritten")
     (tmp_path / "other").mkdir()
@@ -296,7 +297,7 @@ async def test_base_is_had_on_another_host_as_well(host: Host, tmp_path: Path) -
     tree = await other.place(replace(project(), base=base))
     assert (tree / "file").read_text() == "one\n"
     empty = await host.based(project("empty"))
-    assert (await other.trees.place("default", "sesn_2", [empty], other.ground("sesn_2")))[0].objects.is_dir()
+    assert (await other.trees.check_out("default", "sesn_2", [empty], other.ground("sesn_2")))[0].objects.is_dir()
 
 
 async def test_nothing_there_becomes_a_repository(host: Host, environments: Environments) -> None:
@@ -310,7 +311,7 @@ async def test_nothing_there_becomes_a_repository(host: Host, environments: Envi
 
 async def test_broken_off_initialisation_is_done_again(host: Host) -> None:
     (host.root / "app" / ".git" / "refs").mkdir(parents=True)
-    assert await host.trees.base("default", project()) == Base(None, "main")
+    assert await host.trees.resolve_base("default", project()) == Base(None, "main")
     assert git(host.root / "app", "status", "--porcelain") == ""
 
 
@@ -325,7 +326,7 @@ async def test_files_that_are_no_repository_are_not_touched(host: Host) -> None:
     (host.root / "app").mkdir(parents=True)
     (host.root / "app" / "file").write_text("x")
     with pytest.raises(NoRepository, match="not a git repository") as caught:
-        await host.trees.base("default", project())
+        await host.trees.resolve_base("default", project())
     assert "git init" in caught.value.help_text
     assert [path.name for path in (host.root / "app").iterdir()] == ["file"]
 
@@ -333,7 +334,7 @@ async def test_files_that_are_no_repository_are_not_touched(host: Host) -> None:
 async def test_no_such_branch_is_told(host: Host) -> None:
     repository(host.root / "app")
     with pytest.raises(InvalidRequest, match="no branch 'nothing'"):
-        await host.trees.base("default", project(branch="nothing"))
+        await host.trees.resolve_base("default", project(branch="nothing"))
 
 
 async def test_killed_in_between_it_is_made_anew(host: Host) -> None:
@@ -390,7 +391,7 @@ async def test_deleted_session_leaves_nothing(host: Host) -> None:
 
 async def refused(host: Host, path: str) -> str:
     with pytest.raises(Permanent) as caught:
-        await host.trees.base("default", project(path))
+        await host.trees.resolve_base("default", project(path))
     return caught.value.message
 
 
@@ -430,13 +431,13 @@ async def test_names_of_any_encoding_are_themselves(host: Host) -> None:
         ("caf\u00e9", "cafe\u0301", "%2e%2e", "\uff0e\uff0e", "\U0001f680 x", "a\\b", "~", "$HOME")
     ):
         user = repository(host.root / name, file=f"{number}\n")
-        base = await host.trees.base("default", SessionProject(id=f"proj_{number}", name=f"p{number}", path=name))
+        base = await host.trees.resolve_base("default", SessionProject(id=f"proj_{number}", name=f"p{number}", path=name))
         assert base.commit == git(user, "rev-parse", "HEAD"), name
     assert sorted(path.name for path in host.root.parent.iterdir()) == ["data", "projects"]
 
 
 async def test_swapped_for_a_link_while_it_is_opened(host: Host, tmp_path: Path) -> None:
-    """The race: whatever is read is either what was inside, or nothing at all."""
+    """The race: a read returns the commit inside the root, or nothing."""
     outside = repository(tmp_path / "outside", secret="s\n")
     inside = repository(host.root / "team" / "app")
     secret, open_to_all = (git(place, "rev-parse", "HEAD") for place in (outside, inside))
@@ -459,7 +460,7 @@ async def test_swapped_for_a_link_while_it_is_opened(host: Host, tmp_path: Path)
     try:
         for _ in range(20):
             try:
-                found.add((await host.trees.base("default", project("team/app"))).commit)
+                found.add((await host.trees.resolve_base("default", project("team/app"))).commit)
             except (Permanent, Unavailable):
                 missed += 1
     finally:
@@ -467,12 +468,12 @@ async def test_swapped_for_a_link_while_it_is_opened(host: Host, tmp_path: Path)
         swapping.join()
     assert secret != open_to_all
     assert found
-    assert found <= {open_to_all, None}  # None: it was away, and one was made in its place
+    assert found <= {open_to_all, None}  # None: it was absent, so a new repository was created
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root could read more than the owner")
 async def test_repository_is_read_with_its_owner_s_rights(host: Host, tmp_path: Path) -> None:
-    """Objects of a repository that its owner may not read are not had through its alternates."""
+    """Objects that the repository's owner may not read are not available through its alternates."""
     outside = repository(tmp_path / "outside")
     secret = git(outside, "rev-parse", "HEAD")
     outside.chmod(0o700)
@@ -484,9 +485,9 @@ async def test_repository_is_read_with_its_owner_s_rights(host: Host, tmp_path: 
     for path in (inside, *inside.rglob("*")):
         os.chown(path, UID, UID)
     with contextlib.suppress(Permanent):
-        base = await host.trees.base("default", project())
+        base = await host.trees.resolve_base("default", project())
         assert base.commit != secret
-    assert not list(host.mirrors.path("default", "proj_app").rglob(f"{secret[2:]}"))
+    assert not list(host.mirrors.mirror_path("default", "proj_app").rglob(f"{secret[2:]}"))
 
 
 # URLs
@@ -503,7 +504,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
             pass
 
     def handler(*args: object) -> Quiet:
-        return Quiet(*args, directory=str(tmp_path / "remote"))  # type: ignore[arg-type]  # as the library has it
+        return Quiet(*args, directory=str(tmp_path / "remote"))  # type: ignore[arg-type]  # the library's signature
 
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -524,14 +525,14 @@ async def test_url_is_fetched_on_demand(tmp_path: Path, served: tuple[Path, str]
 
 async def test_internal_url_is_not_reached_unless_allowed(host: Host, served: tuple[Path, str]) -> None:
     with pytest.raises(NoRepository, match="internal") as caught:
-        await host.trees.base("default", SessionProject(id="proj_1", name="app", url=served[1]))
+        await host.trees.resolve_base("default", SessionProject(id="proj_1", name="app", url=served[1]))
     assert "FOOTPLATE_WEB_ALLOW" in caught.value.help_text
 
 
 async def test_url_that_does_not_answer_is_told(tmp_path: Path) -> None:
     host = Host(tmp_path, reach=Reach(["127.0.0.1"]))
     with pytest.raises(NoRepository, match="cannot be fetched"):
-        await host.trees.base("default", SessionProject(id="proj_1", name="app", url="http://127.0.0.1:1/app"))
+        await host.trees.resolve_base("default", SessionProject(id="proj_1", name="app", url="http://127.0.0.1:1/app"))
 
 
 # The agent's own commits
@@ -603,7 +604,7 @@ async def test_whatever_is_said_inside_of_a_bundle_is_told_as_no_commits(host: H
 
 
 class Saying(UnsandboxedEnvironment):
-    """Its git says what the agent likes, and its bundle cannot be read."""
+    """An environment whose git prints what the agent chooses, and whose bundle cannot be read."""
 
     def __init__(self, said: bytes) -> None:
         super().__init__("/nonexistent", deadline=clock() + 60)
@@ -643,7 +644,7 @@ async def test_a_bundle_without_all_of_its_files_is_not_taken_in(host: Host, tmp
     content = f"# v2 git bundle\n{commit} refs/heads/x\n\n".encode() + pack.stdout
     with pytest.raises(NoCommits, match="could not be imported"):
         await take(content, mirror)
-    code, _ = await mirror.ask("cat-file", "-e", commit)
+    code, _ = await mirror.run_with_exit_code("cat-file", "-e", commit)
     assert code != 0
 
 
@@ -658,7 +659,7 @@ async def test_a_bundle_that_stands_for_far_more_is_not_taken_in(host: Host) -> 
 
 
 def swollen(known: str, base: bytes, times: int) -> bytes:
-    """A bundle with one file, which is another file again and again."""
+    """Returns a bundle with one file, which repeats another file many times."""
     delta = number(len(base)) + number(len(base) * times) + b"\xb0\xff\xff" * times
     first, *more = number(len(delta) >> 4)
     header = bytes([0x80 | 7 << 4 | len(delta) & 15, first, *more])
@@ -667,5 +668,5 @@ def swollen(known: str, base: bytes, times: int) -> bytes:
 
 
 def number(value: int) -> bytes:
-    """Seven bits at a time, as git writes it."""
+    """Encodes a number seven bits at a time, as git does."""
     return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + number(value >> 7)

@@ -1,4 +1,4 @@
-"""Work trees to take snapshots of, and what is in them as plain values."""
+"""Working trees to take snapshots of, and their contents as plain values."""
 
 import os
 import stat
@@ -31,7 +31,7 @@ class World:
         return await snapshots.take(self.git_dir, self.files, base=base, limits=limits)
 
     async def restored(self, taken: Taken, name: str = "restored") -> Path:
-        """On another host: a git directory that has nothing but the objects."""
+        """Restores the snapshot on another host, whose git directory has only the objects."""
         other = await make_host(self.root / f"{name}.git")
         alternates = other / "objects" / "info" / "alternates"
         alternates.write_text(f"{self.git_dir / 'objects'}\n")
@@ -58,7 +58,7 @@ async def make_host(git_dir: Path) -> Path:
 
 
 def contents(directory: Path, *, git: bool = True) -> Contents:
-    """Every file and link by its path: what a restored tree has to have as well."""
+    """Returns every file and link by its path, to compare a restored tree."""
     found: Contents = {}
     for parent, directories, names in os.walk(directory):
         for path in (Path(parent, name) for name in (*names, *directories)):
@@ -80,7 +80,7 @@ def _content(path: Path) -> tuple[str, bytes]:
 
 
 def git(directory: Path, *argv: str, check: bool = True) -> str:
-    """As an agent would, in its own directory."""
+    """Runs git as an agent would, in its own directory."""
     names = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
     environment: Mapping[str, str] = {
         "PATH": os.environ["PATH"],

@@ -1,1 +1,1 @@
-"""The HTTP side on in-memory twins of its ports."""
+"""Tests of the HTTP API on in-memory fakes of its ports."""

@@ -1,4 +1,4 @@
-"""The api on twins, reached by the official SDK and by plain HTTP, both without a socket."""
+"""Fixtures: the api on in-memory fakes, and clients of it (official SDK and plain HTTP) that need no socket."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field

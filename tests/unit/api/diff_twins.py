@@ -1,4 +1,4 @@
-"""Differences without git: what a test says that there is."""
+"""An in-memory fake of diffs. A test sets the result."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The in-memory twins of files and their bytes."""
+"""In-memory fakes of files and their bytes."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace

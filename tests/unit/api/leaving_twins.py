@@ -1,4 +1,4 @@
-"""What leaves, without git: what a test says becomes of it."""
+"""An in-memory fake of delivery. A test sets the result."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

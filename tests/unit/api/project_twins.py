@@ -1,4 +1,4 @@
-"""The in-memory twins of projects and workspaces."""
+"""In-memory fakes of projects and workspaces."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Judges answers by the official SDK's own models, without the leniency that its client has."""
+"""Validates responses with the official SDK's models, more strictly than the SDK's client does."""
 
 from typing import Any, TypeVar
 
@@ -8,8 +8,8 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def strictly(model: type[T], body: Any) -> T:
-    """No required field missing, no foreign literal, no union member guessed.
+    """Validates that no required field is missing, no literal is unknown and no union member is guessed.
 
-    The client builds its objects without validating; plain pydantic does not.
+    The SDK's client builds its objects without validation.
     """
     return TypeAdapter(model).validate_python(body)

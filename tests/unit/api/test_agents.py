@@ -1,4 +1,4 @@
-"""Agents: what the quickstart sends, versions by merge rules, what is refused and how."""
+"""Agents: creation, versions, merge rules of updates, and refused fields."""
 
 from typing import Any
 
@@ -56,6 +56,7 @@ async def test_quickstart_agent(sdk: AsyncAnthropic) -> None:
     assert (await sdk.beta.agents.retrieve(agent.id)).name == "Coder"
 
 
+@pytest.mark.requirement("F1")
 async def test_shape(http: httpx2.AsyncClient) -> None:
     body = await create(http, tools=[TOOLSET, CUSTOM], role="a reviewer", limits={"max_iterations": 3})
     for changing in ("id", "created_at", "updated_at"):
@@ -180,6 +181,7 @@ async def test_list_pages_to_the_end(sdk: AsyncAnthropic) -> None:
     assert everything == made[::-1]
 
 
+@pytest.mark.requirement("F1")
 async def test_provider_prefix_and_parameters(http: httpx2.AsyncClient) -> None:
     agent = await create(http, model={"id": "openai:gpt-5"}, harness="native", model_parameters={"temperature": 0.2})
     assert agent["model"]["id"] == "openai:gpt-5"

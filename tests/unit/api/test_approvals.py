@@ -1,9 +1,10 @@
-"""Calls that wait for a person's word: listed across sessions, answered by an event."""
+"""Calls that wait for approval are listed across sessions and decided by an event."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import httpx2
+import pytest
 from anthropic import AsyncAnthropic
 from tests.unit.api.conftest import Api
 from tests.unit.api.test_agents import refused
@@ -87,6 +88,7 @@ async def test_terms_for_answers(http: httpx2.AsyncClient) -> None:
     assert field == "approvals.outcome"
 
 
+@pytest.mark.requirement("K9")
 async def test_what_an_answer_may_say(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
     session_id = await create_session(sdk)
     word = {"type": "user.tool_confirmation", "tool_use_id": "sevt_0", "result": "allow"}

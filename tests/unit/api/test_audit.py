@@ -1,4 +1,4 @@
-"""The audit trail on the wire."""
+"""The audit trail over HTTP: listing and verification."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`GET /v1/sessions/{id}/diff`: what may be asked, the summary, and the patch as a stream."""
+"""`GET /v1/sessions/{id}/diff`: the query, the summary, and the streamed patch."""
 
 import asyncio
 
@@ -33,6 +33,7 @@ def tree(name: str = SCRATCH, *, left_out: tuple[str, ...] = ()) -> TreeDiff:
     )
 
 
+@pytest.mark.requirement("C6")
 async def test_a_summary_has_a_line_for_each_file(http: httpx2.AsyncClient, api: Api) -> None:
     api.diffs.found = [tree(left_out=("pipe: neither a file nor a link",)), tree("proj_1")]
     api.diffs.files = [
@@ -103,6 +104,7 @@ async def test_what_cannot_be_asked(http: httpx2.AsyncClient, query: str, field:
     assert field in answer.json()["error"]["message"]
 
 
+@pytest.mark.requirement("C6")
 async def test_a_patch_is_sent_as_it_is_made(http: httpx2.AsyncClient, api: Api) -> None:
     api.diffs.found, api.diffs.pieces = [tree()], [b"diff --git ", b"a/x b/x\n\xff"]
     answer = await http.get(PATH, params={"format": "patch"})
@@ -132,13 +134,13 @@ async def test_a_patch_is_that_of_one_repository(http: httpx2.AsyncClient, api: 
 
 @pytest.mark.parametrize("gone_at", ["http.response.start", "http.response.body"])
 async def test_what_is_open_for_a_patch_is_closed_when_its_client_is_gone(api: Api, gone_at: str) -> None:
-    """Before the first piece too, when nobody has begun to read."""
+    """Covers a client that disconnects before the first chunk, when reading has not started."""
     api.diffs.pieces = [b"diff", b"more"]
     response = await streamed(api.diffs.patch(tree()), media_type=PATCH)
     assert api.diffs.open == 1
 
     async def receive() -> Message:
-        raise AssertionError("an ASGI 2.4 server says it when one sends")
+        raise AssertionError("an ASGI 2.4 server reports a disconnect when the application sends")
 
     async def send(message: Message) -> None:
         if message["type"] == gone_at:

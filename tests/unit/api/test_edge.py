@@ -1,4 +1,4 @@
-"""What holds for every route: keys, the envelope, request ids, sizes, unknown fields, cursors, health."""
+"""Behaviour of all routes: keys, error bodies, request ids, sizes, unknown fields, cursors and health."""
 
 import json
 import re
@@ -23,7 +23,7 @@ TYPES = set(anthropic.types.shared.ErrorType.__args__)  # type: ignore[attr-defi
 
 
 def judge(answer: httpx2.Response, status: int, retry: str | None) -> dict[str, Any]:
-    """The envelope, whole: a known type, the id in body and header, and whether a retry can help."""
+    """Checks an error response: a known type, the request id in body and header, and whether a retry can help."""
     body: dict[str, Any] = answer.json()
     assert answer.status_code == status, answer.text
     Error.model_validate(body)

@@ -1,4 +1,4 @@
-"""Environments: the quickstart's cloud, patches, and what the operator's backend cannot hold to."""
+"""Environments: creation, updates, and settings that the operator's backend cannot enforce."""
 
 from typing import Any
 

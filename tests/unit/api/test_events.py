@@ -1,4 +1,4 @@
-"""Events: sending, listing, and the stream as an ASGI server sees it."""
+"""Events: sending, listing, and the stream at the level of an ASGI server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -149,7 +149,7 @@ async def test_list_in_both_orders(sdk: AsyncAnthropic, http: httpx2.AsyncClient
 
 
 class Connection:
-    """One client of the stream, at the level where a server talks to the application."""
+    """One client of a stream, which calls the application as an ASGI server does."""
 
     def __init__(self, api: Api, path: str, query: str = "", headers: dict[str, str] | None = None) -> None:
         self.sent: list[Message] = []
@@ -212,6 +212,7 @@ async def test_stream_answers_before_anything_happens(api: Api, path: str) -> No
     await connection.leave()
 
 
+@pytest.mark.requirement("S2")
 async def test_stream_sends_frames_and_keep_alives(api: Api, path: str) -> None:
     api.tails.chunks = [b"event: x\nid: 1\ndata: {}\n\n", b""]
     api.tails.forever = _silence

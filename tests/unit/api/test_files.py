@@ -1,4 +1,4 @@
-"""Files: what a client uploads, how it is called, who may see it, and inputs that name it. Reached by the SDK."""
+"""Files through the SDK: uploads, names, access, files in inputs and files in a session's tree."""
 
 import base64
 from pathlib import Path
@@ -87,7 +87,7 @@ async def test_a_file_that_is_too_large_is_refused(api: Api, http: httpx2.AsyncC
 
 
 async def test_a_retried_upload_is_one_file(api: Api, http: httpx2.AsyncClient) -> None:
-    """Each try puts its form together anew, with another boundary."""
+    """Each attempt encodes the form with another boundary."""
     first, second = [
         await http.post("/v1/files", files={"file": ("a", b"x")}, headers={"idempotency-key": "k"}) for _ in range(2)
     ]
@@ -104,6 +104,7 @@ async def test_others_files_do_not_exist(api: Api, sdk: AsyncAnthropic) -> None:
         assert (await stranger.get("/v1/files", params={"ids[]": mine})).json()["data"] == []
 
 
+@pytest.mark.requirement("K8")
 async def test_an_input_names_files_and_urls(api: Api, sdk: AsyncAnthropic) -> None:
     session_id = await _session(sdk)
     made = await sdk.beta.files.upload(file=("a.png", b"x", "image/png"))

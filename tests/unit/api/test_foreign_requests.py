@@ -1,4 +1,4 @@
-"""What web pages of other sites make a browser send is refused before anything else looks at it."""
+"""Requests that a browser sends for the web pages of other sites are refused before they are processed."""
 
 import pytest
 

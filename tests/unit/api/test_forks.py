@@ -1,4 +1,4 @@
-"""`POST /v1/sessions/{id}/fork`: where, what may be other than in the parent, and what is refused."""
+"""`POST /v1/sessions/{id}/fork`: the position, changes to the parent's configuration, and refused requests."""
 
 from typing import Any
 
@@ -25,6 +25,8 @@ async def _session(http: httpx2.AsyncClient, **agent: Any) -> dict[str, Any]:
     return session
 
 
+@pytest.mark.requirement("S4")
+@pytest.mark.requirement("S9")
 async def test_a_fork_is_its_parent_but_for_what_was_asked(api: Api) -> None:
     async with client_of(api.app) as http:
         parent = await _session(http)

@@ -1,4 +1,4 @@
-"""`merge`, `push` and `bundle` of a session: what may be asked, and how a refusal is explained."""
+"""`merge`, `push` and `bundle` of a session: the request, and the explanation of a refusal."""
 
 from datetime import UTC, datetime
 
@@ -94,9 +94,10 @@ async def test_very_many_conflicts_are_counted() -> None:
     assert len(error.message.splitlines()) == 22
 
 
+@pytest.mark.requirement("C2")
 async def test_who_holds_a_branch_is_told(http: httpx2.AsyncClient, api: Api) -> None:
     since = datetime(2026, 11, 15, 20, 0, tzinfo=UTC)
-    api.leaving.fails = LeaseHeld("the branch 'main'", holder="session x", since=since, waited=300, before=2)
+    api.leaving.fails = LeaseHeld("the branch 'main'", holder="session x", since=since, waited=300, queue_length=2)
     answer = await http.post(f"{PATH}/merge", json={})
     assert answer.status_code == 409
     assert "session x, since 2026-11-15 20:00:00 UTC. Waited 300 s" in answer.json()["error"]["message"]

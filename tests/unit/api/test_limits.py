@@ -1,4 +1,4 @@
-"""Limits of request bodies, JSON, streams and connections: what is within passes, what is over is refused by name."""
+"""Limits of request bodies, JSON, streams and connections. A request above a limit is refused with its name."""
 
 import json
 import re
@@ -29,7 +29,7 @@ _JSON = st.recursive(
 
 
 def _measure(value: Any) -> tuple[int, int]:
-    """Count values, and find the depth."""
+    """Returns the number of values and the depth."""
     if not isinstance(value, dict | list):
         return 1, 0
     inner = [_measure(item) for item in (value.values() if isinstance(value, dict) else value)]
@@ -41,7 +41,7 @@ def test_json_is_measured_without_being_parsed(value: Any) -> None:
     count, depth = _measure(value)
     for raw in (json.dumps(value).encode(), json.dumps(value, ensure_ascii=False, indent=1).encode()):
         if _is_refused(raw):
-            # An empty container counts for two.
+            # An empty container counts as two values.
             assert count * 2 > SMALL.json_nodes or depth > SMALL.json_depth
         else:
             assert count <= SMALL.json_nodes
@@ -59,7 +59,7 @@ def _is_refused(raw: bytes) -> bool:
 @pytest.mark.parametrize("size", [65_530, 65_535, 65_536, 65_537, 131_071])
 @pytest.mark.parametrize("end", [b'\\\\"', b'\\\\\\""', b'\\""', b'"'])
 def test_strings_may_cross_windows(size: int, end: bytes) -> None:
-    """The scan looks at 64 KiB at a time."""
+    """The scan reads 64 KiB at a time."""
     head = b'{"a":"' + b"[" * (size - 6 - len(end))
     assert check_json(head + end + b',"b":[' + b"1," * 40 + b"1]}", SMALL) < 100
     with pytest.raises(LimitExceeded, match="nested deeper than 8"):
@@ -143,16 +143,16 @@ def test_streams_in_all_are_limited() -> None:
 
 def test_connections_are_counted_by_address() -> None:
     slots = ConnectionSlots(RequestLimits(connections=3, connections_per_address=2))
-    first, _ = slots.take("10.0.0.1"), slots.take("10.0.0.1")
+    first, _ = slots.acquire("10.0.0.1"), slots.acquire("10.0.0.1")
     with pytest.raises(LimitExceeded, match=r"10\.0\.0\.1 already has 2 open connections"):
-        slots.take("10.0.0.1")
-    slots.take("10.0.0.2")
+        slots.acquire("10.0.0.1")
+    slots.acquire("10.0.0.2")
     with pytest.raises(LimitExceeded, match="The server already has 3 open connections"):
-        slots.take("10.0.0.3")
+        slots.acquire("10.0.0.3")
     first.release()
     first.release()
-    assert slots.taken == 2
-    slots.take(None)
+    assert slots.used == 2
+    slots.acquire(None)
 
 
 @pytest.mark.parametrize(

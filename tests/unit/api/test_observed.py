@@ -1,4 +1,4 @@
-"""Each request is counted once, under its route's template."""
+"""Each request is counted once, under the template of its route."""
 
 import httpx2
 from prometheus_client import Metric

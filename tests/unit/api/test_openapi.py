@@ -1,4 +1,4 @@
-"""The OpenAPI document finds request bodies by itself, and has one model for each name."""
+"""The OpenAPI document contains the request bodies of all routes and one model for each name."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def test_a_body_of_two_routes_is_one_model() -> None:
         {"response_model": model("Box", BaseModel, nut=model("Nut", BaseModel, weight=int) | None)},
         {"responses": {404: {"model": model("Nut", BaseModel, weight=int)}}},
     ],
-    ids=["body", "answer", "within an answer", "error"],
+    ids=["body", "response", "within a response", "error"],
 )
 @pytest.mark.parametrize("body", [Nut, Wanted], ids=["body", "within a body"])
 def test_two_models_of_one_name_are_refused_by_both_their_names(body: type[Body], other: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Rules on the wire: written as a whole, refused with the position of what is wrong."""
+"""Rules over HTTP: they are written as a whole, and an invalid rule is refused with its position."""
 
 from datetime import timedelta
 from typing import Any
@@ -51,6 +51,7 @@ async def test_hooks(http: httpx2.AsyncClient) -> None:
         assert field == f"permissions.hooks.{place}"
 
 
+@pytest.mark.requirement("S7")
 async def test_hooks_that_a_worker_asks_itself(http: httpx2.AsyncClient) -> None:
     python = {"type": "python", "name": "validation", "options": {"schema": {}}, "timeout": 5}
     hooks = {"PreToolUse": [{"matcher": "", "hooks": [python]}], "Stop": [{"matcher": "", "hooks": [python]}]}

@@ -1,4 +1,4 @@
-"""K5: projects, workspaces, and sessions that work on them."""
+"""Projects, workspaces, and sessions that work on them."""
 
 from typing import Any
 
@@ -8,6 +8,8 @@ import pytest
 from footplate.api.wire import answers
 
 from .conftest import Api, client_of
+
+pytestmark = pytest.mark.requirement("K5")
 
 
 async def _create(http: httpx2.AsyncClient, noun: str, /, **body: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A request that is tried again takes effect once, whether by key or by the SDK's own retries."""
+"""A retried request takes effect once, whether the retry has a key or is the SDK's own."""
 
 import httpx2
 import pytest
@@ -47,7 +47,7 @@ async def test_a_key_has_a_length(http: httpx2.AsyncClient, key: str) -> None:
 
 
 class Lossy(httpx2.AsyncBaseTransport):
-    """Does the request, and loses the answer of every first try."""
+    """Sends the request, and loses the response to every first attempt."""
 
     def __init__(self, api: Api) -> None:
         self._inner = httpx2.ASGITransport(api.app)
@@ -88,7 +88,7 @@ async def test_a_notifier_that_fails_fails_nothing(http: httpx2.AsyncClient, sdk
 
 
 async def test_nobody_is_told_before_the_caller(sdk: AsyncAnthropic, api: Api) -> None:
-    """The caller waits for the commit, not for an engine that may be slow to wake."""
+    """The caller waits for the commit, not for the engine, which may be slow."""
     agent = await sdk.beta.agents.create(name="A", model="m")
     environment = await sdk.beta.environments.create(name="E")
     told: list[tuple[str, int]] = []

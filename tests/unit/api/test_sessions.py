@@ -1,4 +1,4 @@
-"""Sessions: creation from each way to name an agent, updates, lists in both directions, deletion."""
+"""Sessions: creation with each form of agent reference, updates, lists in both directions, and deletion."""
 
 from dataclasses import replace
 from typing import Any
@@ -56,6 +56,7 @@ async def test_create_and_retrieve(http: httpx2.AsyncClient, ids: tuple[str, str
     assert retrieved["agent"] == body["agent"]
 
 
+@pytest.mark.requirement("K1")
 async def test_agent_by_version_and_with_overrides(sdk: AsyncAnthropic, ids: tuple[str, str], api: Api) -> None:
     await sdk.beta.agents.update(ids[0], system="S2")
     old = await sdk.beta.sessions.create(agent={"type": "agent", "id": ids[0], "version": 1}, environment_id=ids[1])

@@ -1,6 +1,7 @@
-"""The first frame of a stream that starts now: a place and nothing else, which official SDKs do not show."""
+"""The first frame of a stream of new events contains only the position. Official SDKs do not show it."""
 
 import httpx2
+import pytest
 from anthropic import AsyncAnthropic
 
 from footplate.client import AsyncFootplate
@@ -27,6 +28,7 @@ async def test_the_sdk_does_not_show_it(api: Api, sdk: AsyncAnthropic) -> None:
         assert [event.type async for event in stream] == ["session.status_idle", "session.deleted"]
 
 
+@pytest.mark.requirement("O10")
 async def test_our_client_goes_on_from_there(api: Api, sdk: AsyncAnthropic) -> None:
     session_id = await _session(sdk)
     api.tails.chunks = [sse.place(41)]

@@ -1,4 +1,4 @@
-"""Transcripts in and out, over HTTP."""
+"""Import and export of transcripts over HTTP."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Turns: newest first, page by page, one by one."""
+"""Turns are listed in pages, newest first, and retrieved by id."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ import httpx2
 from anthropic import AsyncAnthropic
 
 from footplate.api.wire.answers import Listing
-from footplate.api.wire.answers import Turn as TurnAnswer
+from footplate.api.wire.answers import Turn as TurnResponse
 from footplate.domain import ids
 from footplate.domain.events import Usage
 from footplate.domain.turns import Turn, TurnStatus
@@ -42,7 +42,7 @@ async def test_turns(http: httpx2.AsyncClient, sdk: AsyncAnthropic, api: Api) ->
     page: str | None = None
     while True:
         answer = await http.get(path, params={"limit": "2"} | ({"page": page} if page else {}))
-        Listing[TurnAnswer].model_validate(answer.json())
+        Listing[TurnResponse].model_validate(answer.json())
         seen.extend(turn["id"] for turn in answer.json()["data"])
         page = answer.json()["next_page"]
         if page is None:

@@ -1,4 +1,4 @@
-"""`GET /v1/usage`: what may be asked, what is answered, and who is asked for."""
+"""`GET /v1/usage`: the query, the response, and the organisation that it covers."""
 
 from datetime import UTC, datetime, time, timedelta
 

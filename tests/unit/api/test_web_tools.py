@@ -1,4 +1,4 @@
-"""The web tools on the wire: off unless enabled by name; a search is refused when nobody would answer it."""
+"""The web tools are off unless they are enabled by name. Search is refused if there is no search provider."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""In-memory twins of the ports behind the api: dictionaries that keep the contract of `domain.services`."""
+"""In-memory fakes of the ports behind the api: dictionaries that fulfil the same contracts."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -50,7 +50,7 @@ Row = TypeVar("Row", Agent, EnvironmentRecord, Session, Project, Workspace, Stor
 
 @dataclass
 class World:
-    """All that is stored. The clock moves a second with each write, so that every order is certain."""
+    """All stored data. The clock advances by a second with each write, so that the order is always certain."""
 
     agents: dict[str, list[Agent]] = field(default_factory=dict)
     environments: dict[str, EnvironmentRecord] = field(default_factory=dict)
@@ -514,7 +514,7 @@ class TwinNotifier:
 
 @dataclass
 class TwinTails:
-    """Gives what it was told to; then waits forever, as a tail does, unless it has to fail."""
+    """Yields the given chunks, then fails or waits forever, as a stream does."""
 
     chunks: list[bytes] = field(default_factory=list)
     failure: Exception | None = None
@@ -569,7 +569,7 @@ class TwinHealth:
 
 @dataclass
 class TwinUsage:
-    """Answers with the lines it was given, whatever the question."""
+    """Returns the given rows for every query."""
 
     lines: list[UsageLine] = field(default_factory=list)
     asked: list[tuple[Principal, UsageQuestion]] = field(default_factory=list)

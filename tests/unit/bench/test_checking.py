@@ -1,4 +1,4 @@
-"""The shared client notices whatever on the wire the SDK's models do not allow, before the SDK lets it pass."""
+"""The shared client rejects every response and frame that the SDK's models do not allow but its client would accept."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The project's own code rules find the violations that they are for."""
+"""The project's own code rules find violations."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The judgement of fast-8 finds every row in which a peer is not behind, and the table shows what was found."""
+"""The judgement of fast-8 finds every row in which Footplate is not ahead of a peer, and the table shows them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The table of counts: what is a difference, and what may be."""
+"""The comparison of counts with the table: which differences are reported and which are tolerated."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""The accounts of the crash proofs find what they are there to find."""
+"""The checks of the crash proofs find lost, repeated and reordered events, calls and lines."""
 
 from collections import Counter
 from typing import Any

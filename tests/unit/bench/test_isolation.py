@@ -1,4 +1,4 @@
-"""The parts that `core-9` is generated from: requests out of a document, and a clock that knows chance from a tell."""
+"""The parts of `core-9`: requests derived from the OpenAPI document, and a timing test that ignores chance."""
 
 import random
 from typing import Any

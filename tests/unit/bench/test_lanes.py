@@ -1,4 +1,4 @@
-"""Every test is in one lane of CI, and every lane is a job of the hosted workflow."""
+"""Every test is in exactly one lane of CI, and every lane is a job of the hosted workflow."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The measuring client reads server-sent events however the network cuts them, and refuses what is no success."""
+"""The measuring client reads server-sent events wherever the network cuts them, and rejects error responses."""
 
 import asyncio
 

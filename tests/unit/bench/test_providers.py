@@ -1,4 +1,4 @@
-"""The comparison of `door-4` sees what differs, and nothing else."""
+"""The comparison of `door-4` finds real differences and ignores ids, times and previews."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The judgement of door-3 finds what it is there to find."""
+"""The judgement of door-3 finds lost and repeated requests."""
 
 import pytest
 from bench.support.retries.judging import Found, broken_promises

@@ -1,4 +1,4 @@
-"""guard-5 knows every writing route: one that is added is classified, or this fails."""
+"""guard-5 classifies every route that writes, so an added route fails this test until it is classified."""
 
 from bench.support.openapi import Document
 from bench.support.roles.attempts import ATTEMPTS, HARMLESS, unclassified

@@ -1,4 +1,4 @@
-"""An input that another person wrote for a call is taken only where there is one."""
+"""Approving a call with another person's edited input fails if there is no edited input."""
 
 from datetime import UTC, datetime
 from typing import Any

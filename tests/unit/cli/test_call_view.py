@@ -1,4 +1,4 @@
-"""A call as it is laid out on a screen has all of its input, and nothing in it passes for a line of the screen."""
+"""A call on the screen shows its complete input, and no input can imitate a line of the screen."""
 
 import json
 
@@ -22,9 +22,9 @@ def test_the_screen_recovers_the_input(width: int, made_with: dict[str, object])
     assert read_call(lines) == {name: (value, 0) for name, value in made_with.items()}
 
 
-@given(text=TEXTS, most=st.integers(1, 4))
-def test_a_list_says_how_much_of_a_field_is_missing(text: str, most: int) -> None:
-    lines = lay_out_call(describe_call({"name": "x", "input": {"command": text}}), 24, most)
+@given(text=TEXTS, max_lines=st.integers(1, 4))
+def test_a_list_says_how_much_of_a_field_is_missing(text: str, max_lines: int) -> None:
+    lines = lay_out_call(describe_call({"name": "x", "input": {"command": text}}), 24, max_lines)
     found, missing = read_call(lines)["command"]
     assert text.startswith(found)
     assert len(found) + missing == len(text)

@@ -1,4 +1,4 @@
-"""What `footplate gc` tells a person and a program."""
+"""The output of `footplate gc` as text and as JSON."""
 
 import json
 from collections.abc import Coroutine

@@ -1,4 +1,4 @@
-"""What `footplate dev` decides before it starts anything."""
+"""Decisions of `footplate dev` before it starts the server."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How commands find a running `footplate dev`, and that the environment still wins."""
+"""Commands find a running `footplate dev`, and environment variables override it."""
 
 import os
 import stat
@@ -26,7 +26,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("FOOTPLATE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("FOOTPLATE_DATA_DIR", str(tmp_path))
-    # No server starts here; `tests/integration/cli/test_dev_process.py` has the real check.
+    # No server starts here. `tests/integration/cli/test_dev_process.py` tests the real check.
     monkeypatch.setattr(dev_process, "listens", lambda _pid, base_url: base_url == HERE.base_url)
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""Claude Code's transcripts on this machine: found, read, and put there without harm to what is there."""
+"""Claude Code's transcript files on this machine are found, read, and written without loss of existing files."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Every command writes through one module, and what it writes steers no terminal."""
+"""Every command writes through one module, and no output can control the terminal."""
 
 import ast
 import io
@@ -22,9 +22,9 @@ from footplate.domain.visible_text import read_shown
 HOSTILE = "a\x1b]0;evil\x07\x9b31m\r\u202eb\u200b"
 SHOWN = "a<U+001B>]0;evil<U+0007><U+009B>31m<U+000D><U+202E>b<U+200B>"
 WRITERS = {"output.py", "safe_console.py", "completion.py"}
-"""Modules that may write. `completion.py` writes to a shell, and has a filter of its own."""
+"""Modules that may write. `completion.py` writes to a shell and filters its own output."""
 ALLOWED = {("main.py", "sys.stdout")} | {(name, "sys.stderr") for name in ("main.py", "usage.py", "prompting.py")}
-"""These ask whether it is a terminal, or set the encoding."""
+"""These check whether the stream is a terminal, or set its encoding."""
 FORBIDDEN_NAMES = {"print", "Console"}
 FORBIDDEN = {"sys.stdout", "sys.stderr", "sys.__stdout__", "os.write", "typer.echo", "typer.secho", "typer.prompt"}
 FORBIDDEN |= {"typer.confirm", "click.echo", "rich.print", "rich.markup", "rich.console", "rich.live", "rich.progress"}

@@ -1,4 +1,4 @@
-"""Which server a command talks to, and what is remembered of it."""
+"""The server that a command uses, and the ids that it stores for that server."""
 
 import json
 import os
@@ -77,16 +77,16 @@ def test_the_first_that_says_something_wins(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         (Config("nobody"), "no profile 'nobody'"),
         (Config("half", {"half": {"base_url": "http://x"}}), "No API key"),
         (Config("half", {"half": {"api_key": "x"}}), "no base_url"),
     ],
 )
-def test_what_is_missing_is_said(config: Config, said: str) -> None:
+def test_what_is_missing_is_said(config: Config, message: str) -> None:
     profiles.save(config)
-    with pytest.raises(NoServer, match=said):
+    with pytest.raises(NoServer, match=message):
         profiles.server()
 
 

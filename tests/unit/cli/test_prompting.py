@@ -1,4 +1,4 @@
-"""Who sits at a terminal is asked, and answers what was asked."""
+"""The approval prompt reads a decision from the terminal."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ CALL = Approval.model_validate(
 
 @pytest.fixture
 def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """What is written here is typed."""
+    """A terminal as stdin. Bytes written to this descriptor are typed."""
     ours, theirs = os.openpty()
     with os.fdopen(theirs, "r", encoding="utf-8") as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
@@ -32,10 +32,12 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     os.close(ours)
 
 
-@pytest.mark.parametrize(("typed", "word"), [(b"y\n", "allow"), (b"no\n", "deny"), (b"\n", None), (b"later\n", None)])
-async def test_the_answer_is_what_is_typed(keyboard: int, typed: bytes, word: str | None) -> None:
+@pytest.mark.parametrize(
+    ("typed", "decision"), [(b"y\n", "allow"), (b"no\n", "deny"), (b"\n", None), (b"later\n", None)]
+)
+async def test_the_answer_is_what_is_typed(keyboard: int, typed: bytes, decision: str | None) -> None:
     asyncio.get_running_loop().call_later(0.1, os.write, keyboard, typed)
-    assert await prompting.word(CALL) == word
+    assert await prompting.word(CALL) == decision
 
 
 async def test_what_was_typed_before_the_question_is_no_answer(keyboard: int) -> None:

@@ -1,4 +1,4 @@
-"""The published schemas are those of the models, and real output fits them."""
+"""The published JSON schemas match the models."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[3] / "docs" / "schemas"
 @pytest.mark.parametrize("name", answers.SCHEMAS)
 def test_a_schema_is_current(name: str) -> None:
     assert (FOLDER / f"{name}.json").read_text() == answers.schema(name), (
-        "write them anew: python -m footplate.cli.answers docs/schemas"
+        "update them: python -m footplate.cli.answers docs/schemas"
     )
     Draft202012Validator.check_schema(json.loads(answers.schema(name)))
 

@@ -1,4 +1,4 @@
-"""Stories for the scripted model: the one that comes along, one's own, and mistakes in them."""
+"""Scenarios for the scripted model: the built-in one, a user's own file, and invalid files."""
 
 from pathlib import Path
 

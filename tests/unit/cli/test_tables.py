@@ -1,4 +1,4 @@
-"""What `footplate show` has of turns, on terminals of two widths and in a pipe."""
+"""The turns in the output of `footplate show`, on a narrow terminal and in a pipe."""
 
 from datetime import UTC, datetime
 

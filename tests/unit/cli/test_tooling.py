@@ -1,4 +1,4 @@
-"""Which tools are left to a session: both options only take away, and a misspelt name is told."""
+"""The tool options of `footplate run` only remove tools, and an unknown name is an error."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ ASK = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {
 
 
 def _left(limit: Limit, *tools: dict[str, Any]) -> list[str]:
-    """What the server then offers: the names that are switched on."""
+    """Returns the names of the enabled tools."""
     names = []
     for tool in limit.of(tools):
         if tool["type"] == "custom":
@@ -24,6 +24,7 @@ def _left(limit: Limit, *tools: dict[str, Any]) -> list[str]:
     return names
 
 
+@pytest.mark.requirement("C1")
 def test_only_the_allowed_ones_are_left() -> None:
     assert _left(Limit(allowed=frozenset({"grep", "read"})), TOOLSET, ASK) == ["read", "grep"]
     assert _left(Limit(allowed=frozenset({"ask"})), TOOLSET, ASK) == ["ask"]

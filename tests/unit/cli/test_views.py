@@ -1,4 +1,4 @@
-"""A turn as people and programs see it, without a terminal."""
+"""The output of a turn without a terminal, as text, JSON lines and JSON."""
 
 import json
 from typing import Any
@@ -137,6 +137,7 @@ def test_what_waits_for_a_person_is_said(capsys: pytest.CaptureFixture[str]) -> 
     assert "user.custom_tool_result" in err
 
 
+@pytest.mark.requirement("C1")
 def test_lines_are_events_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     view = LinesView()
     for event in TURN:

@@ -1,4 +1,4 @@
-"""Events, times and amounts in few words."""
+"""Short texts for calls, failures, times, tokens and titles."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +10,7 @@ from footplate.client.models import Event
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "said"),
+    ("name", "given", "text"),
     [
         ("bash", {"command": "echo hi"}, "echo hi"),
         ("bash", {"command": "\ncd x\nmake"}, "\ncd x\nmake"),
@@ -21,8 +21,8 @@ from footplate.client.models import Event
         ("mine", None, ""),
     ],
 )
-def test_a_call_in_a_line(name: str, given: dict[str, object] | None, said: str) -> None:
-    assert wording.label(name, given) == said
+def test_a_call_in_a_line(name: str, given: dict[str, object] | None, text: str) -> None:
+    assert wording.label(name, given) == text
 
 
 def test_a_command_fails_with_its_last_words_and_a_tool_with_its_first() -> None:
@@ -35,16 +35,16 @@ def test_a_command_fails_with_its_last_words_and_a_tool_with_its_first() -> None
 
 
 @pytest.mark.parametrize(
-    ("amount", "said"), [(0, "0.0s"), (9.94, "9.9s"), (59, "59s"), (61, "1m 01s"), (3600, "60m 00s")]
+    ("amount", "text"), [(0, "0.0s"), (9.94, "9.9s"), (59, "59s"), (61, "1m 01s"), (3600, "60m 00s")]
 )
-def test_seconds(amount: float, said: str) -> None:
-    assert wording.seconds(amount) == said
+def test_seconds(amount: float, text: str) -> None:
+    assert wording.seconds(amount) == text
 
 
-@pytest.mark.parametrize(("passed", "said"), [(-5, "0s"), (59, "59s"), (60, "1m"), (7200, "2h"), (200_000, "2d")])
-def test_age(passed: float, said: str) -> None:
+@pytest.mark.parametrize(("passed", "text"), [(-5, "0s"), (59, "59s"), (60, "1m"), (7200, "2h"), (200_000, "2d")])
+def test_age(passed: float, text: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert wording.age(now - timedelta(seconds=passed), now) == said
+    assert wording.age(now - timedelta(seconds=passed), now) == text
 
 
 def test_a_cost_that_is_not_known_is_not_nothing() -> None:

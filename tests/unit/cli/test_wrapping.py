@@ -1,4 +1,4 @@
-"""Streamed text at a terminal's width: nothing lost, nothing too wide, however it is cut into pieces."""
+"""Streamed text is wrapped at the terminal's width without loss, wherever it is cut into pieces."""
 
 from itertools import pairwise
 

@@ -1,1 +1,1 @@
-"""The domain's own tests: no services, no files but the corpus."""
+"""Tests of the domain. They use no services, and no files except the corpus."""

@@ -1,4 +1,4 @@
-"""Where web_fetch may go: the rule, address by address."""
+"""The addresses that web_fetch may access."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 

@@ -1,4 +1,4 @@
-"""What a turn runs with: the agent, overridden; stored and read back the same, whatever version wrote it."""
+"""The configuration of a turn is the agent with overrides, and every version's stored configuration can be loaded."""
 
 from dataclasses import asdict
 
@@ -56,6 +56,7 @@ def test_an_agent_as_it_is() -> None:
     )
 
 
+@pytest.mark.requirement("K1")
 @pytest.mark.parametrize(
     ("overrides", "field", "value"),
     [
@@ -102,6 +103,7 @@ def test_custom_tools_stand_beside_the_toolset() -> None:
     assert resolved.custom_tools == (CustomTool(name="ask", description="Ask.", input_schema={"type": "object"}),)
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize(
     ("agent", "system"),
     [
@@ -119,6 +121,7 @@ def test_role_goal_and_backstory_come_first(agent: JsonObject, system: str) -> N
     assert render_system(agent) == system
 
 
+@pytest.mark.requirement("K1")
 @given(_configs)
 def test_what_was_stored_is_read_back(config: ResolvedConfig) -> None:
     assert load_config(orjson.loads(orjson.dumps(asdict(config)))) == config

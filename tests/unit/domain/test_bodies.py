@@ -1,4 +1,4 @@
-"""A body that is too large leaves a head behind that fits a row, says so, and keeps its shape."""
+"""A body that is too large is shortened to fit a row, marked as truncated, and keeps its shape."""
 
 import json
 

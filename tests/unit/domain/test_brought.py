@@ -1,4 +1,4 @@
-"""Which files of a commit concern an agent, and what they import."""
+"""The instruction files of a repository: their kinds, the trust that each needs, and their imports."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The whole input of a call is described, whatever is in it."""
+"""The description of a call shows its complete input, whatever it contains."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the object store has is kept as long as anything in the log needs it, and no longer: for any history."""
+"""Garbage collection retains an object exactly as long as the log needs it, for any history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,11 +29,11 @@ def why(verdicts: Sequence[Verdict]) -> dict[str, Why]:
 
 @dataclass
 class Session:
-    """What turns leave: packs that the log refers to, and packs of turns that were cut off before it did."""
+    """The packs of a session: those that the log refers to, and those of turns that were interrupted before that."""
 
     folder: str
     last: tuple[int, Snapshot] | None
-    """What the log has by now; a fork begins with its parent's."""
+    """The last snapshot in the log. A fork begins with its parent's."""
     forked: bool = False
     rows: list[tuple[int, Snapshot]] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
@@ -99,7 +99,7 @@ def test_what_is_written_of_late_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("references", "expected"),
     [
         (Told(state="living"), Why.UNNAMED),
         (Told(state="living", busy=True), Why.BUSY),
@@ -109,8 +109,8 @@ def test_what_is_written_of_late_stays() -> None:
         (Told(state="unknown"), Why.NO_SESSION),
     ],
 )
-def test_bodies_go_by_the_state_of_their_session(told: Told, expected: Why) -> None:
-    assert why(of_session(told, FOLDER, [stored("body_1.json")], before=NOW)) == {"body_1.json": expected}
+def test_bodies_go_by_the_state_of_their_session(references: Told, expected: Why) -> None:
+    assert why(of_session(references, FOLDER, [stored("body_1.json")], before=NOW)) == {"body_1.json": expected}
 
 
 def test_what_this_version_does_not_know_stays_while_its_session_does() -> None:

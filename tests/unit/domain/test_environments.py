@@ -1,4 +1,4 @@
-"""What an environment may ask of a backend: it narrows what the operator allows, and is refused by name otherwise."""
+"""An environment may only narrow what the operator allows; other settings are refused by name."""
 
 from dataclasses import replace
 

@@ -1,8 +1,8 @@
-"""Every version of every event ever written still loads, and no shape changes without a new version.
+"""Every version of every stored event still loads, and no shape changes without a new version.
 
-`corpus/events-v1.jsonl` holds bodies as the first version stored them. A file of the corpus is never edited, but for
-kinds of events that its version gains. When the shape of a stored body changes, `events.VERSION` is raised and a file
-for the new version is added; what reads the log must then understand both.
+`corpus/events-v1.jsonl` has bodies as the first version stored them. A file of the corpus is never edited, except to
+add new types of events of its version. When the shape of a stored body changes, increase `events.VERSION` and add a
+file for the new version; readers of the log must then understand both.
 """
 
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from footplate.testing import strict
 
 CORPUS = Path(__file__).parent / "corpus"
 MOMENT = datetime(2026, 11, 1, 10, 0, tzinfo=UTC)
-# Not written by anything yet: permissions come with the gate.
+# Has no line in the corpus yet.
 FUTURE = {events.USER_TOOL_CONFIRMATION}
 
 
@@ -37,6 +37,7 @@ def test_a_stored_event_loads_and_is_one_that_clients_know(version: int, line: d
     assert {name: body[name] for name in line["body"]} == line["body"]
 
 
+@pytest.mark.requirement("S6")
 def test_the_newest_version_has_every_type_that_is_written() -> None:
     constants = {
         value
@@ -77,7 +78,7 @@ def test_there_is_no_file_of_a_version_that_does_not_exist() -> None:
 
 
 def _shape(body: dict[str, Any]) -> dict[str, Any]:
-    """Names and types, down to what is free text or a tool's own."""
+    """Returns names and types, without the contents of a tool's input."""
     return {
         name: _shape(value) if isinstance(value, dict) and name != "input" else type(value).__name__
         for name, value in body.items()

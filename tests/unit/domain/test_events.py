@@ -1,4 +1,4 @@
-"""Events as clients see them, and sums of usage."""
+"""Events in their wire format, and sums of usage."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -44,6 +44,7 @@ def test_any_moment_is_one_that_clients_read(moment: datetime) -> None:
     assert datetime.fromisoformat(text) == moment
 
 
+@pytest.mark.requirement("F3")
 @pytest.mark.parametrize(
     ("outcome", "stop_reason"),
     [

@@ -1,4 +1,4 @@
-"""Names and places of files: none of them becomes a git repository."""
+"""Names and mount paths of files cannot create a git repository."""
 
 from datetime import UTC, datetime
 

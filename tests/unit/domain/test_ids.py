@@ -1,4 +1,4 @@
-"""Ids sort by the time they were made, say what they name, and never meet."""
+"""Ids sort by creation time, have a prefix for their type, and are unique."""
 
 import re
 from unittest.mock import patch

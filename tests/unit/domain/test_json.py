@@ -1,4 +1,4 @@
-"""Cleaning makes any value fit for a JSONB column, and leaves alone what already fits."""
+"""Cleaning makes any value valid for a JSONB column and does not change valid values."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Patterns from outside take time that grows with the text, or are refused."""
+"""Untrusted patterns match in linear time or are refused."""
 
 import time
 

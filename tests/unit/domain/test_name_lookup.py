@@ -1,4 +1,4 @@
-"""Lookups of host names that a stranger answers slowly: bounded by time, by threads, and by domain."""
+"""Slow lookups of host names are limited in time, in threads, and per domain."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timing
 
 
 class Resolver:
-    """Names of `slow.test` are not answered until it is released."""
+    """Lookups of names in `slow.test` block until `released` is set."""
 
     def __init__(self) -> None:
         self.released = threading.Event()

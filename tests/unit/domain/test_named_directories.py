@@ -1,4 +1,4 @@
-"""Which directories sessions may name."""
+"""The directories that a session may specify."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lists of hosts: what an entry means, and what no entry lets through."""
+"""Lists of allowed hosts: the hosts that an entry permits, and hosts that no entry permits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Slow clients of one organisation do not keep others from their diffs and bundles."""
+"""Slow clients of one organisation do not block the diffs and bundles of others."""
 
 import asyncio
 from contextlib import AsyncExitStack

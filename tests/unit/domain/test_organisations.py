@@ -1,4 +1,4 @@
-"""Names of organisations."""
+"""Valid and invalid names of organisations."""
 
 import pytest
 

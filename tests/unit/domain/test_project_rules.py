@@ -1,4 +1,4 @@
-"""Rules of two projects at one place are merged so that neither loses what it denies."""
+"""Merging the rules of two projects with one location keeps everything that either denies."""
 
 from footplate.domain.json import JsonObject
 from footplate.domain.project_rules import merge_rules

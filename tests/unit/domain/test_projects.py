@@ -1,4 +1,4 @@
-"""K5: what may be a project's path, URL, branch and name."""
+"""Valid and invalid paths, URLs, branches and names of projects."""
 
 import pytest
 
@@ -15,7 +15,7 @@ ROOT = "/srv/projects"
         ("./team//website/", "team/website"),
         ("/srv/projects/team", "team"),
         ("caf\u00e9/\U0001f680", "caf\u00e9/\U0001f680"),
-        ("%2e%2e/x", "%2e%2e/x"),  # a name like any other: nothing decodes it
+        ("%2e%2e/x", "%2e%2e/x"),  # an ordinary name: nothing decodes it
         ("\uff0e\uff0e/x", "\uff0e\uff0e/x"),
         ("..x/...", "..x/..."),
     ],
@@ -80,7 +80,7 @@ def test_no_branch(given: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "name"),
+    ("location", "name"),
     [
         ("team/website", "website"),
         ("https://git.example.com/team/a%20b.git", "a-b"),
@@ -89,8 +89,8 @@ def test_no_branch(given: str) -> None:
         ("-rf", "rf"),
     ],
 )
-def test_name_after_the_place(place: str, name: str) -> None:
-    assert name_of(place) == name
+def test_name_after_the_place(location: str, name: str) -> None:
+    assert name_of(location) == name
 
 
 def test_what_cannot_be_read_is_not_trusted() -> None:

@@ -1,4 +1,4 @@
-"""Which requests a web page of another site could have made a browser send."""
+"""The guard refuses requests that a browser may have sent for the web page of another site."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A thread that waits for a person is idle, and not at its end."""
+"""A thread that waits for approval is idle but not completed."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Every character of a text from outside is seen, and the text can be recovered from what is shown."""
+"""Every character of an untrusted text is visible, and the text is recoverable from the output."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""JSON values for property tests: all that a tool, a model or a client may say, NUL and half characters too."""
+"""Hypothesis strategies for JSON values, including NUL characters and lone surrogates."""
 
 from hypothesis import strategies as st
 

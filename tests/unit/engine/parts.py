@@ -1,4 +1,4 @@
-"""Stand-ins for what a turn works in, which note what is done to them."""
+"""Fakes of the resources of a turn, which record the calls that they receive."""
 
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -17,7 +17,7 @@ CLAIM = Claim(
 
 @dataclass
 class Part:
-    """Stands for an environment, a leave to ask models and a harness at once."""
+    """A fake environment, model grant and harness in one."""
 
     alive: bool = True
     said: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ def lodging(part: Part) -> Lodging:
 
 
 class Opened:
-    """Opens environments and grants leave, each a `Part` of its own."""
+    """Opens environments and grants model access, each as a separate fake."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []

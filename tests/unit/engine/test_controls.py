@@ -1,4 +1,4 @@
-"""An interrupt reaches its turn, also when it comes before anybody listens."""
+"""An interrupt reaches its turn, even if it arrives before the turn listens."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .test_files import CLAIM
 
 
 class Interrupted:
-    """The log, the live tail and the nudges of a turn that has an interrupt."""
+    """A fake log, publisher and nudges of a turn that has an interrupt."""
 
     async def take_interrupts(self, _: Claim) -> tuple[bool, Sequence[object]]:
         return True, ()

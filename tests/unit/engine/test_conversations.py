@@ -1,4 +1,4 @@
-"""What a worker remembers of conversations, and how much of it."""
+"""The cache of conversations: which entries it reads, and its limits in size and time."""
 
 from dataclasses import replace
 from typing import cast
@@ -11,7 +11,7 @@ from footplate.engine.conversations import Conversations
 
 
 class Store:
-    """Has entries for every session, and notes from where on each was read."""
+    """Has entries for every session, and records the position from which each was read."""
 
     def __init__(self, size: int = 100) -> None:
         self.asked: list[tuple[str, int]] = []
@@ -28,7 +28,7 @@ def claim(session_id: str, entries: int) -> Claim:
 
 async def test_only_what_is_new_is_read() -> None:
     store = Store()
-    kept = Conversations(cast("TurnStore", store), most=1 << 20, seconds=300)
+    kept = Conversations(cast("TurnStore", store), max_bytes=1 << 20, max_idle_seconds=300)
     assert len(await kept.load(claim("a", 3))) == 3
     kept.add(claim("a", 3), [Entry("line", {"text": "a lone \ud800 surrogate"})])
     assert len(await kept.load(claim("a", 4))) == 4
@@ -38,7 +38,7 @@ async def test_only_what_is_new_is_read() -> None:
 
 async def test_what_is_longer_than_the_log_is_not_believed() -> None:
     store = Store()
-    kept = Conversations(cast("TurnStore", store), most=1 << 20, seconds=300)
+    kept = Conversations(cast("TurnStore", store), max_bytes=1 << 20, max_idle_seconds=300)
     await kept.load(claim("a", 3))
     assert len(await kept.load(claim("a", 2))) == 2
     assert store.asked == [("a", 0), ("a", 0)]
@@ -46,7 +46,7 @@ async def test_what_is_longer_than_the_log_is_not_believed() -> None:
 
 async def test_it_is_bounded_by_its_bytes_and_the_oldest_goes_first() -> None:
     store = Store(size=1000)
-    kept = Conversations(cast("TurnStore", store), most=10_000, seconds=300)
+    kept = Conversations(cast("TurnStore", store), max_bytes=10_000, max_idle_seconds=300)
     await kept.load(claim("a", 4))
     await kept.load(claim("b", 4))
     kept.add(claim("b", 4), [Entry("line", {"text": "x" * 4000})])
@@ -58,7 +58,7 @@ async def test_it_is_bounded_by_its_bytes_and_the_oldest_goes_first() -> None:
 
 async def test_the_one_that_runs_is_kept_however_long_it_is() -> None:
     store = Store(size=1000)
-    kept = Conversations(cast("TurnStore", store), most=0, seconds=300)
+    kept = Conversations(cast("TurnStore", store), max_bytes=0, max_idle_seconds=300)
     await kept.load(claim("a", 4))
     await kept.load(claim("a", 4))
     assert store.asked == [("a", 0)]
@@ -66,7 +66,7 @@ async def test_the_one_that_runs_is_kept_however_long_it_is() -> None:
 
 async def test_it_is_bounded_in_time_from_its_last_use() -> None:
     store, now = Store(), [0.0]
-    kept = Conversations(cast("TurnStore", store), most=1 << 20, seconds=10, clock=lambda: now[0])
+    kept = Conversations(cast("TurnStore", store), max_bytes=1 << 20, max_idle_seconds=10, clock=lambda: now[0])
     await kept.load(claim("a", 3))
     await kept.load(claim("b", 3))
     now[0] = 8.0

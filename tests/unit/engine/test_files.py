@@ -1,4 +1,4 @@
-"""When a turn looks at its files, and what it tells the log of them."""
+"""When a turn scans its files, and which snapshots it adds to the log."""
 
 import asyncio
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def kept(number: int) -> KeptSnapshot:
 
 @dataclass
 class TwinTrees:
-    """Its tree changes when a test says so."""
+    """A fake of trees. A test changes the tree by setting `number`."""
 
     number: int = 0
     failures: int = 0

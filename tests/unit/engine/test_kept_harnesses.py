@@ -1,4 +1,4 @@
-"""What is kept between turns is used by its own session alone, and only if nothing happened in between."""
+"""A warm harness is used only by its own session, and only if nothing changed between the turns."""
 
 import asyncio
 from dataclasses import replace
@@ -69,7 +69,7 @@ async def test_what_waits_too_long_goes() -> None:
 
 async def _until_said(part: Part, what: str) -> None:
     async with asyncio.timeout(30):
-        while what not in part.said:  # noqa: ASYNC110 - another task says it
+        while what not in part.said:  # noqa: ASYNC110 - another task makes the call
             await asyncio.sleep(0.01)
 
 

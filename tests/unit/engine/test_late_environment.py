@@ -1,4 +1,4 @@
-"""An environment that is opened by its first use: once, with the newest deadline, and never after the turn."""
+"""A lazy environment is opened by its first use: once, with the newest deadline, and never after the turn."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timing
 
 
 class Recorded:
-    """An environment that records what is called."""
+    """An environment that records calls."""
 
     root = "/tree"
     used = True
@@ -57,7 +57,7 @@ class Opening:
         if self.failures:
             self.failures -= 1
             raise OSError("no space left")
-        return self.environment  # type: ignore[return-value]  # what these tests use of one
+        return self.environment  # type: ignore[return-value]  # the part of an environment that these tests use
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What hooks hear of a turn whichever harness runs it: its prompts before anything is fetched, and that it asks."""
+"""Hooks of a turn run with every harness: on prompts before attachments are fetched, and on pending approvals."""
 
 from typing import cast
 
@@ -23,6 +23,7 @@ def moments(gate: ScriptedGate) -> Moments:
     return Moments(gate, TurnInputs(NoSources(), "org", CONFIG, cast("Environment", None)))
 
 
+@pytest.mark.requirement("S7")
 async def test_a_prompt_is_told_and_gets_what_hooks_add() -> None:
     gate = ScriptedGate(heard={HookEvent.PROMPT: [Heard(told=("It is Sunday.",))]})
     assert await moments(gate).resolve(PROMPT) == [*PROMPT, ev.text_block("It is Sunday.")]

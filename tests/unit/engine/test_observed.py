@@ -1,4 +1,4 @@
-"""What an attempt at a turn tells: counted by what is in the log, in spans without a word of what was said."""
+"""Telemetry of a turn: metrics of committed events, and spans without any text of the conversation."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -96,6 +96,7 @@ def test_no_word_of_what_was_said_is_in_a_span(spans: InMemorySpanExporter) -> N
     assert "secret" not in "".join(span.to_json() for span in spans.get_finished_spans())
 
 
+@pytest.mark.requirement("F9")
 def test_what_is_committed_is_counted() -> None:
     names = {
         "footplate_turns_total": {"status": "completed", "harness": "native"},

@@ -1,4 +1,4 @@
-"""A slot is made when there is room, waits without leave to ask models, and goes to its own session's turn or dies."""
+"""A prewarmed harness starts if there is room, waits without model access, and is used only by its own session."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timing
 
 @dataclass
 class Desk:
-    """A worker's slots, on stand-ins. `connected`: harnesses wait for it."""
+    """A worker with fake resources. Harnesses wait for `connected`."""
 
     opened: Opened = field(default_factory=Opened)
     connected: asyncio.Event = field(default_factory=asyncio.Event)
@@ -34,7 +34,7 @@ class Desk:
         return Slots(
             KeptHarnesses(most=most, seconds=seconds, deadline=lambda: 7.0),
             claims=cast("Any", self),
-            conversations=Conversations(cast("TurnStore", None), most=1 << 20, seconds=300),
+            conversations=Conversations(cast("TurnStore", None), max_bytes=1 << 20, max_idle_seconds=300),
             environments=cast("Any", self.opened),
             models=cast("Any", self.opened),
             harness=lambda _: cast("Any", self),
@@ -56,7 +56,7 @@ class Desk:
 
 async def _until(reached: Any) -> None:
     async with asyncio.timeout(30):
-        while not reached():  # noqa: ASYNC110 - of things in memory
+        while not reached():  # noqa: ASYNC110 - the condition is in memory
             await asyncio.sleep(0.01)
 
 

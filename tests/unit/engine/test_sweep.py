@@ -1,4 +1,4 @@
-"""The sweep's urgent chores do not wait for those that take minutes."""
+"""The urgent jobs of the sweep do not wait for jobs that take minutes."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Who works in a directory that a user named is alone there, and nobody else waits for anything."""
+"""A turn has exclusive access to a user-specified directory. Other turns wait for no lock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -24,22 +24,22 @@ class Leases:
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     held_now: int = 0
     busy: bool = False
-    """Somebody else has it, for as long as the test takes."""
+    """Another turn holds the lease for the whole test."""
     waiting: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
     async def held(
         self,
         organisation: str,
-        place: str,
+        target: str,
         *,
-        who: str,
+        owner: str,
         wait: float = 300,
-        named: str | None = None,
+        display_name: str | None = None,
         successor: bool = False,
     ) -> AsyncIterator[HeldLease]:
         assert (organisation, wait, successor) == ("org", 300, True)
-        self.asked.append((place.partition(":")[2], who, named or ""))
+        self.asked.append((target.partition(":")[2], owner, display_name or ""))
         if self.busy:
             self.waiting.set()
             await asyncio.Event().wait()
@@ -56,7 +56,7 @@ def claim(projects: tuple[str, ...] = (), **context: Any) -> Claim:
 
 
 class Inputs:
-    """The log, the live tail and the nudges of a turn; the test says what comes."""
+    """A fake log, publisher and nudges of a turn. A test sets `interrupted`."""
 
     interrupted = False
 
@@ -82,6 +82,7 @@ def entered(
     return alone(leases, of, controls, held or held_turn(of))
 
 
+@pytest.mark.requirement("C2")
 async def test_a_named_directory_is_one_turns_at_a_time() -> None:
     leases = Leases()
     async with entered(leases, claim(directory="/home/ann/app/")) as begins:

@@ -1,4 +1,4 @@
-"""Policies and places for tests, in few words."""
+"""Short helpers to build policies and path contexts, and to decide about a command."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ PLACE: Final = Place(root="/work/tree", home="/home/dev")
 
 
 def policy(*allow: str, ask: tuple[str, ...] = (), deny: tuple[str, ...] = (), layer: Layer = Layer.PROJECT) -> Policy:
-    return Policy.of({layer: {Outcome.ALLOW: allow, Outcome.ASK: ask, Outcome.DENY: deny}})
+    return Policy.parse({layer: {Outcome.ALLOW: allow, Outcome.ASK: ask, Outcome.DENY: deny}})
 
 
 def says(rules: Policy, command: str, place: Place = PLACE) -> str:

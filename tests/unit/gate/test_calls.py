@@ -1,4 +1,4 @@
-"""Calls of every kind of tool, by the reference's names and by Claude Code's."""
+"""Decisions about calls of every tool, with the reference's tool names and with Claude Code's."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Commands: what is allowed, what is asked, and what a rule that denies finds."""
+"""Decisions about commands: which are allowed, which need approval, and which a deny rule matches."""
 
 import pytest
 from tests.unit.gate.sayings import PLACE, policy, says
@@ -100,7 +100,7 @@ def test_what_stands_before_a_subcommand_hides_nothing(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "outcome"),
     [
         ("ip netns exec x rm y", "ask"),
         ("just --command rm y", "ask"),
@@ -112,8 +112,8 @@ def test_what_stands_before_a_subcommand_hides_nothing(command: str) -> None:
         ("git subtree add --prefix x y", "allow"),
     ],
 )
-def test_a_program_that_nobody_knows_may_run_its_arguments(command: str, said: str) -> None:
-    assert says(policy("Bash", deny=("Bash(rm *)", "Bash(git push *)")), command) == said
+def test_a_program_that_nobody_knows_may_run_its_arguments(command: str, outcome: str) -> None:
+    assert says(policy("Bash", deny=("Bash(rm *)", "Bash(git push *)")), command) == outcome
 
 
 def test_every_part_must_be_allowed() -> None:
@@ -160,7 +160,7 @@ def test_redirects() -> None:
 
 
 def test_words_behind_a_redirect_are_arguments() -> None:
-    """The grammar takes them for further targets."""
+    """The parser treats this text as further targets of the redirect."""
     assert says(policy("Bash(git *)"), "git log >/dev/null --output=x") == "ask"
     assert says(DENY_RM, ">/dev/null rm x") == "deny"
 
@@ -188,8 +188,8 @@ def test_a_decision_says_which_rule_and_why() -> None:
         ("command", "ls", "allow"),
         ("command", "env rm x", "deny"),
     ]
-    assert verdict.parts[1].via == ("env",)
-    assert verdict.parts[1].runs == ("rm x",)
+    assert verdict.parts[1].wrappers == ("env",)
+    assert verdict.parts[1].nested_commands == ("rm x",)
     assert verdict.decision.reason == "Bash(rm *) applies to `rm x`, which env runs."
 
 
@@ -244,7 +244,7 @@ def test_what_stands_behind_a_script_is_its_own(command: str) -> None:
     ],
 )
 def test_an_option_without_a_value_does_not_hide_the_file_behind_it(command: str) -> None:
-    """Programs that only read are free inside the tree, and nowhere else."""
+    """Programs that only read need no rule inside the tree, and need one elsewhere."""
     outside, secret = command.replace("FILE", "/etc/passwd"), command.replace("FILE", ".env")
     assert says(policy("Read(./**)"), outside) == "ask"
     assert says(policy("Bash", deny=("Read(.env)",)), secret) == "deny"

@@ -1,4 +1,4 @@
-"""What a call may cost is bounded, whatever rules and commands are: beyond it the call is denied."""
+"""The cost of deciding about a call is limited for any rules and commands. Above the limit, the call is denied."""
 
 import time
 
@@ -35,15 +35,15 @@ def _timed(policy: Policy, command: str) -> tuple[Decision, float]:
     ],
 )
 def test_many_rules_and_a_long_command_are_denied_in_time(rules: list[str], command: str) -> None:
-    policy = Policy.of({Layer.SESSION: {DENY: rules}})
-    _ = policy.forbidden_files
+    policy = Policy.parse({Layer.SESSION: {DENY: rules}})
+    _ = policy.forbidden_paths
     decision, seconds = _timed(policy, command)
     assert decision.outcome in {DENY, Outcome.ASK}
     assert seconds < 2
 
 
 def test_what_is_denied_for_its_cost_says_so() -> None:
-    policy = Policy.of({Layer.SESSION: {DENY: [f"Bash(*x{number}*y*)" for number in range(1000)]}})
+    policy = Policy.parse({Layer.SESSION: {DENY: [f"Bash(*x{number}*y*)" for number in range(1000)]}})
     decision, _ = _timed(policy, "; ".join(["cat " + "q" * 40] * 180))
     assert decision == commands.TOO_MUCH_WORK
     assert commands.judge(policy, "; ".join(["cat " + "q" * 40] * 180), PLACE).decision == decision
@@ -51,14 +51,14 @@ def test_what_is_denied_for_its_cost_says_so() -> None:
 
 
 def test_a_long_field_and_many_rules_for_it() -> None:
-    policy = Policy.of({Layer.SESSION: {DENY: [f"Bash(description:*a{number}*b*)" for number in range(1000)]}})
+    policy = Policy.parse({Layer.SESSION: {DENY: [f"Bash(description:*a{number}*b*)" for number in range(1000)]}})
     given = {"command": "ls", "description": "a" * 1_000_000}
     assert decide(policy, "Bash", given, PLACE) == commands.TOO_MUCH_WORK
 
 
 def test_a_search_over_very_many_files_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_MAX_STEPS", 10_000)
-    policy = Policy.of({Layer.SESSION: {DENY: ["Read(*.secret)"]}})
+    policy = Policy.parse({Layer.SESSION: {DENY: ["Read(*.secret)"]}})
     search = searching.Search(Target("/work/tree", "/work/tree"), "")
     said = searching.judge(policy, search, [f"file-{number}" for number in range(1000)], PLACE)
     assert said is not None

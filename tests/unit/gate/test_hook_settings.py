@@ -1,4 +1,4 @@
-"""What an operator says of hooks, and what is told when it cannot be so."""
+"""The operator's settings for hooks, and the errors of invalid settings."""
 
 import pytest
 from pydantic import SecretStr, ValidationError
@@ -17,7 +17,7 @@ def test_hosts_and_a_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"hook_hosts": "hooks.example.com"}, "needs FOOTPLATE_HOOK_SECRET"),
         ({"hook_hosts": "https://hooks.example.com", "hook_secret": SECRET}, "is not a valid host"),
@@ -25,8 +25,8 @@ def test_hosts_and_a_secret() -> None:
         ({"hook_secret": "whsec_c2hvcnQ="}, "FOOTPLATE_HOOK_SECRET is not valid"),
     ],
 )
-def test_what_cannot_be_so_is_refused_without_the_secret(given: dict[str, str], said: str) -> None:
+def test_what_cannot_be_so_is_refused_without_the_secret(given: dict[str, str], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        Settings(**given)  # type: ignore[arg-type] # texts, as in the environment
-    assert said in str(caught.value)
+        Settings(**given)  # type: ignore[arg-type] # strings, as in the environment
+    assert message in str(caught.value)
     assert given.get("hook_secret", "nothing") not in str(caught.value)

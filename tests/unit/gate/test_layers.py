@@ -1,4 +1,4 @@
-"""Who wrote a rule matters less than what it says: deny, then ask, then allow."""
+"""The strictest outcome decides, whichever layer a rule belongs to: deny, then ask, then allow."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -19,7 +19,7 @@ TOOLSET = "agent_toolset_20260401"
 
 def _decide(*rules: tuple[Layer, Outcome]) -> Decision:
     layers = {layer: {outcome: ["Bash(make *)"]} for layer, outcome in rules}
-    return judge(Policy.of(layers), "make test", PLACE).decision
+    return judge(Policy.parse(layers), "make test", PLACE).decision
 
 
 @pytest.mark.parametrize(("high", "low"), [(a, b) for a, b in product(Layer, Layer) if a < b])
@@ -73,7 +73,7 @@ def test_always_allow_and_always_ask() -> None:
 def test_what_an_agent_always_asks_no_session_opens() -> None:
     ask: JsonObject = {"name": "bash", "permission_policy": {"type": "always_ask"}}
     asked = rules_of(_policies({"type": TOOLSET, "configs": [ask]}))
-    session = Policy.of({Layer.SESSION: {Outcome.ALLOW: ["Bash(make *)"]}}).rules
+    session = Policy.parse({Layer.SESSION: {Outcome.ALLOW: ["Bash(make *)"]}}).rules
     assert judge(Policy([*asked, *session]), "make", PLACE).decision.outcome is Outcome.ASK
 
 

@@ -1,4 +1,4 @@
-"""Commands that are made up: whatever the text is, there is an answer, and nothing is allowed that is not."""
+"""Generated commands: every text gets a decision, and nothing is allowed unless the rules allow it."""
 
 import random
 import time
@@ -31,13 +31,13 @@ def test_any_bytes_have_an_answer(raw: bytes) -> None:
 
 @given(st.lists(st.sampled_from([*"{}[](<$;x \n", "<<", "\U000b0ff0", "\U0001f600", "\u20ac", "é"]), max_size=80))
 def test_what_is_not_ascii_has_an_answer_and_always_the_same(bits: list[str]) -> None:
-    """The grammar's scanner reads beyond its tables there, and ended the process in one of some thousand."""
+    """The parser's scanner read beyond its tables here and crashed the process once in some thousand runs."""
     text = "".join(bits)
     assert judge(RULES, text, PLACE) == judge(RULES, text, PLACE)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "outcome"),
     [
         ("ls café", "allow"),
         ("git commit -m 'Größe \u2013 日本語 😀'", "allow"),
@@ -51,8 +51,8 @@ def test_what_is_not_ascii_has_an_answer_and_always_the_same(bits: list[str]) ->
         ("rm é", "deny"),
     ],
 )
-def test_letters_beyond_ascii_are_letters_of_words(text: str, said: str) -> None:
-    assert says(RULES, text) == said
+def test_letters_beyond_ascii_are_letters_of_words(text: str, outcome: str) -> None:
+    assert says(RULES, text) == outcome
 
 
 @given(st.integers(min_value=0))
@@ -60,7 +60,7 @@ def test_nothing_is_allowed_whose_parts_are_not(seed: int) -> None:
     rng, truth = random.Random(seed), grammar.Truth()
     rules = grammar.rules(rng)
     text = grammar.command(rng, truth)
-    made = Policy.of({Layer.PROJECT: {Outcome.ALLOW: [*rules.allow, "Edit(src/*)"], Outcome.DENY: rules.deny}})
+    made = Policy.parse({Layer.PROJECT: {Outcome.ALLOW: [*rules.allow, "Edit(src/*)"], Outcome.DENY: rules.deny}})
     if judge(made, text, PLACE).decision.outcome is Outcome.ALLOW:
         assert not truth.dark
         assert all(map(rules.permits, truth.runs))

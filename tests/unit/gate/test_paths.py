@@ -1,4 +1,4 @@
-"""Rules for paths, by the table of Claude Code's own page, and links."""
+"""Path patterns, according to the table in Claude Code's documentation, and symbolic links."""
 
 import pytest
 from tests.unit.gate.sayings import PLACE
@@ -58,7 +58,7 @@ def test_a_link_is_allowed_only_if_both_ends_are_and_denied_if_one_is() -> None:
 
 def test_what_cannot_be_resolved_is_never_permitted() -> None:
     for name in ("/proc/self/cwd/x", "~bob/x", "/dev/fd/3"):
-        assert target(PLACE, PLACE.root, name).real is None
+        assert target(PLACE, PLACE.root, name).real_path is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rules in Claude Code's notation: what is read, and where what cannot be read is wrong."""
+"""Rules in Claude Code's notation: valid rules are parsed, and invalid ones are refused with a position."""
 
 import contextlib
 
@@ -107,8 +107,8 @@ def test_any_text_is_read_or_refused(text: str, outcome: Outcome) -> None:
     ],
 )
 def test_stars(pattern: str, matched: list[str], others: list[str]) -> None:
-    """The table of Claude Code's own page on wildcards."""
-    made = TextPattern.of(pattern)
+    """The cases are the table of wildcards in Claude Code's documentation."""
+    made = TextPattern.parse(pattern)
     assert all(made.matches(text) for text in matched)
     assert not any(made.matches(text) for text in others)
 

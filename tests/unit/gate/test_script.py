@@ -1,4 +1,4 @@
-"""How a command line is taken apart; above all where the grammar sees it otherwise than the shell."""
+"""Parsing of command lines, above all where the parser's grammar differs from the shell."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A search that would show what rules forbid to read is refused, and no other."""
+"""A search is denied exactly if it would show files that rules forbid to read."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from footplate.domain.permissions import Layer, Outcome
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def gate_setup(tmp_path: Path) -> Place:
     for name in ("src/a.py", "secrets/key.txt", "docs/deep/.env", "docs/guide.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
@@ -42,20 +42,20 @@ def place(tmp_path: Path) -> Place:
         ("glob", {"pattern": "deep/.env", "path": "docs"}, "deny"),
     ],
 )
-async def test_searches(place: Place, tool: str, given: dict[str, Any], outcome: str) -> None:
-    assert (await place.ask(tool, **given)).outcome.value == outcome
+async def test_searches(gate_setup: Place, tool: str, given: dict[str, Any], outcome: str) -> None:
+    assert (await gate_setup.ask(tool, **given)).outcome.value == outcome
 
 
-async def test_who_asks_is_told_why_and_a_session_cannot_allow_it(place: Place) -> None:
-    place.rules.layers[Layer.SESSION] = {"allow": ["Grep", "Glob", "Read"]}
-    decision = await place.ask("grep", pattern="x")
+async def test_who_asks_is_told_why_and_a_session_cannot_allow_it(gate_setup: Place) -> None:
+    gate_setup.rules.layers[Layer.SESSION] = {"allow": ["Grep", "Glob", "Read"]}
+    decision = await gate_setup.ask("grep", pattern="x")
     assert (decision.outcome, decision.layer) == (Outcome.DENY, Layer.PROJECT)
     assert "Search elsewhere" in decision.reason
     assert "key.txt" not in decision.reason
-    place.rules.layers[Layer.PROJECT] = {"ask": ["Read(secrets/**)"]}
-    assert (await place.ask("grep", pattern="x")).outcome is Outcome.ASK
+    gate_setup.rules.layers[Layer.PROJECT] = {"ask": ["Read(secrets/**)"]}
+    assert (await gate_setup.ask("grep", pattern="x")).outcome is Outcome.ASK
 
 
-async def test_without_rules_about_reading_nothing_is_listed(place: Place) -> None:
-    place.rules.layers = {Layer.PROJECT: {"deny": ["Bash(rm *)"]}}
-    assert (await place.ask("grep", pattern="x")).outcome is Outcome.ALLOW
+async def test_without_rules_about_reading_nothing_is_listed(gate_setup: Place) -> None:
+    gate_setup.rules.layers = {Layer.PROJECT: {"deny": ["Bash(rm *)"]}}
+    assert (await gate_setup.ask("grep", pattern="x")).outcome is Outcome.ALLOW

@@ -1,4 +1,4 @@
-"""Rules from `.claude/settings.json`: what is taken over, what is left out with a note, what is refused."""
+"""Import of rules from `.claude/settings.json`: imported rules, skipped rules with a note, and refused files."""
 
 import json
 from typing import Any
@@ -77,7 +77,7 @@ def test_a_mode_that_allows_less_is_refused(mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "field", "told"),
+    ("content", "field", "help_text"),
     [
         (
             {"permissions": {"denny": ["Bash(rm *)"], "allow": ["Bash"]}},
@@ -89,11 +89,11 @@ def test_a_mode_that_allows_less_is_refused(mode: str) -> None:
         ({"deny": ["Bash(rm *)"], "permissions": {"allow": ["Bash"]}}, "deny", '{"permissions": {"deny": […]}}'),
     ],
 )
-def test_rules_under_a_name_that_nobody_reads_are_refused(content: dict[str, Any], field: str, told: str) -> None:
+def test_rules_under_a_name_that_nobody_reads_are_refused(content: dict[str, Any], field: str, help_text: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         import_settings(json.dumps(content), Layer.ORGANISATION)
     assert caught.value.fields["field"] == field
-    assert told in str(caught.value.help_text)
+    assert help_text in str(caught.value.help_text)
 
 
 def test_other_settings_are_nobody_s_business_here() -> None:

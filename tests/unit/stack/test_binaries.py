@@ -1,4 +1,4 @@
-"""The servers' programs are found where the wheels put them, and a missing one says what to do."""
+"""The programs of the services are found in their Python packages, and the error for a missing one says what to do."""
 
 import os
 

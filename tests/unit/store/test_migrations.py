@@ -1,4 +1,4 @@
-"""Migrations stand in one row: two that follow the same one would leave every database where it is."""
+"""Migrations form one chain. Two migrations with the same predecessor would block every upgrade."""
 
 from pathlib import Path
 

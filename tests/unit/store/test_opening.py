@@ -1,4 +1,4 @@
-"""A database is named by its place, without its password."""
+"""The location of a database in messages does not contain its password."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from footplate.store.database import place_of
 
 
 @pytest.mark.parametrize(
-    ("dsn", "place"),
+    ("dsn", "location"),
     [
         ("postgresql://u:secret@db.example:5433/cell", "db.example:5433/cell"),
         ("postgresql://u:sec/re?t@db.example/cell?sslmode=require", "db.example/cell"),
@@ -15,5 +15,5 @@ from footplate.store.database import place_of
         ("postgresql://u:s@cret@one:1,two:2/cell", "one:1,two:2/cell"),
     ],
 )
-def test_its_place(dsn: str, place: str) -> None:
-    assert place_of(dsn) == place
+def test_its_place(dsn: str, location: str) -> None:
+    assert place_of(dsn) == location

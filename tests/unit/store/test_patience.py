@@ -1,4 +1,4 @@
-"""Patience with a database that restarts: tried again for what may pass, as long as allowed, and for nothing else."""
+"""Calls to a restarting database are retried for transient errors, until a time limit."""
 
 import pytest
 
@@ -33,13 +33,13 @@ async def test_what_may_pass_is_tried_again() -> None:
 @pytest.mark.parametrize("failures", [(ValueError(),), (OSError(), ValueError())])
 async def test_anything_else_is_raised_at_once(failures: tuple[Exception, ...]) -> None:
     call = Flaky(*failures, OSError())
-    with pytest.raises(ValueError):  # noqa: PT011 - it has no text
+    with pytest.raises(ValueError):  # noqa: PT011 - the error has no message
         await patiently(call, on=(OSError,), seconds=1, wait_max=0.01)
     assert call.calls == len(failures)
 
 
 async def test_it_ends_when_the_time_is_up() -> None:
     call = Flaky(*[OSError() for _ in range(10_000)])
-    with pytest.raises(OSError):  # noqa: PT011 - it has no text
+    with pytest.raises(OSError):  # noqa: PT011 - the error has no message
         await patiently(call, on=(OSError,), seconds=0.2, wait_max=0.01)
     assert 1 < call.calls < 1000

@@ -1,4 +1,4 @@
-"""The end of tasks that talk to Redis."""
+"""Tasks that use Redis can be stopped reliably."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def test_a_task_that_loses_a_cancellation_ends_all_the_same() -> None:
 
     task = asyncio.create_task(reads_on())
     await asyncio.sleep(0.01)
-    sent.set_result(None)  # Python 3.11 answers the cancellation that comes now with this result
+    sent.set_result(None)  # Python 3.11 returns this result instead of the cancellation that follows
     async with asyncio.timeout(30):
         await connections.stop(task)
     assert task.cancelled()

@@ -1,7 +1,8 @@
-"""What travels through Redis survives the way, and an open preview is put together without gaps or overlaps."""
+"""Entries in Redis decode to what was encoded, and an open preview is assembled without gaps or overlaps."""
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ MOMENT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 START = Start("sevt_1", "agent.message", 4)
 
 
+@pytest.mark.requirement("K3")
 @given(st.lists(st.text(st.characters(), max_size=20), min_size=1, max_size=5))
 def test_events_round_trip_in_their_wire_shape(texts: list[str]) -> None:
     positions = [events.Position(seq, events.message(text), MOMENT, None) for seq, text in enumerate(texts, 1)]
@@ -38,7 +40,7 @@ def test_a_kind_of_a_newer_writer_is_nothing() -> None:
 
 @given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=20))
 def test_an_open_preview_never_shows_text_that_was_not_written(text: str, cuts: list[tuple[int, int]]) -> None:
-    """Pieces may repeat, overlap or be missing: what comes out is always a beginning of the text."""
+    """Pieces may repeat, overlap or be missing: the result is always a beginning of the text."""
     deltas = [Delta("sevt_1", start, text[start:end]) for start, end in cuts if start <= len(text)]
     found = entries.decode_open(entries.encode_lines([START, *deltas]))
     assert found is not None
@@ -51,7 +53,7 @@ def test_an_open_preview_is_complete_when_all_pieces_are_there(pieces: list[str]
     lines = entries.encode_lines([START])
     offset = 0
     for piece in pieces:
-        lines += 2 * entries.encode_lines([Delta("sevt_1", offset, piece)])  # a retried pipeline repeats
+        lines += 2 * entries.encode_lines([Delta("sevt_1", offset, piece)])  # a retried pipeline repeats pieces
         offset += len(piece)
     assert entries.decode_open(lines) == (START, "".join(pieces))
 

@@ -1,7 +1,8 @@
-"""Frames as WebSocket messages: the same three fields, whatever is in them."""
+"""WebSocket messages have the same three fields as server-sent frames, whatever they contain."""
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def _fields(frame: bytes) -> dict[str, str]:
     return {name: value for name, found, value in (line.partition(": ") for line in lines) if found}
 
 
+@pytest.mark.requirement("S11")
 @given(st.lists(frames, max_size=6))
 def test_each_frame_is_one_message_with_its_fields(sent: list[bytes]) -> None:
     received = [*messages(b"".join(sent))]

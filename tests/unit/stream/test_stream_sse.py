@@ -1,4 +1,4 @@
-"""Frames and cursors: exact bytes, and round trips for any value."""
+"""Server-sent frames and cursors: exact bytes, and round trips for any value."""
 
 import json
 from datetime import UTC, datetime
@@ -22,12 +22,13 @@ cursors = st.builds(Cursor, st.integers(0, 2**63 - 1)) | st.builds(
 
 
 def parse(frame: bytes) -> dict[str, str]:
-    """As a client with the least careful line splitter would."""
+    """Parses a frame as a client with the most lenient line splitting would."""
     lines = frame.decode().splitlines()
     assert lines.pop() == ""
     return {name: value for name, _, value in (line.partition(": ") for line in lines)}
 
 
+@pytest.mark.requirement("K3")
 def test_a_position_is_a_frame_with_its_type_and_seq() -> None:
     item = events.Position(7, events.message("hi", event_id="sevt_1"), MOMENT, MOMENT)
     assert sse.position(item) == (

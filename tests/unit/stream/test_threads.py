@@ -1,4 +1,4 @@
-"""One session, several threads: who follows one of them gets all of its frames and no others."""
+"""A client that follows one thread of a session gets all frames of that thread and no others."""
 
 from datetime import UTC, datetime
 
@@ -33,7 +33,7 @@ def wanted(*numbers: int) -> bytes:
 
 
 async def given(thread_id: str | None, *, seq: int = 0) -> bytes:
-    """By the channel."""
+    """Returns the frames that a subscriber receives from the channel."""
     subscriber = Subscriber(seq, cursor=None, deltas=frozenset({"agent.message"}), keepalive=60, thread_id=thread_id)
     subscriber.behind = False
     subscriber.positions(0, FRAMES, b"".join(frame.data for frame in FRAMES if frame.shown(None)))

@@ -1,6 +1,6 @@
-"""When a turn's live entries are sent, and what travels together.
+"""When the live entries of a turn are sent, and which ones are combined.
 
-A piece of a preview hardly ever waits while there is nothing else to send, and longer while there is.
+A piece of a preview is sent almost at once while the publisher is idle, and waits longer while it is busy.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Noted:
 
     @property
     def sent(self) -> list[tuple[list[str], list[Received]]]:
-        """For each entry: the commands before it, and what it holds."""
+        """For each entry, the commands before it and its contents."""
         return [
             ([str(name) for name, *_ in before], entries.decode(cast("bytes", entry[-1])))
             for *before, entry in self.offered
@@ -45,7 +45,7 @@ class Noted:
 
 
 async def _pieces(*, busy: bool) -> int:
-    """Entries that five pieces at the pace of a quick model became; the first has the start too."""
+    """Returns the number of entries for five pieces at the pace of a fast model. The first also has the start."""
     live = Noted(busy=busy)
     turn = TurnLive(cast("Live", live), "org", "sesn_1", flush_seconds=5.0)
     preview = turn.preview("agent.message")
@@ -76,6 +76,7 @@ def _types(items: Sequence[Received]) -> list[str]:
     ]
 
 
+@pytest.mark.requirement("S2")
 async def test_a_text_turn_is_three_entries() -> None:
     live = Noted(busy=False)
     turn = TurnLive(cast("Live", live), "org", "sesn_1")
@@ -134,7 +135,7 @@ async def test_a_preview_after_a_close_that_found_no_room_is_saved() -> None:
 
 
 def test_text_waits_for_its_moment_in_the_loop_of_a_worker() -> None:
-    """A timer of uvloop that is due at once is of another class."""
+    """A timer of uvloop that is due immediately has another class."""
 
     async def write() -> list[str]:
         live = Noted(busy=True)

@@ -1,1 +1,1 @@
-"""Tests of what the operator sees."""
+"""Tests of metrics, logs and error reports."""

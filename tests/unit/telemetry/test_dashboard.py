@@ -1,4 +1,4 @@
-"""The dashboard shows what exists: every metric that it names is exported, every metric of ours is on it."""
+"""Every metric on the dashboard is exported, and every metric of Footplate is on the dashboard."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def _expressions() -> list[str]:
 
 
 def _exported() -> dict[str, set[str]]:
-    """Names of series, with the labels that each has."""
+    """Returns the names of the exported series with their labels."""
     found: dict[str, set[str]] = {}
     for family in metrics.REGISTRY.collect():
         collector = metrics.REGISTRY._names_to_collectors.get(family.name)

@@ -1,4 +1,4 @@
-"""Lines of the log on an operator's terminal."""
+"""Log lines on an operator's terminal contain no control characters."""
 
 from footplate.telemetry.logs import TerminalRenderer
 

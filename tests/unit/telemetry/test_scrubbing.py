@@ -1,4 +1,4 @@
-"""What looks like a credential does not leave the process."""
+"""Text that looks like a credential is removed from error reports."""
 
 import pytest
 
@@ -29,6 +29,7 @@ def test_an_ordinary_text_stays_as_it_is() -> None:
     assert clean(text) == text
 
 
+@pytest.mark.requirement("F10")
 def test_a_report_keeps_the_exception_and_nothing_about_the_machine_or_the_request() -> None:
     frame = {"filename": "a.py", "vars": {"key": "hunter2"}}
     value = {"type": "ValueError", "value": "token=hunter2", "stacktrace": {"frames": [frame]}}

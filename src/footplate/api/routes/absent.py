@@ -28,12 +28,12 @@ ABSENT: Final = {
 _METHODS: Final = ["GET", "POST", "DELETE"]
 
 
-def _refusing(part: str) -> Callable[[Request], Awaitable[Response]]:
+def _refusing(feature: str) -> Callable[[Request], Awaitable[Response]]:
     async def refuse(request: Request) -> Response:
         await authenticate(request)
         raise InvalidRequest(
-            f"{part}: is not supported by this server",
-            field=part,
+            f"{feature}: is not supported by this server",
+            field=feature,
             help_text="docs/compatibility.md lists the supported parts of the reference API.",
         )
 

@@ -35,7 +35,7 @@ async def create_agent(request: Request, principal: Caller) -> Response:
         agent = await unit.create_agent(principal, name=body.name, definition=definition, metadata=body.metadata)
         return agents.answer(agent), None
 
-    return await change(request, principal, raw, work, audited="agent.create")
+    return await change(request, principal, raw, work, audit_action="agent.create")
 
 
 async def _multiagent(
@@ -60,10 +60,10 @@ async def list_agents(request: Request, principal: Caller) -> Response:
         include_archived=query.include_archived,
     )
     rows = await get_services(request).reads.agents(principal, page)
-    kept, around = cursors.cut_page(
+    page_rows, page_cursors = cursors.cut_page(
         "agents", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return list_response([agents.answer(row) for row in kept], next_page=around.next_page)
+    return list_response([agents.answer(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{agent_id}", response_model=answers.Agent, openapi_extra=describe_request(query=ChooseVersion))
@@ -77,14 +77,14 @@ async def update_agent(request: Request, agent_id: str, principal: Caller) -> Re
     body, raw = await read_body(request, AgentUpdate)
     agents.check_harness(body, get_services(request).harnesses)
     check_search(body.tools, available=get_services(request).has_search)
-    asks = await _multiagent(get_services(request), principal, body)
-    wanted = agents.change_of(body, asks, default_harness=get_services(request).default_harness)
+    resolved_multiagent = await _multiagent(get_services(request), principal, body)
+    update = agents.change_of(body, resolved_multiagent, default_harness=get_services(request).default_harness)
 
     async def work(unit: Unit) -> Changed:
-        agent = await unit.update_agent(principal, agent_id, expected_version=body.version, change=wanted)
+        agent = await unit.update_agent(principal, agent_id, expected_version=body.version, change=update)
         return agents.answer(agent), None
 
-    return await change(request, principal, raw, work, audited="agent.update")
+    return await change(request, principal, raw, work, audit_action="agent.update")
 
 
 @router.post("/{agent_id}/archive", response_model=answers.Agent)
@@ -94,7 +94,7 @@ async def archive_agent(request: Request, agent_id: str, principal: Caller) -> R
     async def work(unit: Unit) -> Changed:
         return agents.answer(await unit.archive_agent(principal, agent_id)), None
 
-    return await change(request, principal, raw, work, audited="agent.archive")
+    return await change(request, principal, raw, work, audit_action="agent.archive")
 
 
 @router.get(
@@ -109,7 +109,7 @@ async def list_versions(request: Request, agent_id: str, principal: Caller) -> R
     rows = await get_services(request).reads.agent_versions(
         principal, agent_id, limit=query.limit + 1, before_version=cursor[1] if cursor else None
     )
-    kept = rows[: query.limit]
-    more = len(rows) > query.limit
-    next_page = cursors.encode_number_cursor("versions", "desc", kept[-1].version) if more else None
-    return list_response([agents.answer(row) for row in kept], next_page=next_page)
+    page_rows = rows[: query.limit]
+    has_more = len(rows) > query.limit
+    next_page = cursors.encode_number_cursor("versions", "desc", page_rows[-1].version) if has_more else None
+    return list_response([agents.answer(row) for row in page_rows], next_page=next_page)

@@ -33,16 +33,16 @@ async def list_approvals(request: Request, principal: Caller) -> Response:
     cursor = cursors.decode_row_cursor("approvals", query.page, "asc")
     page = Page(limit=query.limit + 1, order="asc", after=cursor.position if cursor else None)
     rows = await get_services(request).reads.approvals(principal, page, session_id=query.session_id)
-    kept, around = cursors.cut_page(
+    page_rows, page_cursors = cursors.cut_page(
         "approvals", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="asc", cursor=cursor
     )
-    shown = await asyncio.to_thread(lambda: [approvals.answer(row, most_displayed=_MOST_DISPLAYED) for row in kept])
-    return list_response(shown, next_page=around.next_page)
+    serialized = await asyncio.to_thread(lambda: [approvals.answer(row, max_displayed_chars=_MOST_DISPLAYED) for row in page_rows])
+    return list_response(serialized, next_page=page_cursors.next_page)
 
 
 @router.get("/{approval_id}", response_model=gate_answers.Approval)
 async def retrieve_approval(request: Request, approval_id: str, principal: Caller) -> Response:
     """Retrieves an approval by the id of the event that requests it, also after the decision."""
     read_query(request, NoParameters)
-    found = await get_services(request).reads.approval(principal, approval_id)
-    return json_response(await asyncio.to_thread(approvals.answer, found))
+    approval = await get_services(request).reads.approval(principal, approval_id)
+    return json_response(await asyncio.to_thread(approvals.answer, approval))

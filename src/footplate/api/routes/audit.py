@@ -31,10 +31,10 @@ async def list_audit(request: Request, principal: Caller) -> Response:
         created_gte=query.created_at_gte,
         created_lte=query.created_at_lte,
     )
-    where = AuditFilter(kind=query.kind, session=query.session_id, outcome=query.outcome, principal=query.answered_by)
-    rows = await get_services(request).reads.audit(principal, page, where)
-    kept, around = cursors.cut_page("audit", rows, _place, limit=query.limit, order=query.order, cursor=cursor)
-    return list_response([audit.answer(row) for row in kept], next_page=around.next_page)
+    audit_filter = AuditFilter(kind=query.kind, session=query.session_id, outcome=query.outcome, principal=query.answered_by)
+    rows = await get_services(request).reads.audit(principal, page, audit_filter)
+    page_rows, page_cursors = cursors.cut_page("audit", rows, _place, limit=query.limit, order=query.order, cursor=cursor)
+    return list_response([audit.answer(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/verify", response_model=gate_answers.AuditVerification, openapi_extra=describe_request(query=VerifyAudit))

@@ -35,7 +35,7 @@ async def create_environment(request: Request, principal: Caller) -> Response:
         )
         return environments.answer(record), None
 
-    return await change(request, principal, raw, work, audited="environment.create")
+    return await change(request, principal, raw, work, audit_action="environment.create")
 
 
 @router.get("", response_model=answers.Listing[answers.Environment], openapi_extra=describe_request(query=ListEnvironments))
@@ -48,10 +48,10 @@ async def list_environments(request: Request, principal: Caller) -> Response:
         include_archived=query.include_archived,
     )
     rows = await get_services(request).reads.environments(principal, page)
-    kept, around = cursors.cut_page(
+    page_rows, page_cursors = cursors.cut_page(
         "environments", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return list_response([environments.answer(row) for row in kept], next_page=around.next_page)
+    return list_response([environments.answer(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{environment_id}", response_model=answers.Environment)
@@ -69,7 +69,7 @@ async def update_environment(request: Request, environment_id: str, principal: C
         record = await unit.update_environment(principal, environment_id, environments.change_of(body, backend))
         return environments.answer(record), None
 
-    return await change(request, principal, raw, work, audited="environment.update")
+    return await change(request, principal, raw, work, audit_action="environment.update")
 
 
 @router.post("/{environment_id}/archive", response_model=answers.Environment)
@@ -79,7 +79,7 @@ async def archive_environment(request: Request, environment_id: str, principal: 
     async def work(unit: Unit) -> Changed:
         return environments.answer(await unit.archive_environment(principal, environment_id)), None
 
-    return await change(request, principal, raw, work, audited="environment.archive")
+    return await change(request, principal, raw, work, audit_action="environment.archive")
 
 
 @router.delete("/{environment_id}", response_model=answers.Deleted)
@@ -90,4 +90,4 @@ async def delete_environment(request: Request, environment_id: str, principal: C
         await unit.delete_environment(principal, environment_id)
         return {"id": environment_id, "type": "environment_deleted"}, None
 
-    return await change(request, principal, raw, work, audited="environment.delete")
+    return await change(request, principal, raw, work, audit_action="environment.delete")

@@ -96,11 +96,11 @@ async def stream_of(
     # The first frame shows that the start position is fixed. The response must not start before: a client sends its
     # message as soon as the stream is open, and expects to see it.
     try:
-        first = await anext(frames, b"")
+        first_frame = await anext(frames, b"")
     except BaseException:
         slot.release()
         raise
-    return EventStream(frames, slot, first=first, until=partial(wait_for_revocation, request, principal))
+    return EventStream(frames, slot, first_frame=first_frame, until_revoked=partial(wait_for_revocation, request, principal))
 
 
 def cursor_of(header: str | None, after: str | None) -> Cursor | None:

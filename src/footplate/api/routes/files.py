@@ -55,7 +55,7 @@ async def upload_file(request: Request, principal: Caller) -> Response:
     async with uploaded(request) as upload:
         file_id = ids.new_id(ids.FILE)
         # Stored before the transaction opens. If it does not commit, the bytes are removed again.
-        await get_services(request).files.store(principal.organisation, file_id, upload.pieces())
+        await get_services(request).files.store(principal.organisation, file_id, upload.chunks())
 
         async def work(unit: Unit) -> Changed:
             file = await unit.create_file(
@@ -68,32 +68,32 @@ async def upload_file(request: Request, principal: Caller) -> Response:
             )
             return files.answer(file), None
 
-        return await change(request, principal, upload.raw, work)
+        return await change(request, principal, upload.identity, work)
 
 
 @router.get("", response_model=answers.Listing[answers.File], openapi_extra=describe_request(query=ListFiles))
 async def list_files(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListFiles)
     reads = get_services(request).reads
-    wanted = [*dict.fromkeys(query.ids)]
-    if wanted and (query.page is not None or query.limit is not None):
+    requested_ids = [*dict.fromkeys(query.ids)]
+    if requested_ids and (query.page is not None or query.limit is not None):
         raise InvalidRequest(
             "ids: cannot be combined with page or limit", field="ids", help_text="Use either ids or page and limit."
         )
-    if len(wanted) > MOST_IDS:
+    if len(requested_ids) > MOST_IDS:
         raise InvalidRequest(f"ids: accepts at most {MOST_IDS} ids", field="ids")
     cursor = cursors.decode_row_cursor("files", query.page, "desc")
     if query.scope_id is not None:
         return list_response([], next_page=None)
-    if wanted:
-        rows = await reads.files(principal, Page(limit=MOST_IDS), ids=wanted)
+    if requested_ids:
+        rows = await reads.files(principal, Page(limit=MOST_IDS), ids=requested_ids)
         return list_response([files.answer(row) for row in rows], next_page=None)
     limit = query.limit or _USUAL
     rows = await reads.files(principal, Page(limit=limit + 1, after=cursor.position if cursor else None))
-    kept, around = cursors.cut_page(
+    page_rows, page_cursors = cursors.cut_page(
         "files", rows, lambda row: (row.created_at, row.id), limit=limit, order="desc", cursor=cursor
     )
-    return list_response([files.answer(row) for row in kept], next_page=around.next_page)
+    return list_response([files.answer(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{file_id}", response_model=answers.File)
@@ -111,14 +111,14 @@ async def read_file(request: Request, file_id: str, principal: Caller) -> Respon
     read_query(request, NoParameters)
     services = get_services(request)
     file = await services.reads.file(principal, file_id)
-    pieces = services.files.pieces(file)
-    first = await anext(pieces, b"")  # a missing file must fail before the response starts
+    chunks = services.files.pieces(file)
+    first = await anext(chunks, b"")  # a missing file must fail before the response starts
     headers = {
         "content-length": str(file.size_bytes),
         "content-disposition": f"attachment; filename*=utf-8''{quote(file.filename, safe='')}",
         "x-content-type-options": "nosniff",
     }
-    return StreamingResponse(_all(first, pieces), media_type=file.mime_type, headers=headers)
+    return StreamingResponse(_all(first, chunks), media_type=file.mime_type, headers=headers)
 
 
 @router.delete("/{file_id}", response_model=answers.Deleted)
@@ -139,8 +139,8 @@ async def check_inputs(services: ApiServices, principal: Principal, inputs: list
     """
     for entry in inputs:
         services.named_roots.check_context(principal.organisation, entry.context)
-    named = [file_id for entry in inputs for file_id in _named(entry.body.get("content"))]
-    for file_id in dict.fromkeys(named):
+    file_ids = [file_id for entry in inputs for file_id in _named(entry.body.get("content"))]
+    for file_id in dict.fromkeys(file_ids):
         await services.reads.file(principal, file_id)
 
 
@@ -152,5 +152,5 @@ def _named(content: Json) -> list[str]:
 
 async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
-    async for piece in rest:
-        yield piece
+    async for chunk in rest:
+        yield chunk

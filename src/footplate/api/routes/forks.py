@@ -30,7 +30,7 @@ async def fork_session(request: Request, session_id: str, principal: Caller) -> 
     inputs = inputs_of(body.initial_events)
     await check_inputs(services, principal, inputs)
     agent = None if body.agent is None else await snapshot_of(services, principal, body.agent)
-    wanted = forks.change_of(body, agent, default_harness=services.default_harness)
+    update = forks.change_of(body, agent, default_harness=services.default_harness)
 
     async def work(unit: Unit) -> Changed:
         session, accepted = await unit.fork_session(
@@ -38,9 +38,9 @@ async def fork_session(request: Request, session_id: str, principal: Caller) -> 
             session_id,
             point=point,
             environment_id=body.environment_id,
-            change=wanted,
+            change=update,
             inputs=inputs,
         )
         return sessions.answer(session), replace(accepted, prepare=is_prepared(services, session.agent))
 
-    return await change(request, principal, raw, work, audited="session.fork")
+    return await change(request, principal, raw, work, audit_action="session.fork")

@@ -19,7 +19,7 @@ async def livez() -> Response:
 
 @router.get("/readyz", response_model=Health, openapi_extra=NO_AUTHENTICATION, responses={503: {"model": Health}})
 async def readyz(request: Request) -> Response:
-    parts = await get_services(request).health.check()
-    if all(state == "ok" for state in parts.values()):
-        return json_response({"status": "ok", "parts": {**parts}})
-    return json_response({"status": "unavailable", "parts": {**parts}}, status=503, headers={"retry-after": "1"})
+    services = await get_services(request).health.check()
+    if all(state == "ok" for state in services.values()):
+        return json_response({"status": "ok", "parts": {**services}})
+    return json_response({"status": "unavailable", "parts": {**services}}, status=503, headers={"retry-after": "1"})

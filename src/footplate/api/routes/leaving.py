@@ -28,9 +28,9 @@ async def merge_session(request: Request, session_id: str, principal: Caller) ->
     """
     body, _ = await read_body(request, SessionMerge)
     service = get_services(request).delivery
-    what, where = leaving.of_merge(body)
-    departure = await service.find(principal, session_id, what)
-    return json_response(leaving.answer(departure, await service.merge(principal, departure, where)))
+    options, target = leaving.of_merge(body)
+    delivery_request = await service.find(principal, session_id, options)
+    return json_response(leaving.answer(delivery_request, await service.merge(principal, delivery_request, target)))
 
 
 @router.post("/push", response_model=answers.SessionLeft, openapi_extra=describe_request(body=SessionPush))
@@ -38,9 +38,9 @@ async def push_session(request: Request, session_id: str, principal: Caller) -> 
     """Pushes the session's work as a new branch to the project's repository."""
     body, _ = await read_body(request, SessionPush)
     service = get_services(request).delivery
-    what, where = leaving.of_push(body)
-    departure = await service.find(principal, session_id, what)
-    return json_response(leaving.answer(departure, await service.push(principal, departure, where)))
+    options, target = leaving.of_push(body)
+    delivery_request = await service.find(principal, session_id, options)
+    return json_response(leaving.answer(delivery_request, await service.push(principal, delivery_request, target)))
 
 
 @router.get("/bundle", responses={200: {"content": {BUNDLE: {}}}}, openapi_extra=describe_request(query=ReadBundle))
@@ -48,5 +48,5 @@ async def read_bundle(request: Request, session_id: str, principal: Caller) -> R
     """Returns the commits as a git bundle, for a repository that has the session's base commit."""
     query = read_query(request, ReadBundle)
     service = get_services(request).delivery
-    departure = await service.find(principal, session_id, DepartureAsked(project_id=query.project_id, writes=False))
-    return await streamed(service.bundle(departure), media_type=BUNDLE)
+    delivery_request = await service.find(principal, session_id, DepartureAsked(project_id=query.project_id, writes=False))
+    return await streamed(service.bundle(delivery_request), media_type=BUNDLE)

@@ -66,8 +66,8 @@ async def import_permissions(request: Request, principal: Caller) -> Response:  
     reasons.
     """
     body, _ = await read_body(request, SettingsImport)
-    found = await asyncio.to_thread(import_settings, json.dumps(body.settings), Layer.ORGANISATION)
-    return json_response(await asyncio.to_thread(permissions.imported, found, body.settings))
+    imported = await asyncio.to_thread(import_settings, json.dumps(body.settings), Layer.ORGANISATION)
+    return json_response(await asyncio.to_thread(permissions.imported, imported, body.settings))
 
 
 @router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=describe_request(body=ReplayRequest))
@@ -86,16 +86,16 @@ async def replay_policy(request: Request, principal: Caller) -> Response:
     if body.project_id is not None:
         await reads.project(principal, body.project_id)
     after = cursor.position if cursor else None
-    rows = await reads.calls(principal, body.where, limit=body.limit + 1, after=after)
+    rows = await reads.calls(principal, body.call_filter, limit=body.limit + 1, after=after)
     calls = rows[: body.limit]
     rules = await reads.rules_of(principal, sorted({call.session_id for call in calls}))
     async with _replays.setdefault(principal.organisation, asyncio.Lock()):
         proposed = permissions.stored(body.permissions)
-        judged = await asyncio.to_thread(
+        evaluated = await asyncio.to_thread(
             _judge, Layer[body.layer.upper()], proposed, principal.organisation, calls, rules
         )
-    _, around = cursors.cut_page(_CALLS, rows, _place, limit=len(judged) or body.limit, order="desc", cursor=cursor)
-    return json_response(replays.answer(judged, next_page=around.next_page))
+    _, page_cursors = cursors.cut_page(_CALLS, rows, _place, limit=len(evaluated) or body.limit, order="desc", cursor=cursor)
+    return json_response(replays.answer(evaluated, next_page=page_cursors.next_page))
 
 
 def _judge(
@@ -106,15 +106,15 @@ def _judge(
     rules: Mapping[str, SessionRules],
 ) -> list[tuple[StoredCall, Replayed | None]]:
     """Evaluates as many calls as the time limit permits."""
-    ends = time.thread_time() + _REPLAY_SECONDS
+    deadline = time.thread_time() + _REPLAY_SECONDS
     replay = Replay(layer, proposed)
-    judged: list[tuple[StoredCall, Replayed | None]] = []
+    evaluated: list[tuple[StoredCall, Replayed | None]] = []
     for call in calls:
         is_known = call.input is not None and call.session_id in rules
-        judged.append((call, replay.judge(organisation, call, rules[call.session_id]) if is_known else None))
-        if time.thread_time() > ends:
+        evaluated.append((call, replay.evaluate_call(organisation, call, rules[call.session_id]) if is_known else None))
+        if time.thread_time() > deadline:
             break
-    return judged
+    return evaluated
 
 
 def _place(call: StoredCall) -> tuple[datetime, str]:

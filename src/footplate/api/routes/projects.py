@@ -60,10 +60,10 @@ async def list_projects(request: Request, principal: Caller) -> Response:
     cursor = cursors.decode_row_cursor("projects", query.page, "desc")
     page = Page(limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived)
     rows = await services.reads.projects(principal, page, path=path)
-    kept, around = cursors.cut_page(
+    page_rows, page_cursors = cursors.cut_page(
         "projects", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return list_response([projects.answer(row) for row in kept], next_page=around.next_page)
+    return list_response([projects.answer(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{project_id}", response_model=answers.Project)
@@ -76,16 +76,16 @@ async def retrieve_project(request: Request, project_id: str, principal: Caller)
 async def update_project(request: Request, project_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, ProjectUpdate)
     permissions.check_hosts(body.permissions, get_services(request).hook_access)
-    wanted = projects.change_of_project(body)
+    update = projects.change_of_project(body)
 
-    def checked(project: Project) -> Project:
-        new = wanted(project)
+    def checked_update(project: Project) -> Project:
+        new = update(project)
         if permissions.differ(new.permissions, project.permissions):
             check_writer(principal, "a project")
         return new
 
     async def work(unit: Unit) -> Changed:
-        return projects.answer(await unit.update_project(principal, project_id, checked)), None
+        return projects.answer(await unit.update_project(principal, project_id, checked_update)), None
 
     return await change(request, principal, raw, work)
 

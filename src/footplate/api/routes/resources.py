@@ -38,11 +38,11 @@ async def add_resource(request: Request, session_id: str, principal: Caller) -> 
 async def list_resources(request: Request, session_id: str, principal: Caller) -> Response:
     query = read_query(request, ListResources)
     cursor = cursors.decode_number_cursor("resources", query.page, "asc")
-    begin = cursor[1] if cursor else 0
+    start = cursor[1] if cursor else 0
     found = (await get_services(request).reads.session(principal, session_id)).resources
-    end = begin + query.limit
-    following = cursors.encode_number_cursor("resources", "asc", end) if end < len(found) else None
-    return list_response([*found[begin:end]], next_page=following)
+    end = start + query.limit
+    next_page = cursors.encode_number_cursor("resources", "asc", end) if end < len(found) else None
+    return list_response([*found[start:end]], next_page=next_page)
 
 
 @router.get("/{resource_id}", response_model=answers.FileResource)
@@ -69,19 +69,19 @@ async def delete_resource(request: Request, session_id: str, resource_id: str, p
     """Removes the resource. A file that is already in the tree stays there."""
     raw = await read_nothing(request)
 
-    def without(known: Resources) -> Resources:
-        gone = _one(known, resource_id)
-        return [one for one in known if one != gone]
+    def remove_resource(known: Resources) -> Resources:
+        removed = _one(known, resource_id)
+        return [one for one in known if one != removed]
 
     async def work(unit: Unit) -> Changed:
-        await unit.change_resources(principal, session_id, without)
+        await unit.change_resources(principal, session_id, remove_resource)
         return {"id": resource_id, "type": "session_resource_deleted"}, None
 
     return await change(request, principal, raw, work)
 
 
 def _one(known: Resources, resource_id: str) -> JsonObject:
-    for one in known:
-        if one["id"] == resource_id:
-            return one
+    for resource in known:
+        if resource["id"] == resource_id:
+            return resource
     raise NotFound("resource", resource_id)

@@ -37,8 +37,8 @@ async def create_session(request: Request, principal: Caller) -> Response:
     agent = await snapshot_of(get_services(request), principal, body.agent)
     inputs = inputs_of(body.initial_events)
     await check_inputs(get_services(request), principal, inputs)
-    asked = [(await get_services(request).reads.file(principal, one.file_id), one) for one in body.resources or ()]
-    mounted = files.with_more((), [files.resource(file, one) for file, one in asked])
+    requested_files = [(await get_services(request).reads.file(principal, one.file_id), one) for one in body.resources or ()]
+    resources = files.with_more((), [files.resource(file, one) for file, one in requested_files])
     get_services(request).named_roots.check_context(principal.organisation, body.context or {})
     choice = choice_of(body.project_ids, body.workspace_id, body.context or {})
 
@@ -52,18 +52,18 @@ async def create_session(request: Request, principal: Caller) -> Response:
             context=body.context or {},
             inputs=inputs,
             mode=Mode(body.mode),
-            choice=choice,
+            selection=choice,
             permissions=permissions.stored(body.permissions),
         )
-        if mounted:
-            kept = await unit.change_resources(principal, session.id, lambda _: mounted)
-            session = replace(session, resources=kept)
+        if resources:
+            stored_resources = await unit.change_resources(principal, session.id, lambda _: resources)
+            session = replace(session, resources=stored_resources)
         prepared = is_prepared(get_services(request), agent)
         # A workflow that stays open finds the warm harness again at the next turn.
         accepted = replace(accepted, prepare=prepared, ends_when_idle=not prepared)
         return sessions.answer(session), accepted
 
-    return await change(request, principal, raw, work, audited="session.create" if body.permissions else None)
+    return await change(request, principal, raw, work, audit_action="session.create" if body.permissions else None)
 
 
 def is_prepared(services: ApiServices, agent: JsonObject) -> bool:
@@ -115,20 +115,20 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
     )
     if cursor:
         page = replace(page, before=cursor.position) if cursor.backwards else replace(page, after=cursor.position)
-    where = SessionFilter(
+    session_filter = SessionFilter(
         agent_id=query.agent_id,
         agent_version=query.agent_version if query.agent_id else None,
         statuses=[SessionStatus(status) for status in query.statuses],
     )
-    rows = await get_services(request).reads.sessions(principal, page, where)
-    kept, around = cursors.cut_page(
+    rows = await get_services(request).reads.sessions(principal, page, session_filter)
+    page_rows, page_cursors = cursors.cut_page(
         "sessions", rows, lambda row: (row.created_at, row.id), limit=query.limit, order=order, cursor=cursor
     )
     return json_response(
         {
-            "data": [sessions.answer(row) for row in kept],
-            "next_page": around.next_page,
-            "prev_page": around.prev_page,
+            "data": [sessions.answer(row) for row in page_rows],
+            "next_page": page_cursors.next_page,
+            "prev_page": page_cursors.prev_page,
         }
     )
 
@@ -149,8 +149,8 @@ async def update_session(request: Request, session_id: str, principal: Caller) -
         session, accepted = await unit.update_session(principal, session_id, sessions.change_of(body))
         return sessions.answer(session), accepted
 
-    ruled = bool({"agent", "permissions"} & body.model_fields_set)
-    return await change(request, principal, raw, work, audited="session.update" if ruled else None)
+    affects_rules = bool({"agent", "permissions"} & body.model_fields_set)
+    return await change(request, principal, raw, work, audit_action="session.update" if affects_rules else None)
 
 
 @router.post("/{session_id}/archive", response_model=answers.Session)

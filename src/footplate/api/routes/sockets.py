@@ -72,13 +72,13 @@ async def _serve_frames(
     until_revoked: Callable[[], Coroutine[None, None, None]],
 ) -> None:
     async with aclosing(cast("Closing", frames)):
-        first = await anext(frames, b"")  # as for SSE: open only when the start position is fixed
+        first_frame = await anext(frames, b"")  # as for SSE: open only when the start position is fixed
         offered = socket.scope.get("subprotocols", ())
         try:
             await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(HEADER, request_id.encode())])
         except OSError:
             return  # the client disconnected
-        await serve(socket, frames, first=first, until=until_revoked())
+        await serve(socket, frames, first_frame=first_frame, until_revoked=until_revoked())
 
 
 def _secret(socket: WebSocket) -> str:
@@ -89,15 +89,15 @@ def _secret(socket: WebSocket) -> str:
 
 
 async def nothing_here(socket: WebSocket) -> None:
-    where = socket.scope["path"]
-    refused = errors.UnknownRoute(404, f"There is no WebSocket at {where}.", f"The only WebSocket is at {PATH}.")
+    path = socket.scope["path"]
+    error = errors.UnknownRoute(404, f"There is no WebSocket at {path}.", f"The only WebSocket is at {PATH}.")
     request_id: str = socket.scope["request_id"]
-    await _refuse(socket, errors.error_response(refused, request_id), request_id)
+    await _refuse(socket, errors.error_response(error, request_id), request_id)
 
 
-async def _refuse(socket: WebSocket, answer: Response, request_id: str) -> None:
-    answer.headers[HEADER.decode()] = request_id
-    await socket.send_denial_response(answer)
+async def _refuse(socket: WebSocket, response: Response, request_id: str) -> None:
+    response.headers[HEADER.decode()] = request_id
+    await socket.send_denial_response(response)
 
 
 async def not_a_socket(request: Request) -> Response:

@@ -41,7 +41,7 @@ class _Found:
     def id(self) -> str | None:
         return self.thread.id if self.thread is not None else None
 
-    def answer(self) -> JsonObject:
+    def serialize(self) -> JsonObject:
         if self.thread is None:
             return threads.answer(self.session)
         return threads.answer_of_subagent(self.session, self.thread)
@@ -53,20 +53,20 @@ async def list_threads(request: Request, session_id: str, principal: Caller) -> 
     query = read_query(request, ListThreads)
     after = cursors.decode_id_cursor("threads", query.page)
     session = await get_services(request).reads.session(principal, session_id)
-    found = [threads.answer(session)]
-    found += [threads.answer_of_subagent(session, one) for one in await _subagents(request, principal, session)]
-    names = [str(one["id"]) for one in found]
-    rest = found[names.index(after) + 1 :] if after in names else found if after is None else []
-    wanted = [one for one in rest if not query.statuses or one["status"] in query.statuses]
-    page = wanted[: query.limit]
-    more = len(wanted) > query.limit
-    return list_response(page, next_page=cursors.encode_id_cursor("threads", str(page[-1]["id"])) if more else None)
+    serialized = [threads.answer(session)]
+    serialized += [threads.answer_of_subagent(session, one) for one in await _subagents(request, principal, session)]
+    thread_ids = [str(one["id"]) for one in serialized]
+    remaining = serialized[thread_ids.index(after) + 1 :] if after in thread_ids else serialized if after is None else []
+    matching = [one for one in remaining if not query.statuses or one["status"] in query.statuses]
+    page = matching[: query.limit]
+    has_more = len(matching) > query.limit
+    return list_response(page, next_page=cursors.encode_id_cursor("threads", str(page[-1]["id"])) if has_more else None)
 
 
 @router.get("/{thread_id}", response_model=answers.Thread)
 async def retrieve_thread(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response((await _found(request, principal, session_id, thread_id)).answer())
+    return json_response((await _found(request, principal, session_id, thread_id)).serialize())
 
 
 @router.post("/{thread_id}/archive", include_in_schema=False)
@@ -123,10 +123,10 @@ async def _subagents(request: Request, principal: Principal, session: Session) -
     if session.agent.get("multiagent") is None and session.forked_from is None:
         return []
     reads = get_services(request).reads
-    found: list[Position] = []
+    life_events: list[Position] = []
     while True:
-        after = found[-1].seq if found else None
+        after = life_events[-1].seq if life_events else None
         page = EventPage(limit=MAX_EVENTS, types=LIFE, after_seq=after)
-        found += (more := await reads.events(principal, session.id, page))
-        if len(more) < MAX_EVENTS:
-            return of_log(found)
+        life_events += (page_events := await reads.events(principal, session.id, page))
+        if len(page_events) < MAX_EVENTS:
+            return of_log(life_events)

@@ -38,20 +38,20 @@ _TAKES: Final = describe_request(
 async def import_session(request: Request, principal: Caller) -> Response:
     """Creates a session from an existing conversation. Importing the same transcript again returns the same session."""
     services = get_services(request)
-    with await Spool.of(request) as spool:
-        reservation_of(request).add(len(spool.first))
-        body = await validate_json(request, SessionImport, spool.first)
+    with await Spool.receive(request) as spool:
+        reservation_of(request).add(len(spool.first_line))
+        body = await validate_json(request, SessionImport, spool.first_line)
         services.named_roots.check_context(principal.organisation, body.context or {})
         agent = await snapshot_of(services, principal, body.agent)
         await services.reads.environment(principal, body.environment_id)
-        program = await _program_of(services, agent, "agent: the harness {!r} does not support transcript import")
+        transcript_format = await _program_of(services, agent, "agent: the harness {!r} does not support transcript import")
         lines = lambda: (transcripts.line_of(number, value) for number, value in spool.lines())  # noqa: E731
-        origin, pieces = await asyncio.to_thread(program.arriving, lines)
+        origin, pieces = await asyncio.to_thread(transcript_format.arriving, lines)
 
         async def work(unit: Unit) -> Changed:
             session, accepted = await unit.import_session(
                 principal,
-                Arrival(digest=spool.digest, origin=origin, pieces=pieces),
+                Arrival(digest=spool.lines_digest, origin=origin, pieces=pieces),
                 agent=agent,
                 environment_id=body.environment_id,
                 title=body.title,
@@ -60,7 +60,7 @@ async def import_session(request: Request, principal: Caller) -> Response:
             )
             return sessions.answer(session), accepted
 
-        return await change(request, principal, spool.raw, work, audited="session.import")
+        return await change(request, principal, spool.body_digest, work, audit_action="session.import")
 
 
 @router.get(
@@ -73,24 +73,24 @@ async def read_transcript(request: Request, session_id: str, principal: Caller) 
     read_query(request, NoParameters)
     services = get_services(request)
     session = await services.reads.session(principal, session_id)
-    program = await _program_of(services, session.agent, "The harness {!r} does not support transcript export")
+    transcript_format = await _program_of(services, session.agent, "The harness {!r} does not support transcript export")
     if session.status is not SessionStatus.IDLE:
         raise Conflict(
             f"Session {session_id!r} is {session.status.value}: its conversation is not finished.",
             help_text="Wait for session.status_idle, or send a user.interrupt event first.",
         )
-    leaving = program.leaving(session.id)
+    export = transcript_format.leaving(session.id)
     conversation = services.reads.conversation(principal, session.id)
-    return StreamingResponse(transcripts.written(leaving, conversation), media_type=LINES)
+    return StreamingResponse(transcripts.written(export, conversation), media_type=LINES)
 
 
-async def _program_of(services: ApiServices, agent: JsonObject, otherwise: str) -> Transcripts:
+async def _program_of(services: ApiServices, agent: JsonObject, error_template: str) -> Transcripts:
     harness = str(agent.get("harness") or services.default_harness)
-    program = await asyncio.to_thread(services.transcripts, harness)  # the first call loads the harness
-    if program is None:
+    transcript_format = await asyncio.to_thread(services.transcripts, harness)  # the first call loads the harness
+    if transcript_format is None:
         raise InvalidRequest(
-            f"{otherwise.format(harness)}.",
+            f"{error_template.format(harness)}.",
             field="agent",
             help_text="Only Claude Code has transcripts: use an agent with the harness 'claude'.",
         )
-    return program
+    return transcript_format

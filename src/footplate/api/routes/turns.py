@@ -23,9 +23,9 @@ async def list_turns(request: Request, session_id: str, principal: Caller) -> Re
     query = read_query(request, ListTurns)
     before = cursors.decode_id_cursor("turns", query.page)
     rows = await get_services(request).reads.turns(principal, session_id, limit=query.limit + 1, before=before)
-    kept = rows[: query.limit]
-    next_page = cursors.encode_id_cursor("turns", kept[-1].id) if len(rows) > query.limit else None
-    return list_response([turns.answer(row) for row in kept], next_page=next_page)
+    page_rows = rows[: query.limit]
+    next_page = cursors.encode_id_cursor("turns", page_rows[-1].id) if len(rows) > query.limit else None
+    return list_response([turns.answer(row) for row in page_rows], next_page=next_page)
 
 
 @router.get("/{turn_id}", response_model=answers.Turn)

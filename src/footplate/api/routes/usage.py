@@ -21,6 +21,6 @@ async def read_usage(request: Request, principal: Caller) -> Response:
     included.
     """
     query = read_query(request, AskUsage)
-    question = query.question()
-    lines = list(await get_services(request).usage.usage(principal, question))
-    return json_response(usage.answer(question, lines[: query.limit], has_more=len(lines) > query.limit))
+    usage_query = query.to_query()
+    lines = list(await get_services(request).usage.usage(principal, usage_query))
+    return json_response(usage.answer(usage_query, lines[: query.limit], has_more=len(lines) > query.limit))

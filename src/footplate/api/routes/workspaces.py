@@ -30,7 +30,7 @@ async def create_workspace(request: Request, principal: Caller) -> Response:
         )
         return projects.workspace_answer(workspace), None
 
-    return await change(request, principal, raw, work, audited="workspace.create")
+    return await change(request, principal, raw, work, audit_action="workspace.create")
 
 
 @router.get("", response_model=answers.Listing[answers.Workspace], openapi_extra=describe_request(query=ListWorkspaces))
@@ -39,10 +39,10 @@ async def list_workspaces(request: Request, principal: Caller) -> Response:
     cursor = cursors.decode_row_cursor("workspaces", query.page, "desc")
     page = Page(limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived)
     rows = await get_services(request).reads.workspaces(principal, page)
-    kept, around = cursors.cut_page(
+    page_rows, page_cursors = cursors.cut_page(
         "workspaces", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return list_response([projects.workspace_answer(row) for row in kept], next_page=around.next_page)
+    return list_response([projects.workspace_answer(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{workspace_id}", response_model=answers.Workspace)
@@ -59,7 +59,7 @@ async def update_workspace(request: Request, workspace_id: str, principal: Calle
         changed = await unit.update_workspace(principal, workspace_id, projects.change_of_workspace(body))
         return projects.workspace_answer(changed), None
 
-    return await change(request, principal, raw, work, audited="workspace.update")
+    return await change(request, principal, raw, work, audit_action="workspace.update")
 
 
 @router.post("/{workspace_id}/archive", response_model=answers.Workspace)
@@ -69,4 +69,4 @@ async def archive_workspace(request: Request, workspace_id: str, principal: Call
     async def work(unit: Unit) -> Changed:
         return projects.workspace_answer(await unit.archive_workspace(principal, workspace_id)), None
 
-    return await change(request, principal, raw, work, audited="workspace.archive")
+    return await change(request, principal, raw, work, audit_action="workspace.archive")

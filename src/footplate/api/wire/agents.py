@@ -191,13 +191,13 @@ def change_of(body: AgentUpdate, multiagent: JsonObject | None, *, default_harne
         fields["multiagent"] = multiagent
 
     def change(agent: Agent) -> Agent:
-        told = {**fields}
-        if "tools" in told:
-            told["tools"] = unless_shown(told["tools"], agent.definition.get("tools"))
+        new_fields = {**fields}
+        if "tools" in new_fields:
+            new_fields["tools"] = unless_shown(new_fields["tools"], agent.definition.get("tools"))
         metadata = agent.metadata
         if "metadata" in body.model_fields_set:
             metadata = patched(agent.metadata, body.metadata) if body.metadata is not None else {}
-        definition = checked(merge(agent.definition, told))
+        definition = checked(merge(agent.definition, new_fields))
         check_subagents(definition, default_harness)
         return replace(
             agent,

@@ -54,8 +54,8 @@ OnlyEmpty = Annotated[
 ]
 
 
-def _utc(moment: datetime) -> datetime:
-    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+def _utc(value: datetime) -> datetime:
+    aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     try:
         return aware.astimezone(UTC)
     except OverflowError as error:
@@ -106,13 +106,13 @@ def patched(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> dic
     return merged
 
 
-def timestamp(moment: datetime) -> str:
+def timestamp(time: datetime) -> str:
     """Formats a time as RFC 3339 in UTC, with a Z."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def optional_timestamp(moment: datetime | None) -> str | None:
-    return timestamp(moment) if moment is not None else None
+def optional_timestamp(time: datetime | None) -> str | None:
+    return timestamp(time) if time is not None else None
 
 
 def dumped(model: BaseModel) -> JsonObject:

@@ -100,7 +100,7 @@ class DocumentBlock(Body):
     deliver: Deliver = "inline"
 
     @model_validator(mode="after")
-    def _fits(self) -> "DocumentBlock":
+    def _check_delivery(self) -> "DocumentBlock":
         source = self.source
         if isinstance(source, AnyBytes) and self.deliver == "inline" and source.media_type != "application/pdf":
             raise ValueError(f"a document of type {source.media_type} requires `deliver: file`")

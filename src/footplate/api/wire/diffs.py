@@ -71,14 +71,14 @@ def answer(session_id: str, found: Sequence[tuple[TreeDiff, Sequence[FileChange]
 
 
 def _tree(diff: TreeDiff, changes: Sequence[FileChange]) -> JsonObject:
-    left_out: list[Json] = [*(diff.new.left_out if diff.new is not None else ())]
+    omitted: list[Json] = [*(diff.new.left_out if diff.new is not None else ())]
     return {
         "project_id": None if diff.tree == SCRATCH else diff.tree,
         "name": diff.name,
         "files": [_change(change) for change in changes],
         "added": sum(change.added or 0 for change in changes),
         "deleted": sum(change.deleted or 0 for change in changes),
-        "left_out": left_out,
+        "left_out": omitted,
     }
 
 

@@ -126,46 +126,46 @@ class EnvironmentUpdate(Body):
 
 
 def configuration(
-    config: CloudConfig | SelfHostedConfig | None, backend: Backend, *, before: JsonObject | None = None
+    config: CloudConfig | SelfHostedConfig | None, backend: Backend, *, previous: JsonObject | None = None
 ) -> JsonObject:
     """Returns a configuration with every field that clients expect. Omitted fields keep their previous values.
 
     Raises `InvalidRequest` for settings that the backend cannot enforce.
     """
-    asked = config if isinstance(config, CloudConfig) else CloudConfig(type="cloud")
-    before = before or {}
-    made: JsonObject = {
+    requested = config if isinstance(config, CloudConfig) else CloudConfig(type="cloud")
+    previous = previous or {}
+    built: JsonObject = {
         "type": "cloud",
-        "networking": _networking(asked.networking, before.get("networking")),
-        "packages": _packages(asked.packages) if asked.packages or not before else before["packages"],
+        "networking": _networking(requested.networking, previous.get("networking")),
+        "packages": _packages(requested.packages) if requested.packages or not previous else previous["packages"],
     }
-    for name, value in (("image", asked.image), ("setup", asked.setup)):
-        if kept := before.get(name) if value is None else value:
-            made[name] = kept  # Footplate extensions are shown only if they are set
-    environments.check(environments.load(made), backend)
-    return made
+    for name, value in (("image", requested.image), ("setup", requested.setup)):
+        if effective := previous.get(name) if value is None else value:
+            built[name] = effective  # Footplate extensions are shown only if they are set
+    environments.check(environments.load(built), backend)
+    return built
 
 
-def _networking(asked: Networking | None, before: Json) -> JsonObject:
-    old: JsonObject = before if isinstance(before, dict) else {"type": "unrestricted"}
-    if asked is None:
+def _networking(requested: Networking | None, previous: Json) -> JsonObject:
+    old: JsonObject = previous if isinstance(previous, dict) else {"type": "unrestricted"}
+    if requested is None:
         return old
-    if asked.type == "unrestricted":
+    if requested.type == "unrestricted":
         return {"type": "unrestricted"}
-    given = {name: value for name, value in asked.model_dump(exclude={"type"}).items() if value is not None}
-    kept = old if old.get("type") == "limited" else {}
-    return {"type": "limited", **_NOTHING_ALLOWED, **kept, **given}
+    sent = {name: value for name, value in requested.model_dump(exclude={"type"}).items() if value is not None}
+    existing = old if old.get("type") == "limited" else {}
+    return {"type": "limited", **_NOTHING_ALLOWED, **existing, **sent}
 
 
-def _packages(asked: Packages | None) -> JsonObject:
-    given = asked.model_dump() if asked else {}
-    return {"type": "packages", **{manager: given.get(manager) or [] for manager in PACKAGE_MANAGERS}}
+def _packages(requested: Packages | None) -> JsonObject:
+    sent = requested.model_dump() if requested else {}
+    return {"type": "packages", **{manager: sent.get(manager) or [] for manager in PACKAGE_MANAGERS}}
 
 
 def change_of(body: EnvironmentUpdate, backend: Backend) -> Callable[[EnvironmentRecord], EnvironmentRecord]:
     def change(record: EnvironmentRecord) -> EnvironmentRecord:
         patch = {key: value or None for key, value in (body.metadata or {}).items()}
-        config = record.config if body.config is None else configuration(body.config, backend, before=record.config)
+        config = record.config if body.config is None else configuration(body.config, backend, previous=record.config)
         return replace(
             record,
             name=body.name or record.name,

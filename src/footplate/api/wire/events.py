@@ -121,7 +121,7 @@ class UserToolConfirmation(Body):
     ] = None
 
     @model_validator(mode="after")
-    def _only_with_its_own(self) -> Self:
+    def _check_result_fields(self) -> Self:
         if self.deny_message is not None and self.result != "deny":
             raise ValueError("`deny_message` requires the result `deny`")
         if self.result != "allow" and (self.updated_input is not None or self.session_rule is not None):
@@ -130,8 +130,8 @@ class UserToolConfirmation(Body):
 
     def to_input(self) -> Input:
         extras = ("deny_message", "updated_input", "session_rule")
-        said: JsonObject = {name: value for name in extras if (value := getattr(self, name)) is not None}
-        body: JsonObject = {"tool_use_id": self.tool_use_id, "result": self.result, **said}
+        optional_fields: JsonObject = {name: value for name in extras if (value := getattr(self, name)) is not None}
+        body: JsonObject = {"tool_use_id": self.tool_use_id, "result": self.result, **optional_fields}
         return Input(type=events.USER_TOOL_CONFIRMATION, body=body)
 
 

@@ -57,30 +57,30 @@ def answer(file: StoredFile) -> JsonObject:
     }
 
 
-def resource(file: StoredFile, asked: FileResourceParams) -> JsonObject:
+def resource(file: StoredFile, params: FileResourceParams) -> JsonObject:
     now = timestamp(datetime.now(UTC))
     return {
         "id": ids.new_id(ids.RESOURCE),
         "type": "file",
         "file_id": file.id,
-        "mount_path": place_of(file, asked.mount_path),
+        "mount_path": place_of(file, params.mount_path),
         "created_at": now,
         "updated_at": now,
     }
 
 
-def with_more(known: Resources, new: Sequence[JsonObject]) -> Resources:
+def with_more(existing: Resources, new: Sequence[JsonObject]) -> Resources:
     """Adds resources. Raises `InvalidRequest` if two mount paths collide or there are too many resources."""
-    found = [*known, *new]
-    places: list[str] = []
-    for place in (str(one["mount_path"]) for one in found):
-        if any(f"{place}/".startswith(f"{other}/") or other.startswith(f"{place}/") for other in places):
+    combined = [*existing, *new]
+    mount_paths: list[str] = []
+    for mount_path in (str(one["mount_path"]) for one in combined):
+        if any(f"{mount_path}/".startswith(f"{other}/") or other.startswith(f"{mount_path}/") for other in mount_paths):
             raise InvalidRequest(
-                f"mount_path: {place!r} collides with another resource of the session",
+                f"mount_path: {mount_path!r} collides with another resource of the session",
                 field="mount_path",
                 help_text="Choose another mount_path: none may be equal to or inside another one.",
             )
-        places.append(place)
-    if len(found) > MOST_RESOURCES:
+        mount_paths.append(mount_path)
+    if len(combined) > MOST_RESOURCES:
         raise InvalidRequest(f"resources: a session can have at most {MOST_RESOURCES}", field="resources")
-    return found
+    return combined

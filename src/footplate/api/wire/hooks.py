@@ -94,10 +94,10 @@ class Hooks(Body):
     Notification: Groups = Field(default_factory=list)
 
     @model_serializer(mode="wrap")
-    def _moments_that_have_some(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+    def _omit_empty_events(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
         return {event: groups for event, groups in handler(self).items() if groups}
 
-    def asked_by_http(self) -> Iterator[tuple[str, HttpHook]]:
+    def list_http_hooks(self) -> Iterator[tuple[str, HttpHook]]:
         """Yields each HTTP hook with its path in this object."""
         for event in HookEvent:
             for index, group in enumerate(getattr(self, event)):
@@ -108,61 +108,61 @@ class Hooks(Body):
 
 def of_one_session(found: Hooks | None) -> Hooks | None:
     """Refuses HTTP hooks of agents and sessions, which must not make the worker call arbitrary hosts."""
-    for place, _ in found.asked_by_http() if found is not None else ():
-        raise ValueError(f"{place} is an HTTP hook, which only an organisation or a project can have")
+    for path, _ in found.list_http_hooks() if found is not None else ():
+        raise ValueError(f"{path} is an HTTP hook, which only an organisation or a project can have")
     return found
 
 
 def check_hosts(found: Hooks | None, access: HookAccess) -> None:
     """Raises `InvalidRequest` for a host that the operator does not allow."""
-    for place, hook in found.asked_by_http() if found is not None else ():
-        if (why := not_allowed(access, hook.url)) is not None:
+    for path, hook in found.list_http_hooks() if found is not None else ():
+        if (reason := not_allowed(access, hook.url)) is not None:
             raise InvalidRequest(
-                why, field=f"permissions.hooks.{place}", help_text="See docs/hooks.md for allowed hosts."
+                reason, field=f"permissions.hooks.{path}", help_text="See docs/hooks.md for allowed hosts."
             )
 
 
-def imported_hooks(brought: JsonValue) -> tuple[JsonObject, list[str]]:
+def imported_hooks(settings_hooks: JsonValue) -> tuple[JsonObject, list[str]]:
     """Returns the supported hooks of a settings file, and notes that name each skipped hook and the reason. A file with
     an unsupported hook that could deny a call is refused instead, because skipping the hook would allow more.
     """
-    taken: JsonObject = {}
+    imported: JsonObject = {}
     notes: list[str] = []
-    for event, found in (brought if isinstance(brought, dict) else {}).items():
+    for event, found in (settings_hooks if isinstance(settings_hooks, dict) else {}).items():
         if event not in {*HookEvent} or not isinstance(found, list):
             notes.append(f"hooks.{event}: not imported: the supported events are {', '.join(HookEvent)}")
             continue
-        before = len(notes)
+        notes_before = len(notes)
         groups = [
-            kept for index, group in enumerate(found) if (kept := _group(group, f"hooks.{event}[{index}]", notes))
+            imported_group for index, group in enumerate(found) if (imported_group := _group(group, f"hooks.{event}[{index}]", notes))
         ]
-        if event in FAIL_CLOSED and len(notes) > before:
-            place, _, why = notes[before].partition(": not imported: ")
+        if event in FAIL_CLOSED and len(notes) > notes_before:
+            path, _, reason = notes[notes_before].partition(": not imported: ")
             raise InvalidRequest(
-                f"{place} is not supported: {why}. Without this hook the rules would allow more than the file does.",
-                field=place,
+                f"{path} is not supported: {reason}. Without this hook the rules would allow more than the file does.",
+                field=path,
                 help_text="Rewrite it as a command hook, or remove it from the file.",
             )
         if groups:
-            taken[event] = [*groups]
-    return taken, notes
+            imported[event] = [*groups]
+    return imported, notes
 
 
 def _group(group: JsonValue, where: str, notes: list[str]) -> JsonObject | None:
-    hooks_of = group.get("hooks") if isinstance(group, dict) else None
-    if not isinstance(group, dict) or not isinstance(hooks_of, list):
+    listed_hooks = group.get("hooks") if isinstance(group, dict) else None
+    if not isinstance(group, dict) or not isinstance(listed_hooks, list):
         notes.append(f"{where}: not imported: it is not a group of hooks")
         return None
-    kept: list[Json] = []
+    imported: list[Json] = []
     matcher: Json = ""
-    for index, hook in enumerate(hooks_of):
+    for index, hook in enumerate(listed_hooks):
         try:
-            made = HookGroup.model_validate({**group, "hooks": [hook]}).model_dump()
+            validated = HookGroup.model_validate({**group, "hooks": [hook]}).model_dump()
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(step) for step in first["loc"][2:] or first["loc"])
             notes.append(f"{where}.hooks[{index}]: not imported: {field}: {first['msg']}")
             continue
-        matcher = made["matcher"]
-        kept += made["hooks"]
-    return {"matcher": matcher, "hooks": kept} if kept else None
+        matcher = validated["matcher"]
+        imported += validated["hooks"]
+    return {"matcher": matcher, "hooks": imported} if imported else None

@@ -66,13 +66,13 @@ def of_push(body: SessionPush) -> tuple[DepartureAsked, BranchAsked]:
     )
 
 
-def answer(departure: Departure, left: Left) -> JsonObject:
+def answer(request: Departure, delivered: Left) -> JsonObject:
     return {
         "type": "session_left",
-        "session_id": departure.session_id,
-        "project_id": departure.project.id,
-        "status": left.status,
-        "branch": left.branch,
-        "commit": left.commit,
-        "before": left.before,
+        "session_id": request.session_id,
+        "project_id": request.project.id,
+        "status": delivered.status,
+        "branch": delivered.branch,
+        "commit": delivered.commit,
+        "before": delivered.before,
     }

@@ -38,9 +38,9 @@ class McpServer(Body):
 def _told_apart(servers: list[McpServer]) -> list[McpServer]:
     """Refuses server names that are equal after the conversion to the characters that model providers accept."""
     names = [mcp.plain(server.name) for server in servers]
-    twice = next((server.name for server in servers if names.count(mcp.plain(server.name)) > 1), None)
-    if twice is not None:
-        raise ValueError(f"two servers have the name {twice!r} or an equivalent one")
+    duplicate = next((server.name for server in servers if names.count(mcp.plain(server.name)) > 1), None)
+    if duplicate is not None:
+        raise ValueError(f"two servers have the name {duplicate!r} or an equivalent one")
     return servers
 
 

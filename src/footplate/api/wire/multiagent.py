@@ -83,8 +83,8 @@ def check(members: Sequence[Agent]) -> None:
     """Raises `InvalidRequest` for agents that cannot be subagents."""
     for index, member in enumerate(members):
         for reason, advice in _objections(member, members[:index]):
-            place = f"{_FIELD}.agents.{index}"
-            raise InvalidRequest(f"{place}: {member.id} {reason}", field=place, help_text=advice)
+            path = f"{_FIELD}.agents.{index}"
+            raise InvalidRequest(f"{path}: {member.id} {reason}", field=path, help_text=advice)
 
 
 def _objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[str, str]]:
@@ -104,9 +104,9 @@ def _objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[str, 
     tools = definition.get("tools")
     custom = [tool for tool in (tools if isinstance(tools, list) else []) if shape_of(tool) == CUSTOM]
     more = {"mcp_servers": definition.get("mcp_servers"), "model_parameters": definition.get("model_parameters")}
-    for what, found in {**more, "custom tools": custom}.items():
+    for feature, found in {**more, "custom tools": custom}.items():
         if found:
-            yield f"has {what}, which subagents do not support", "Choose an agent without them."
+            yield f"has {feature}, which subagents do not support", "Choose an agent without them."
 
 
 def check_harness(definition: JsonObject, default_harness: str, *, where: str = "") -> None:

@@ -101,9 +101,9 @@ def stored(permissions: Permissions | None) -> JsonObject:
 
 
 def shown(permissions: JsonObject) -> JsonObject:
-    hooked: JsonObject = {"hooks": permissions["hooks"]} if permissions.get("hooks") else {}
+    hooks: JsonObject = {"hooks": permissions["hooks"]} if permissions.get("hooks") else {}
     lists = (Outcome.DENY, Outcome.ASK, Outcome.ALLOW)
-    return {**{outcome.value: permissions.get(outcome.value) or [] for outcome in lists}, **hooked}
+    return {**{outcome.value: permissions.get(outcome.value) or [] for outcome in lists}, **hooks}
 
 
 def differ(one: JsonObject, other: JsonObject) -> bool:
@@ -125,14 +125,14 @@ def answer(policy: Written) -> JsonObject:
 def imported(found: Imported, settings: Mapping[str, JsonValue]) -> JsonObject:
     """Builds the response of an import. `settings` is the file, from which the hooks are imported here."""
     lists: dict[str, list[Json]] = {"deny": [], "ask": [], "allow": []}
-    for placed in found.rules:
-        lists[placed.rule.outcome].append(placed.rule.text)
-    taken, notes = imported_hooks(settings.get("hooks"))
-    if taken and settings.get("disableAllHooks") is True:
-        taken, notes = {}, ["hooks: not imported: the file sets disableAllHooks"]
-    hooked: JsonObject = {"hooks": taken} if taken else {}
+    for layered in found.rules:
+        lists[layered.rule.outcome].append(layered.rule.text)
+    hooks, notes = imported_hooks(settings.get("hooks"))
+    if hooks and settings.get("disableAllHooks") is True:
+        hooks, notes = {}, ["hooks: not imported: the file sets disableAllHooks"]
+    hooks_field: JsonObject = {"hooks": hooks} if hooks else {}
     return {
         "type": "imported_permissions",
-        "permissions": {**lists, **hooked},
+        "permissions": {**lists, **hooks_field},
         "notes": [*found.notes, *notes],
     }

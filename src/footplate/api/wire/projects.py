@@ -122,30 +122,30 @@ def branch_for(body: ProjectCreate | ProjectUpdate) -> str | None:
 
 
 def change_of_project(body: ProjectUpdate) -> Callable[[Project], Project]:
-    given = body.model_fields_set
+    sent_fields = body.model_fields_set
     branch = branch_for(body)
 
     def change(project: Project) -> Project:
         return replace(
             project,
-            name=body.name if "name" in given else project.name,
-            branch=branch if "branch" in given else project.branch,
-            trust=Trust(body.trust) if "trust" in given else project.trust,
+            name=body.name if "name" in sent_fields else project.name,
+            branch=branch if "branch" in sent_fields else project.branch,
+            trust=Trust(body.trust) if "trust" in sent_fields else project.trust,
             metadata=patched(project.metadata, body.metadata or {}),
-            permissions=stored(body.permissions) if "permissions" in given else project.permissions,
+            permissions=stored(body.permissions) if "permissions" in sent_fields else project.permissions,
         )
 
     return change
 
 
 def change_of_workspace(body: WorkspaceUpdate) -> Callable[[Workspace], Workspace]:
-    given = body.model_fields_set
+    sent_fields = body.model_fields_set
 
     def change(workspace: Workspace) -> Workspace:
         return replace(
             workspace,
-            name=body.name if "name" in given else workspace.name,
-            project_ids=body.project_ids if "project_ids" in given else workspace.project_ids,
+            name=body.name if "name" in sent_fields else workspace.name,
+            project_ids=body.project_ids if "project_ids" in sent_fields else workspace.project_ids,
             metadata=patched(workspace.metadata, body.metadata or {}),
         )
 

@@ -44,30 +44,30 @@ class ReplayRequest(Body):
     page: Text | None = None
 
     @property
-    def where(self) -> CallFilter:
+    def call_filter(self) -> CallFilter:
         return CallFilter(session_id=self.session_id, project_id=self.project_id, since=self.since, until=self.until)
 
 
-def answer(judged: list[tuple[StoredCall, Replayed | None]], *, next_page: str | None) -> JsonObject:
+def answer(evaluated: list[tuple[StoredCall, Replayed | None]], *, next_page: str | None) -> JsonObject:
     """Builds the response. A call with None can no longer be evaluated, because its input or session was deleted."""
-    known = [(call, said) for call, said in judged if said is not None]
-    sums = Counter((call.was, said.would.outcome) for call, said in known)
+    known = [(call, replayed) for call, replayed in evaluated if replayed is not None]
+    sums = Counter((call.was, said.decision.outcome) for call, said in known)
     outcomes: dict[str, Json] = {was.value: {would.value: sums[was, would] for would in Outcome} for was in Outcome}
     return {
         "type": "policy_replay",
         "calls": len(known),
-        "gone": len(judged) - len(known),
+        "gone": len(evaluated) - len(known),
         "depend_on_links": sum(said.depends_on_links for _, said in known),
         "depend_on_hooks": sum(said.hook is not None for _, said in known),
         "outcomes": outcomes,
-        "oldest_at": timestamp(judged[-1][0].created_at) if judged else None,
-        "data": [_changed(call, said) for call, said in known if said.would.outcome is not call.was],
+        "oldest_at": timestamp(evaluated[-1][0].created_at) if evaluated else None,
+        "data": [_changed(call, said) for call, said in known if said.decision.outcome is not call.was],
         "next_page": next_page,
     }
 
 
-def _changed(call: StoredCall, said: Replayed) -> JsonObject:
-    would = said.would
+def _changed(call: StoredCall, replayed: Replayed) -> JsonObject:
+    would = replayed.decision
     return {
         "type": "changed_call",
         "event_id": call.event_id,
@@ -82,13 +82,13 @@ def _changed(call: StoredCall, said: Replayed) -> JsonObject:
         "reason": would.reason,
         "rule": would.rule,
         "layer": would.layer.label if would.layer is not None else None,
-        "depends_on_links": said.depends_on_links,
-        "hook": said.hook,
+        "depends_on_links": replayed.depends_on_links,
+        "hook": replayed.hook,
     }
 
 
-def _gist(given: JsonObject) -> str:
+def _gist(call_input: JsonObject) -> str:
     """Returns the command or the path. The call's event has the whole input."""
-    found = next((given[name] for name in _GIST if isinstance(given.get(name), str)), None)
-    text = found if isinstance(found, str) else json.dumps(given, ensure_ascii=False)
+    found = next((call_input[name] for name in _GIST if isinstance(call_input.get(name), str)), None)
+    text = found if isinstance(found, str) else json.dumps(call_input, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

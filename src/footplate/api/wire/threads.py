@@ -55,7 +55,7 @@ def answer(session: Session) -> JsonObject:
 
 
 def answer_of_subagent(session: Session, thread: Thread) -> JsonObject:
-    spent = thread.usage
+    token_usage = thread.usage
     return {
         **_shared(session),
         "id": thread.id,
@@ -67,7 +67,7 @@ def answer_of_subagent(session: Session, thread: Thread) -> JsonObject:
             "duration_seconds": max(0.0, round((datetime.now(UTC) - thread.created_at).total_seconds(), 3)),
             "startup_seconds": 0.0,
         },
-        "usage": None if spent is None else {**usage(spent), "active_seconds": thread.active_seconds},
+        "usage": None if token_usage is None else {**usage(token_usage), "active_seconds": thread.active_seconds},
         "created_at": timestamp(thread.created_at),
         "updated_at": timestamp(thread.updated_at),
     }
@@ -75,8 +75,8 @@ def answer_of_subagent(session: Session, thread: Thread) -> JsonObject:
 
 def status_of(session: Session, thread: Thread) -> str:
     """Returns the thread's status. A thread runs only while its session runs: a failed turn leaves nothing running."""
-    works = thread.works or session.status is SessionStatus.TERMINATED
-    return session.status.value if works else SessionStatus.IDLE.value
+    is_active = thread.works or session.status is SessionStatus.TERMINATED
+    return session.status.value if is_active else SessionStatus.IDLE.value
 
 
 def _shared(session: Session) -> JsonObject:

@@ -75,12 +75,12 @@ class Toolset(Body):
     configs: Annotated[list[ToolConfig] | None, AfterValidator(_supported)] = None
     default_config: DefaultToolConfig | None = None
 
-    def normalised(self) -> JsonObject:
+    def normalise(self) -> JsonObject:
         default = True if self.default_config is None else self.default_config.enabled is not False
-        given = {config.name: config for config in self.configs or []}
+        by_name = {config.name: config for config in self.configs or []}
         configs: list[Json] = []
         for name in BUILT_IN_TOOLS:
-            config = given.get(name)
+            config = by_name.get(name)
             if name in WEB_TOOLS:
                 configs.append(_config(name, config, enabled=bool(config and config.enabled)))
             elif config is not None:
@@ -138,7 +138,7 @@ class CustomTool(Body):
     description: Annotated[str, StringConstraints(max_length=10_000)]
     input_schema: Annotated[dict[str, JsonValue], AfterValidator(_input_schema)]
 
-    def normalised(self) -> JsonObject:
+    def normalise(self) -> JsonObject:
         return {
             "type": CUSTOM,
             "name": self.name,
@@ -155,9 +155,9 @@ class McpToolConfig(Body):
 
 def _named_once(configs: list[McpToolConfig] | None) -> list[McpToolConfig] | None:
     names = [config.name for config in configs or []]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ValueError(f"{min(twice)!r} is configured twice")
+    duplicates = {name for name in names if names.count(name) > 1}
+    if duplicates:
+        raise ValueError(f"{min(duplicates)!r} is configured twice")
     return configs
 
 
@@ -169,7 +169,7 @@ class McpToolset(Body):
     configs: Annotated[list[McpToolConfig] | None, Field(max_length=MAX_TOOLS), AfterValidator(_named_once)] = None
     default_config: DefaultToolConfig | None = None
 
-    def normalised(self) -> JsonObject:
+    def normalise(self) -> JsonObject:
         default = self.default_config is None or self.default_config.enabled is not False
         configs: list[Json] = [
             {
@@ -200,9 +200,9 @@ def _distinct(tools: list[Tool]) -> list[Tool]:
     servers = [tool.mcp_server_name for tool in tools if isinstance(tool, McpToolset)]
     if len(servers) > len({*servers}):
         raise ValueError("two toolsets name the same MCP server")
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ValueError(f"two tools are named {min(twice)!r}")
+    duplicates = {name for name in names if names.count(name) > 1}
+    if duplicates:
+        raise ValueError(f"two tools are named {min(duplicates)!r}")
     return tools
 
 
@@ -210,15 +210,15 @@ Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_disti
 
 
 def normalise_tools(tools: Sequence[AnyTool] | None) -> list[Json]:
-    return [tool.normalised() for tool in tools or ()]
+    return [tool.normalise() for tool in tools or ()]
 
 
 def check_search(tools: Sequence[AnyTool] | None, *, available: bool, where: str = "") -> None:
     """Raises `InvalidRequest` if `web_search` is enabled and the server has no search provider."""
     for index, tool in enumerate(tools or ()):
-        for place, config in enumerate((tool.configs or ()) if isinstance(tool, Toolset) else ()):
+        for config_index, config in enumerate((tool.configs or ()) if isinstance(tool, Toolset) else ()):
             if config.name == "web_search" and config.enabled and not available:
-                field = f"{where}tools.{index}.configs.{place}.enabled"
+                field = f"{where}tools.{index}.configs.{config_index}.enabled"
                 raise InvalidRequest(
                     f"{field}: this server has no search provider",
                     field=field,

@@ -42,17 +42,17 @@ def line_of(number: int, value: JsonObject) -> Line:
     return Line(body, subpath)
 
 
-async def written(leaving: Leaving, conversation: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
+async def written(export: Leaving, conversation: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
     """Yields the lines of an exported transcript. The last line has their number, so that a truncated export is
     detected.
     """
-    yield _dumped({"type": "transcript", "transcript_id": leaving.transcript_id})
+    yield _dumped({"type": "transcript", "transcript_id": export.transcript_id})
     count = 0
     async for entry in conversation:
-        for line in leaving.lines(entry):
+        for line in export.lines(entry):
             count += 1
             yield _line(line)
-    for line in leaving.last():
+    for line in export.last():
         count += 1
         yield _line(line)
     yield _dumped({"type": "end", "lines": count})

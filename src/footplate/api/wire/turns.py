@@ -32,9 +32,9 @@ def result(turn: Turn) -> JsonObject:
 
 
 def _metrics(turn: Turn) -> JsonObject:
-    ran = (turn.ended_at - turn.started_at).total_seconds() if turn.started_at and turn.ended_at else None
+    duration = (turn.ended_at - turn.started_at).total_seconds() if turn.started_at and turn.ended_at else None
     return {
-        "duration_seconds": ran,
+        "duration_seconds": duration,
         "attempts": turn.attempt,
         "retries": turn.failures,
         "requests": turn.usage.requests,

@@ -25,7 +25,7 @@ class AskUsage(Parameters):
     end: Annotated[Moment | None, Field(alias="to")] = None
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = MAX_LINES
 
-    def question(self) -> UsageQuestion:
+    def to_query(self) -> UsageQuestion:
         """Builds the query for one line more than the limit, which shows whether there are more."""
         now = datetime.now(UTC)
         tomorrow = _midnight(now + timedelta(days=1))
@@ -49,9 +49,9 @@ def _before(end: datetime) -> datetime:
         return datetime.min.replace(tzinfo=UTC)
 
 
-def _midnight(moment: datetime) -> datetime:
+def _midnight(time_: datetime) -> datetime:
     """Returns the start of the day: usage of whole days is read faster."""
-    return datetime.combine(moment.astimezone(UTC), time(), UTC)
+    return datetime.combine(time_.astimezone(UTC), time(), UTC)
 
 
 class UsageLineAnswer(AnswerModel):
@@ -78,12 +78,12 @@ class UsageListing(AnswerModel):
     has_more: bool
 
 
-def answer(question: UsageQuestion, lines: list[UsageLine], *, has_more: bool) -> JsonObject:
+def answer(query: UsageQuestion, lines: list[UsageLine], *, has_more: bool) -> JsonObject:
     data: list[Json] = [_line(line) for line in lines]
     return {
         "data": data,
-        "from": timestamp(question.start),
-        "to": timestamp(question.end),
+        "from": timestamp(query.start),
+        "to": timestamp(query.end),
         "has_more": has_more,
     }
 

@@ -39,7 +39,7 @@ class Wanted:
 
 
 def process_limits(view: View, *, may_write: bool) -> list[str]:
-    limits = view.limits.of_a_process(grouped=True, may_write=may_write)
+    limits = view.limits.of_a_process(has_cgroup=True, may_write=may_write)
     return [f"{name}={limits[name]}" for name in _RESOURCES]
 
 

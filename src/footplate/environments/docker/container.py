@@ -38,7 +38,7 @@ _KEEPER: Final = (shutil.which("sleep", path=PATH) or "/bin/sleep", "infinity")
 class Launch(Protocol):
     """A way to start the init process in a container."""
 
-    def launched(self, docker: aiodocker.Docker, place: Meeting) -> contextlib.AbstractAsyncContextManager[Stream]:
+    def launched(self, docker: aiodocker.Docker, rendezvous: Meeting) -> contextlib.AbstractAsyncContextManager[Stream]:
         """Starts the init process and yields its output. If the context is left by an exception, nothing
         stays behind.
         """
@@ -61,16 +61,16 @@ class Container(Enclosure):
         self._pidfd = -1
 
     @classmethod
-    async def start(cls, guardian: Guardian, host: str, launch: Launch, place: Meeting) -> Self:
+    async def start(cls, guardian: Guardian, host: str, launch: Launch, rendezvous: Meeting) -> Self:
         container: Self | None = None
         async with connected(host) as docker:
             try:
                 async with asyncio.timeout(_START_LIMIT):
-                    with place:
-                        async with launch.launched(docker, place) as printed, _all_of(printed) as said:
-                            with await _unless_over(place.accept(), said) as line:
-                                container = cls(await _unless_over(place.accept(), said), host, launch)
-                                await container._hold(guardian, line)
+                    with rendezvous:
+                        async with launch.launched(docker, rendezvous) as stream, _all_of(stream) as output:
+                            with await _unless_over(rendezvous.accept(), output) as lifeline:
+                                container = cls(await _unless_over(rendezvous.accept(), output), host, launch)
+                                await container._hold(guardian, lifeline)
                             await asyncio.shield(container.ready)
             except BaseException as error:
                 if container is not None:
@@ -87,11 +87,11 @@ class Container(Enclosure):
         if self._pidfd < 0:
             await self._ask_to_end()
             return
-        dead = asyncio.Event()
-        self._loop.add_reader(self._pidfd, dead.set)
+        exited = asyncio.Event()
+        self._loop.add_reader(self._pidfd, exited.set)
         try:
             async with asyncio.timeout(_END_LIMIT):
-                await dead.wait()
+                await exited.wait()
         except TimeoutError:
             log.error("container did not exit in time", action="container.stuck", pid=self.process)  # noqa: TRY400
             await self._ask_to_end()
@@ -100,12 +100,12 @@ class Container(Enclosure):
             os.close(self._pidfd)
             self._pidfd = -1
 
-    async def _hold(self, guardian: Guardian, line: socket.socket) -> None:
-        process = meeting.peer(line)
+    async def _hold(self, guardian: Guardian, lifeline: socket.socket) -> None:
+        process = meeting.peer(lifeline)
         with contextlib.suppress(OSError):
             self._pidfd = os.pidfd_open(process)
             self.process = process
-        self.kept_by(await guardian.spawn(_KEEPER, cwd="/", env={}, fds={0: line.fileno()}))
+        self.kept_by(await guardian.spawn(_KEEPER, cwd="/", env={}, fds={0: lifeline.fileno()}))
 
     def _abandon(self) -> None:
         self.disconnect()

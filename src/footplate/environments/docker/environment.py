@@ -66,14 +66,14 @@ class DockerEnvironment(EnclosedEnvironment):
         *,
         user: tuple[int, int],
         deadline: float,
-        doors: Doors | None = None,
+        sockets: Doors | None = None,
         env: Mapping[str, str] | None = None,
         grace: float = GRACE,
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
         """`start` is awaited at the first command, because it may have to wait until an image is built."""
-        super().__init__(view, deadline=deadline, doors=doors, grace=grace, output_limit=output_limit, lease=lease)
+        super().__init__(view, deadline=deadline, sockets=sockets, grace=grace, output_limit=output_limit, lease=lease)
         self._host = host
         self._start = start
         self._given = dict(env or {})
@@ -97,12 +97,12 @@ class DockerEnvironment(EnclosedEnvironment):
         self._image, self._ours = start.image, start.ours
         self._env = {**self._base, **start.env, **self._given}
         try:
-            holder = holders.name(guardian.pid)
+            owner = holders.name(guardian.pid)
         except ProcessLookupError:
             raise guardian.loss() from None
-        place = Meeting(self._host.sockets, holder, user=self._user[0])
-        launch = start.launch(holder, body.process_limits(self._view, may_write=may_write))
-        self._container = await Container.start(guardian, self._host.engine, launch, place)
+        rendezvous = Meeting(self._host.sockets, owner, user=self._user[0])
+        launch = start.launch(owner, body.process_limits(self._view, may_write=may_write))
+        self._container = await Container.start(guardian, self._host.engine, launch, rendezvous)
         if self._ours:
             await asyncio.to_thread(self._limit_sockets, self._container.process)
         return self._container

@@ -37,10 +37,10 @@ class Recipe:
 
     def result(self, image_id: str) -> str:
         """Returns the name of the resulting image, which changes with everything that goes into it."""
-        reach = [self.network.mode, *sorted(map(str, self.network.hosts))]
+        network_parts = [self.network.mode, *sorted(map(str, self.network.hosts))]
         if self.network.mode == "open":
-            reach.append(self.setup_network)
-        parts = "\0".join([image_id, self.setup, self.owner, *reach])
+            network_parts.append(self.setup_network)
+        parts = "\0".join([image_id, self.setup, self.owner, *network_parts])
         return f"{REPOSITORY}:{hashlib.sha256(parts.encode()).hexdigest()[:32]}"
 
 

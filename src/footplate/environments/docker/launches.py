@@ -26,15 +26,15 @@ class Fresh:
     """Chosen here, so that the container can be removed even if the engine's response was lost."""
 
     @contextlib.asynccontextmanager
-    async def launched(self, docker: aiodocker.Docker, place: Meeting) -> AsyncIterator[Stream]:
+    async def launched(self, docker: aiodocker.Docker, rendezvous: Meeting) -> AsyncIterator[Stream]:
         arguments = [body.SOCKET, *map(str, self.wanted.user), *self.limits, *self.wanted.view.ports]
         filters = SETUP if self.wanted.keeps else COMMANDS
         command = self.runtime.command(TARGET, arguments, filters=filters)
         try:
-            made = await docker.containers.create(body.container(self.wanted, place.path, command), name=self.name)
-            async with made.attach(stdout=True, stderr=True) as printed:
-                await made.start()
-                yield printed
+            container = await docker.containers.create(body.container(self.wanted, rendezvous.path, command), name=self.name)
+            async with container.attach(stdout=True, stderr=True) as stream:
+                await container.start()
+                yield stream
         except BaseException as error:
             # On a conflict, the container belongs to another owner.
             if not (isinstance(error, aiodocker.DockerError) and error.status == CONFLICT):
@@ -57,15 +57,15 @@ class Beside:
     """Host directories of Footplate, and their paths in the container."""
 
     @contextlib.asynccontextmanager
-    async def launched(self, docker: aiodocker.Docker, place: Meeting) -> AsyncIterator[Stream]:
-        socket = f"{self.seen[str(place.path.parent)]}/{place.path.name}"
-        at = f"{self.seen[str(self.runtime.place.parent)]}/{self.runtime.place.name}"
-        command = self.runtime.command(at, [socket, *map(str, self.user), *self.limits])
+    async def launched(self, docker: aiodocker.Docker, rendezvous: Meeting) -> AsyncIterator[Stream]:
+        socket = f"{self.seen[str(rendezvous.path.parent)]}/{rendezvous.path.name}"
+        runtime_path = f"{self.seen[str(self.runtime.place.parent)]}/{self.runtime.place.name}"
+        command = self.runtime.command(runtime_path, [socket, *map(str, self.user), *self.limits])
         inside = await docker.containers.container(self.container).exec(
             command, user="0", workdir="/", environment={"LD_PRELOAD": "", "LD_LIBRARY_PATH": ""}
         )
-        async with inside.start(detach=False) as printed:
-            yield printed
+        async with inside.start(detach=False) as stream:
+            yield stream
 
     async def end(self, _docker: aiodocker.Docker) -> None:
         """Only logs the failure: the engine cannot end a single process of a container. The watcher inside runs as

@@ -20,12 +20,12 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class Meeting:
-    def __init__(self, directory: Path, holder: str, *, user: int) -> None:
+    def __init__(self, directory: Path, owner: str, *, user: int) -> None:
         """`user` is the uid of the init process, which may be root at first. Connections of other users are
         rejected.
         """
         self._users = frozenset({0, os.geteuid(), user})
-        self.path = directory / f"{holder}-{secrets.token_hex(4)}"
+        self.path = directory / f"{owner}-{secrets.token_hex(4)}"
         self._directory = directory
         self._listener = socket.socket(socket.AF_UNIX)
 

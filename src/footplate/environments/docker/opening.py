@@ -52,10 +52,10 @@ class Ground:
     async def places(
         self, organisation: str, session_id: str, variables: Mapping[str, str], *, has_projects: bool = False
     ) -> Places:
-        own = self.root / directory_of(organisation) / session_id
+        session_dir = self.root / directory_of(organisation) / session_id
         hidden = [path.resolve() for path in self.hidden]
-        named = None if has_projects else self.named
-        return await places(own, organisation, variables, named=named, hidden=hidden, uid=self.uid)
+        allowed_roots = None if has_projects else self.named
+        return await places(session_dir, organisation, variables, named=allowed_roots, hidden=hidden, uid=self.uid)
 
     def lease(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
         return lease_of(self.data, organisation, session_id, variables) if self.data is not None else None
@@ -64,9 +64,9 @@ class Ground:
 class InContainers(Environments):
     """Opens a new container for each turn."""
 
-    def __init__(self, ground: Ground, host: Host, image: Image, images: Images, *, network: str = "none") -> None:
+    def __init__(self, settings: Ground, host: Host, image: Image, images: Images, *, network: str = "none") -> None:
         """`image` is the default, for environments that request none."""
-        self._ground = ground
+        self._ground = settings
         self._host = host
         self._image = image
         self._images = images
@@ -88,27 +88,27 @@ class InContainers(Environments):
         projects: Sequence[SessionProject] = (),
         files: Files = NO_FILES,
     ) -> OpenEnvironment:
-        ground = self._ground
-        check(config, ground.backend)
-        found = await ground.places(organisation, session_id, variables, has_projects=bool(projects))
-        placed = await trees.place(ground.placing, organisation, session_id, projects, files, found, enclosed=True)
-        network = network_of(config, ground.backend)
-        way_out = ground.egress.door(network) if ground.egress and network.mode == "allow" else None
-        lease = ground.lease(organisation, session_id, variables)
-        doors = doors_of(lease, models, way_out) if lease is not None and models is not None else None
+        settings = self._ground
+        check(config, settings.backend)
+        location = await settings.places(organisation, session_id, variables, has_projects=bool(projects))
+        checked_out = await trees.place(settings.placing, organisation, session_id, projects, files, location, enclosed=True)
+        network = network_of(config, settings.backend)
+        egress_proxy = settings.egress.door(network) if settings.egress and network.mode == "allow" else None
+        lease = settings.lease(organisation, session_id, variables)
+        sockets = doors_of(lease, models, egress_proxy) if lease is not None and models is not None else None
         view = View(
-            tree=found.tree,
-            state=found.state,
-            named=found.named,
-            readable=ground.readable,
-            hidden=[path.resolve() for path in ground.hidden],
+            tree=location.tree,
+            state=location.state,
+            named=location.named,
+            readable=settings.readable,
+            hidden=[path.resolve() for path in settings.hidden],
             network=network,
-            doors=doors.directory if doors else None,
-            door_names=doors.names if doors else (),
-            limits=ground.limits,
-            trees=placed,
+            doors=sockets.directory if sockets else None,
+            door_names=sockets.names if sockets else (),
+            limits=settings.limits,
+            trees=checked_out,
         )
-        marks = {
+        container_labels = {
             labels.ORGANISATION: organisation,
             labels.SESSION: session_id,
             labels.TURN: variables.get("FOOTPLATE_TURN_ID", ""),
@@ -116,11 +116,11 @@ class InContainers(Environments):
         return await asyncio.to_thread(
             self.around,
             view,
-            found.user,
-            marks,
+            location.user,
+            container_labels,
             deadline=deadline,
-            doors=doors,
-            env={**variables, **trees.variables(projects, placed), **(PROXY_VARIABLES if way_out else {})},
+            doors=sockets,
+            env={**variables, **trees.variables(projects, checked_out), **(PROXY_VARIABLES if egress_proxy else {})},
             lease=lease,
             recipe=self._recipe(organisation, config, network),
         )
@@ -144,18 +144,18 @@ class InContainers(Environments):
         self,
         view: View,
         user: tuple[int, int],
-        marks: Mapping[str, str],
+        container_labels: Mapping[str, str],
         *,
         deadline: float,
         env: Mapping[str, str],
-        doors: Doors | None = None,
+        sockets: Doors | None = None,
         grace: float = GRACE,
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
         recipe: Recipe | None = None,
     ) -> DockerEnvironment:
         host = self._host
-        wanted = body.Wanted(
+        spec = body.Wanted(
             image="",
             volumes=(),
             view=view,
@@ -163,14 +163,14 @@ class InContainers(Environments):
             network=self._network,
             runtime=host.runtime.place,
             files={},
-            labels={**marks, labels.WORKER: self._ground.worker},
+            labels={**container_labels, labels.WORKER: self._ground.worker},
         )
-        check_sources(body.sources(wanted), host.engine)
+        check_sources(body.sources(spec), host.engine)
 
         async def start() -> Start:
             image = self._image if recipe is None else await self._images.get(recipe)
             files = await asyncio.to_thread(users.files, host.users, image.id, image.users, user)
-            made = replace(wanted, image=image.id, volumes=image.volumes, files=files)
+            made = replace(spec, image=image.id, volumes=image.volumes, files=files)
             launch = partial(_fresh, host, made)
             return Start(image=image.id, env=own_variables(image.env), launch=launch, ours=True)
 
@@ -180,7 +180,7 @@ class InContainers(Environments):
             start,
             user=user,
             deadline=deadline,
-            doors=doors,
+            sockets=sockets,
             env=env,
             grace=grace,
             output_limit=output_limit,
@@ -193,8 +193,8 @@ class InNamedContainer(Environments):
     limited.
     """
 
-    def __init__(self, ground: Ground, host: Host, name: str) -> None:
-        self._ground = ground
+    def __init__(self, settings: Ground, host: Host, name: str) -> None:
+        self._ground = settings
         self._host = host
         self._name = name
 
@@ -218,38 +218,38 @@ class InNamedContainer(Environments):
                 help_text="Ask the operator to set FOOTPLATE_DOCKER_IMAGE, so that each turn gets its own container.",
             )
         del models  # a turn's sockets cannot be mounted into a container that already runs
-        ground, host = self._ground, self._host
-        check(config, ground.backend)
-        found = await ground.places(organisation, session_id, variables)
-        await trees.place(ground.placing, organisation, session_id, (), files, found, enclosed=True)
+        settings, host = self._ground, self._host
+        check(config, settings.backend)
+        location = await settings.places(organisation, session_id, variables)
+        await trees.place(settings.placing, organisation, session_id, (), files, location, enclosed=True)
         async with connected(host.engine) as docker:
-            there = await container(docker, self._name)
-            if there is None or not there["State"]["Running"]:
+            running = await container(docker, self._name)
+            if running is None or not running["State"]["Running"]:
                 raise NoContainer(
                     f"The container {self._name!r} is not running.",
                     help_text="Start it, or name another container in FOOTPLATE_DOCKER_CONTAINER.",
                 )
-        seen = partial(seen_in, there["Mounts"], container=self._name)
+        path_inside = partial(seen_in, running["Mounts"], container=self._name)
         view = View(
-            tree=found.tree, state=found.state, named=found.named, limits=ground.limits, seen_as=seen(str(found.tree))
+            tree=location.tree, state=location.state, named=location.named, limits=settings.limits, seen_as=path_inside(str(location.tree))
         )
-        seen_places = {str(place): seen(str(place)) for place in (host.sockets, host.runtime.place.parent)}
+        inside_paths = {str(path): path_inside(str(path)) for path in (host.sockets, host.runtime.place.parent)}
 
-        def beside(_holder: str, limits: list[str]) -> Beside:
-            return Beside(container=there["Id"], user=found.user, limits=limits, runtime=host.runtime, seen=seen_places)
+        def create_launch(_holder: str, limits: list[str]) -> Beside:
+            return Beside(container=running["Id"], user=location.user, limits=limits, runtime=host.runtime, seen=inside_paths)
 
         async def start() -> Start:
-            env = own_variables(variables_of(there["Config"]))
-            return Start(image=there["Id"], env=env, launch=beside, ours=False)
+            env = own_variables(variables_of(running["Config"]))
+            return Start(image=running["Id"], env=env, launch=create_launch, ours=False)
 
         return DockerEnvironment(
             view,
             host,
             start,
-            user=found.user,
+            user=location.user,
             deadline=deadline,
-            env={"HOME": seen(str(found.state / "home")), **variables},
-            lease=ground.lease(organisation, session_id, variables),
+            env={"HOME": path_inside(str(location.state / "home")), **variables},
+            lease=settings.lease(organisation, session_id, variables),
         )
 
 

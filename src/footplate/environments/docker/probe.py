@@ -54,10 +54,10 @@ async def find(engine: str, ground: Ground, directory: Path, *, wanted: Recipe |
     except Unavailable as error:
         raise NoContainer(error.message, help_text=INSTALL) from error
 
-    def environments(ground: Ground) -> InContainers | InNamedContainer:
+    def environments(settings: Ground) -> InContainers | InNamedContainer:
         if image is None:
-            return InNamedContainer(ground, host, str(wanted))
-        return InContainers(ground, host, image, images, network=network)
+            return InNamedContainer(settings, host, str(wanted))
+        return InContainers(settings, host, image, images, network=network)
 
     await _try(environments, ground)
     where = f"image {wanted.image}" if isinstance(wanted, Recipe) else f"container {wanted}"

@@ -51,15 +51,15 @@ class Runtime:
     loader: str
     """The file name of the dynamic loader, which depends on the architecture."""
 
-    def command(self, at: str, arguments: Sequence[str], *, filters: str = COMMANDS) -> list[str]:
+    def command(self, mounted_at: str, arguments: Sequence[str], *, filters: str = COMMANDS) -> list[str]:
         """Returns the command line. `mounted_at` is the path inside. Only this program uses the libraries: no
         variable passes them on.
         """
         loader, libraries, python = (
-            f"{at}/{name}" for name in (f"{_LIBRARIES}/{self.loader}", _LIBRARIES, "bin/python")
+            f"{mounted_at}/{name}" for name in (f"{_LIBRARIES}/{self.loader}", _LIBRARIES, "bin/python")
         )
         options = ("-I", "-S", "-B", "-X", "utf8", "-c", _START)
-        return [loader, "--library-path", libraries, python, *options, f"{at}/{_FILTERS}/{filters}", *arguments]
+        return [loader, "--library-path", libraries, python, *options, f"{mounted_at}/{_FILTERS}/{filters}", *arguments]
 
 
 def prepare(parent: Path, filters: Mapping[str, Sequence[bytes]]) -> Runtime:

@@ -109,50 +109,50 @@ class Images:
     async def _others_make(self, name: str) -> bool:
         """Returns whether another worker builds the image. Removes the container of an owner that died."""
         async with connected(self.host.engine) as docker:
-            there = await engine.container(docker, _lock(name))
-            if there is None:
+            container = await engine.container(docker, _lock(name))
+            if container is None:
                 return False
-            lives = holders.lives(there["Config"]["Labels"].get(labels.HOLDER, ""))
-            if lives or (lives is None and there["State"]["Status"] in {"created", "running", "paused"}):
+            owner_alive = holders.lives(container["Config"]["Labels"].get(labels.HOLDER, ""))
+            if owner_alive or (owner_alive is None and container["State"]["Status"] in {"created", "running", "paused"}):
                 return True
-            await engine.remove(docker, there.id)
+            await engine.remove(docker, container.id)
             return False
 
     async def _make(self, base: Mapping[str, Any], recipe: Recipe, name: str) -> None:
         log.info("setup script started", action="docker.setup", image=recipe.image, result=name)
         lease = Lease.in_data(self.data, recipe.owner, "", "") if self.data is not None else None
-        mine: list[str] = []
-        async with _place(lease, self.host.sockets.parent) as place, connected(self.host.engine) as docker:
-            environment = self._environment(base["Id"], images.variables_of(base["Config"]), recipe, name, place, mine)
+        owners: list[str] = []
+        async with _place(lease, self.host.sockets.parent) as script_dir, connected(self.host.engine) as docker:
+            environment = self._environment(base["Id"], images.variables_of(base["Config"]), recipe, name, script_dir, owners)
             try:
                 self._check(await self._ended(environment, recipe, name), recipe)
                 repository, _, version = name.partition(":")
-                marks = {**(base["Config"].get("Labels") or {}), "footplate.setup": version}
-                async with connected(self.host.engine, patience=_COMMIT_LIMIT) as patient:
-                    await patient.containers.container(_lock(name)).commit(
-                        repository=repository, tag=version, config={**base["Config"], "Labels": marks}
+                image_labels = {**(base["Config"].get("Labels") or {}), "footplate.setup": version}
+                async with connected(self.host.engine, patience=_COMMIT_LIMIT) as commit_docker:
+                    await commit_docker.containers.container(_lock(name)).commit(
+                        repository=repository, tag=version, config={**base["Config"], "Labels": image_labels}
                     )
             finally:
                 await environment.aclose()
-                there = await engine.container(docker, _lock(name))
-                if there is not None and there["Config"]["Labels"].get(labels.HOLDER) in mine:
-                    await engine.remove(docker, there.id)
+                container = await engine.container(docker, _lock(name))
+                if container is not None and container["Config"]["Labels"].get(labels.HOLDER) in owners:
+                    await engine.remove(docker, container.id)
 
     def _environment(
-        self, base: str, variables: Mapping[str, str], recipe: Recipe, name: str, place: "_Place", mine: list[str]
+        self, base: str, variables: Mapping[str, str], recipe: Recipe, name: str, script_dir: "_Place", owners: list[str]
     ) -> DockerEnvironment:
         """Creates the environment for a script. Adds the owner of each container that it starts to `owners`."""
-        way_out = self.egress.door(recipe.network) if self.egress and recipe.network.mode == "allow" else None
-        doors = Doors(place.path / "doors", {EGRESS_DOOR: way_out.listen}, way_out.aclose) if way_out else None
+        egress_proxy = self.egress.door(recipe.network) if self.egress and recipe.network.mode == "allow" else None
+        sockets = Doors(script_dir.path / "doors", {EGRESS_DOOR: egress_proxy.listen}, egress_proxy.aclose) if egress_proxy else None
         view = View(
-            tree=place.path / "tree",
-            state=place.path / "state",
+            tree=script_dir.path / "tree",
+            state=script_dir.path / "state",
             network=recipe.network,
-            doors=doors.directory if doors else None,
-            door_names=doors.names if doors else (),
+            doors=sockets.directory if sockets else None,
+            door_names=sockets.names if sockets else (),
             limits=self.limits,
         )
-        wanted = body.Wanted(
+        spec = body.Wanted(
             image=base,
             volumes=(),
             view=view,
@@ -164,13 +164,13 @@ class Images:
             keeps=True,
         )
 
-        def launch(holder: str, limits: list[str]) -> Fresh:
-            mine.append(holder)
-            marked = replace(wanted, labels={**wanted.labels, labels.HOLDER: holder})
-            return Fresh(marked, limits, self.host.runtime, name=_lock(name))
+        def create_launch(owner: str, limits: list[str]) -> Fresh:
+            owners.append(owner)
+            owned_spec = replace(spec, labels={**spec.labels, labels.HOLDER: owner})
+            return Fresh(owned_spec, limits, self.host.runtime, name=_lock(name))
 
         async def start() -> Start:
-            return Start(image=base, env=variables, launch=launch, ours=True)
+            return Start(image=base, env=variables, launch=create_launch, ours=True)
 
         return DockerEnvironment(
             view,
@@ -178,10 +178,10 @@ class Images:
             start,
             user=(os.geteuid(), os.getegid()),
             deadline=clock() + _LEASE,
-            doors=doors,
-            env={**_ENV, **(PROXY_VARIABLES if way_out else {})},
+            sockets=sockets,
+            env={**_ENV, **(PROXY_VARIABLES if egress_proxy else {})},
             output_limit=_KEPT_OF_OUTPUT,
-            lease=place.lease,
+            lease=script_dir.lease,
         )
 
     async def _ended(self, environment: DockerEnvironment, recipe: Recipe, name: str) -> CommandResult:
@@ -200,10 +200,10 @@ class Images:
 
     async def _check_size(self, recipe: Recipe, name: str) -> None:
         async with connected(self.host.engine) as docker:
-            there = await engine.container(docker, _lock(name))
-            if there is not None and ((await there.show(size=1)).get("SizeRw") or 0) > self.limits.disk:
-                most = f"{self.limits.disk / (1 << 20):g} MiB"
-                text = f"The setup script wrote more than {most}, the disk limit of a session."
+            container = await engine.container(docker, _lock(name))
+            if container is not None and ((await container.show(size=1)).get("SizeRw") or 0) > self.limits.disk:
+                limit = f"{self.limits.disk / (1 << 20):g} MiB"
+                text = f"The setup script wrote more than {limit}, the disk limit of a session."
                 raise SetupFailed(text, help_text=recipe.mend)
 
     def _check(self, result: CommandResult, recipe: Recipe) -> None:
@@ -214,8 +214,8 @@ class Images:
         if result.exit_code is not None and not result.timed_out:
             how = f"exited with status {result.exit_code}"
         reason = f" ({result.error})" if result.error else ""
-        said = "\n".join(lines[-_LINES_SHOWN:]) or "It printed nothing."
-        raise SetupFailed(f"The setup script {how}{reason}:\n{said}", help_text=recipe.mend)
+        output = "\n".join(lines[-_LINES_SHOWN:]) or "It printed nothing."
+        raise SetupFailed(f"The setup script {how}{reason}:\n{output}", help_text=recipe.mend)
 
 
 @dataclass(frozen=True, slots=True)

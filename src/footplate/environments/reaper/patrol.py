@@ -71,21 +71,21 @@ class Patrol:
         """Reaps this host, without the database. Returns the sessions in use, or None if that is unknown."""
         try:
             self._watch.keep()
-            found = await asyncio.to_thread(self._reaper.reap)
+            result = await asyncio.to_thread(self._reaper.reap)
             swept = sum([await sweep() for sweep in self._sweeps])
         except Exception:
             log.warning("reaper pass failed; it is retried at the next pass", action="reaper.failed", exc_info=True)
             return None
-        if found.anything or swept:
+        if result.anything or swept:
             log.warning(
                 "leftovers of ended turns removed",
                 action="reaper.removed",
-                leases=len(found.over),
-                processes=found.processes,
-                cgroups=found.cgroups,
+                leases=len(result.over),
+                processes=result.processes,
+                cgroups=result.cgroups,
                 others=swept,
             )
-        return found.sessions
+        return result.sessions
 
     async def _directories(self, in_use: Collection[str]) -> None:
         """Does the first task that is due. Each task needs a current list of the sessions in use, so only one runs at a

@@ -98,16 +98,16 @@ class Reaper:
         groups = [Path(group) for group in (record.groups if record else ()) if Path(group).is_dir()]
         guardian = [record.guardian] if record and _is_here(record) else []
 
-        def theirs() -> list[Process]:
+        def find_processes() -> list[Process]:
             grouped = [processes.process(pid) for group in groups for pid in _members(group)]
             return [one for one in {*processes.marked(name), *guardian, *grouped} if one.alive]
 
         found.directories += 1
         found.cgroups += len(groups)
         if not removing:
-            found.processes += len(theirs())
+            found.processes += len(find_processes())
             return
-        killed, gone = processes.end(theirs, patience=_PATIENCE)
+        killed, gone = processes.end(find_processes, patience=_PATIENCE)
         found.processes += killed
         until = time.monotonic() + _PATIENCE
         if gone and all(removed(group, until) for group in groups):
@@ -124,8 +124,8 @@ class Reaper:
         with suppress(OSError):
             for directory in self._trials.glob(f"{TRIAL}*"):
                 maker = leases.maker(directory.name.removeprefix(TRIAL))
-                ours = directory.lstat().st_uid == os.geteuid()
-                if ours and maker is not None and not maker.alive:
+                is_own = directory.lstat().st_uid == os.geteuid()
+                if is_own and maker is not None and not maker.alive:
                     yield directory
 
 

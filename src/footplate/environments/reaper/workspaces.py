@@ -64,14 +64,14 @@ class Workspaces:
         data: Path,
         sessions: SessionLog,
         *,
-        unplace: Unplace | None = None,
+        mark_for_rebuild: Unplace | None = None,
         released_after: timedelta | None = None,
     ) -> None:
         """`released_after` is how long the directories of an unused session stay; None: as long as the
         session exists.
         """
         self._data = data
-        self._unplace = unplace
+        self._unplace = mark_for_rebuild
         self._released_after = released_after
         self._root = data / WORKSPACES
         self._sessions = sessions
@@ -81,9 +81,9 @@ class Workspaces:
         """Removes the directories of recently deleted sessions, once each. Skips sessions with a living turn until the
         next call.
         """
-        notes = [note for note in await self._sessions.deleted() if note[1] not in in_use]
-        new = [note for note in notes if note[1] not in self._known_deleted]
-        self._known_deleted = {session_id for _, session_id in notes}
+        deletions = [deletion for deletion in await self._sessions.deleted() if deletion[1] not in in_use]
+        new = [note for note in deletions if note[1] not in self._known_deleted]
+        self._known_deleted = {session_id for _, session_id in deletions}
         here = [note for note in new if self._has(*note)]
         return await self._forget(here)
 
@@ -105,17 +105,17 @@ class Workspaces:
         """Returns organisation and id of sessions whose directories here may be released."""
         if self._released_after is None or not await self._is_of_this_cell():
             return []
-        ask = partial(self._sessions.expired, older_than=self._released_after)
-        return [one async for one, is_old in self._told(in_use, ask) if is_old]
+        query = partial(self._sessions.expired, older_than=self._released_after)
+        return [one async for one, is_old in self._told(in_use, query) if is_old]
 
     async def _told(
-        self, in_use: Collection[str], ask: Callable[[Sequence[str]], Awaitable[Collection[str]]]
+        self, in_use: Collection[str], query: Callable[[Sequence[str]], Awaitable[Collection[str]]]
     ) -> AsyncIterator[tuple[tuple[str, str], bool]]:
         """Yields each session with a directory here that is not in use, and whether the log query returns it."""
         found = await asyncio.to_thread(lambda: list(self._directories()))
         for start in range(0, len(found), _AT_ONCE):
             batch = found[start : start + _AT_ONCE]
-            named = await ask([session_id for _, session_id in batch])
+            named = await query([session_id for _, session_id in batch])
             for one in batch:
                 if one[1] not in in_use:
                     yield one, one[1] in named
@@ -128,16 +128,16 @@ class Workspaces:
         for organisation, session_id in await self.expired(in_use):
             assert self._released_after is not None
             async with self._sessions.resting(session_id, self._released_after) as files:
-                why = (
+                reason = (
                     "the session was used again"
                     if files is None
                     else await asyncio.to_thread(self.why_kept, organisation, session_id, files)
                 )
-                if why is None:
+                if reason is None:
                     await asyncio.to_thread(self._set_aside, organisation, session_id)
-            if why is not None:
+            if reason is not None:
                 log.debug(
-                    "session directories not released", action="reaper.not_released", session=session_id, reason=why
+                    "session directories not released", action="reaper.not_released", session=session_id, reason=reason
                 )
                 continue
             released += 1
@@ -149,25 +149,25 @@ class Workspaces:
         """Returns why the directories must stay, because the object store lacks some of their files; None if they may
         be released.
         """
-        if left_out := files.left_out:
-            return f"no snapshot contains {left_out[0]}" + (f", and {len(left_out) - 1} more" if left_out[1:] else "")
-        own = self._root / directory_of(organisation) / session_id
+        if omitted := files.left_out:
+            return f"no snapshot contains {omitted[0]}" + (f", and {len(omitted) - 1} more" if omitted[1:] else "")
+        session_dir = self._root / directory_of(organisation) / session_id
         # A project's tree has a snapshot once a command ran there; until then it equals its base commit.
-        if SCRATCH in files.kept and files.kept[SCRATCH] is None and own.is_dir() and any(own.iterdir()):
+        if SCRATCH in files.kept and files.kept[SCRATCH] is None and session_dir.is_dir() and any(session_dir.iterdir()):
             return "the log has no snapshot of its files"
         return None
 
     def _set_aside(self, organisation: str, session_id: str) -> None:
         if self._unplace is not None:
             self._unplace(organisation, session_id)
-        own = self._root / directory_of(organisation) / session_id
-        for directory in (own, state_of(own), self._data / PRIVATE_TREES / directory_of(organisation) / session_id):
+        session_dir = self._root / directory_of(organisation) / session_id
+        for directory in (session_dir, state_of(session_dir), self._data / PRIVATE_TREES / directory_of(organisation) / session_id):
             if directory.exists():
                 directory.rename(directory.with_name(f"{_ASIDE}{directory.name}.{secrets.token_hex(4)}"))
 
     async def _clear_aside(self) -> None:
-        for place in (self._root, self._data / PRIVATE_TREES):
-            for directory in [*place.glob(f"*/{_ASIDE}*")]:
+        for root in (self._root, self._data / PRIVATE_TREES):
+            for directory in [*root.glob(f"*/{_ASIDE}*")]:
                 if not await removed(directory):
                     log.warning(
                         "session directory not removed", action="session.directory_left", directory=str(directory)

@@ -55,39 +55,39 @@ class Sandbox(Enclosure):
     ) -> Self:
         """`limits` apply to each process, by their names in the `resource` module."""
         argv = (*argv, *(f"{name}={number}" for name, number in limits.items()))
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        complaints = Output(4096)
-        sandbox = cls(ours)
-        read_from = {number: content_of(content) for number, content in data.items()}
+        worker_end, sandbox_end = socket.socketpair()
+        worker_end.setblocking(False)
+        worker_end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        error_output = Output(4096)
+        sandbox = cls(worker_end)
+        data_fds = {number: content_of(content) for number, content in data.items()}
         try:
-            _, stderr = (reader.writer for reader in complaints.readers)
-            fds = {0: theirs.fileno(), 1: stderr, 2: stderr, **read_from}
+            _, stderr = (reader.writer for reader in error_output.readers)
+            fds = {0: sandbox_end.fileno(), 1: stderr, 2: stderr, **data_fds}
             sandbox.kept_by(await guardian.spawn(argv, cwd="/", env={}, fds=fds, limits=BEFORE))
-            theirs.close()
-            complaints.release()
-            await sandbox._wait_until_ready(complaints)
+            sandbox_end.close()
+            error_output.release()
+            await sandbox._wait_until_ready(error_output)
             if cgroup is not None:
                 await asyncio.to_thread(cgroup.attach, sandbox.peer)
         except BaseException:
             await sandbox.end_all()
             raise
         finally:
-            theirs.close()
-            for fd in read_from.values():
+            sandbox_end.close()
+            for fd in data_fds.values():
                 os.close(fd)
-            complaints.close()
+            error_output.close()
         return sandbox
 
-    async def _wait_until_ready(self, complaints: Output) -> None:
+    async def _wait_until_ready(self, error_output: Output) -> None:
         try:
             async with asyncio.timeout(_START_LIMIT):
                 await asyncio.shield(self.ready)
         except TimeoutError:
             raise Unavailable("The sandbox did not start in time.") from None
         except Ended:
-            text = complaints.take()[1].value().decode(errors="replace").strip() or "bubblewrap exited silently"
+            text = error_output.take()[1].value().decode(errors="replace").strip() or "bubblewrap exited silently"
             raise Unavailable(f"The sandbox did not start: {text}", help_text="Run `footplate doctor`.") from None
 
 

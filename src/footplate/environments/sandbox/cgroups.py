@@ -39,8 +39,8 @@ class Hierarchy:
 class Cgroup:
     """The control group of one sandbox, in every hierarchy."""
 
-    def __init__(self, places: Sequence[Hierarchy]) -> None:
-        self._places = places
+    def __init__(self, hierarchies: Sequence[Hierarchy]) -> None:
+        self._places = hierarchies
 
     @classmethod
     def of(cls, pid: int) -> Self:
@@ -69,14 +69,14 @@ class Cgroup:
 
     def throttled(self) -> int:
         """Returns how often the group was throttled because it had used up its CPU quota. Raises `OSError`."""
-        place, _ = self._of_processors()
-        return int(dict(line.split() for line in (place / "cpu.stat").read_text().splitlines())["nr_throttled"])
+        path, _ = self._of_processors()
+        return int(dict(line.split() for line in (path / "cpu.stat").read_text().splitlines())["nr_throttled"])
 
     def weigh(self, share: float) -> None:
         """Sets the CPU weight against other groups, as a share of the default weight. Raises `OSError`."""
-        place, version = self._of_processors()
+        path, version = self._of_processors()
         name, full = _WEIGHTS[version]
-        (place / name).write_text(str(int(full * share)))
+        (path / name).write_text(str(int(full * share)))
 
     def _of_processors(self) -> tuple[Path, int]:
         for hierarchy in self._places:
@@ -114,18 +114,18 @@ class Cgroups:
         return found
 
     def make(self, name: str, limits: Limits) -> Cgroup:
-        places = []
+        created = []
         try:
             for hierarchy in self._hierarchies:
-                place = hierarchy.place / name
-                place.mkdir()
-                places.append(Hierarchy(place, hierarchy.controllers, hierarchy.version))
+                path = hierarchy.place / name
+                path.mkdir()
+                created.append(Hierarchy(path, hierarchy.controllers, hierarchy.version))
                 for controller in hierarchy.controllers:
-                    _LIMIT[hierarchy.version, controller](place, limits)
+                    _LIMIT[hierarchy.version, controller](path, limits)
         except OSError as error:
-            Cgroup(places).remove(patience=0)
+            Cgroup(created).remove(patience=0)
             raise NoCgroups(f"{error.filename}: {error.strerror}") from error
-        return Cgroup(places)
+        return Cgroup(created)
 
     @property
     def places(self) -> list[Path]:

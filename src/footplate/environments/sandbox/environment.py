@@ -41,7 +41,7 @@ class SandboxEnvironment(EnclosedEnvironment):
         *,
         user: tuple[int, int],
         deadline: float,
-        doors: Doors | None = None,
+        sockets: Doors | None = None,
         env: Mapping[str, str] | None = None,
         grace: float = GRACE,
         output_limit: int = DEFAULT_LIMIT,
@@ -51,7 +51,7 @@ class SandboxEnvironment(EnclosedEnvironment):
         mounts.
         """
         super().__init__(
-            view, deadline=deadline, doors=doors, env=env, grace=grace, output_limit=output_limit, lease=lease
+            view, deadline=deadline, sockets=sockets, env=env, grace=grace, output_limit=output_limit, lease=lease
         )
         self._host = host
         self._user = user
@@ -79,7 +79,7 @@ class SandboxEnvironment(EnclosedEnvironment):
         if self._cgroup is None and self._host.cgroups is not None:
             name = self._lease.id if self._lease is not None else new_id()
             self._cgroup = await asyncio.to_thread(self._host.cgroups.make, name, self._view.limits)
-        limits = self._view.limits.of_a_process(grouped=self._cgroup is not None, may_write=may_write)
+        limits = self._view.limits.of_a_process(has_cgroup=self._cgroup is not None, may_write=may_write)
         return await Sandbox.start(guardian, self._argv, self._plan.data, self._cgroup, limits)
 
     def _group(self) -> Cgroup | None:

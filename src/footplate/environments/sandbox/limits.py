@@ -31,7 +31,7 @@ class Limits:
         """The memory limit for socket buffers, where the kernel counts it separately."""
         return self.memory // _SHARE_OF_SOCKETS
 
-    def of_a_process(self, *, grouped: bool, may_write: bool = True) -> dict[str, int]:
+    def of_a_process(self, *, has_cgroup: bool, may_write: bool = True) -> dict[str, int]:
         """Returns the limits of one process, by their names in the `resource` module. Without a control group, memory
         is limited per process.
 
@@ -44,7 +44,7 @@ class Limits:
             "RLIMIT_NOFILE": min(self.files, _fair_files(self.pids)),
             "RLIMIT_NPROC": self.pids,
         }
-        if not grouped:
+        if not has_cgroup:
             limits["RLIMIT_DATA"] = self.memory
         return limits
 

@@ -103,10 +103,10 @@ class View:
     @property
     def shared(self) -> Iterator[tuple[Path, str, bool]]:
         """The bind mounts of the projects: source, target, and whether it is read-only."""
-        for number, placed in enumerate(self.trees):
-            yield placed.objects, placed.objects_seen, True
+        for number, tree in enumerate(self.trees):
+            yield tree.objects, tree.objects_seen, True
             if number > 0:
-                yield placed.tree, placed.seen, False
+                yield tree.tree, tree.seen, False
 
     @property
     def root(self) -> str:
@@ -146,8 +146,8 @@ class Plan:
 
     def bind(self, source: Path, target: str, *, read_only: bool = False) -> None:
         self.sources.append(str(source))
-        seen = f"{STAGE}/{len(self.sources) - 1}" if self.staged else str(source)
-        self.add("--ro-bind" if read_only else "--bind", seen, target)
+        visible_source = f"{STAGE}/{len(self.sources) - 1}" if self.staged else str(source)
+        self.add("--ro-bind" if read_only else "--bind", visible_source, target)
 
     def descriptor(self, content: bytes) -> str:
         number = _FIRST_DESCRIPTOR + len(self.data)

@@ -27,35 +27,35 @@ _SHARE_OF_COUNTING: Final = 20
 
 
 class DiskWatch:
-    def __init__(self, state: Path, places: Sequence[Path], limit: int) -> None:
+    def __init__(self, state: Path, directories: Sequence[Path], limit: int) -> None:
         """`state` is the directory for the marker that later turns read. No process of the session can reach the
         marker.
         """
         self._mark = state / _MARK
-        self._places = [str(place) for place in places]
+        self._places = [str(place) for place in directories]
         self._limit = limit
         self.full = self._mark.exists()
 
-    async def watch(self, end: Callable[[], Awaitable[None]]) -> None:
+    async def watch(self, on_exceeded: Callable[[], Awaitable[None]]) -> None:
         """Watches until it is cancelled. Awaits `on_exceeded` when the session exceeds its limit, or grows further
         beyond it.
         """
-        before, left = 0, self._limit
+        before, remaining = 0, self._limit
         free = await asyncio.to_thread(self._free)
         due = time.monotonic() + _COUNT_EVERY
         while True:
             await asyncio.sleep(_ASK_EVERY)
             now_free = await asyncio.to_thread(self._free)
-            if time.monotonic() < due and free - now_free < left:
+            if time.monotonic() < due and free - now_free < remaining:
                 continue
             began = time.monotonic()
             used = await asyncio.to_thread(self._used)
             due = time.monotonic() + max(_COUNT_EVERY, _SHARE_OF_COUNTING * (time.monotonic() - began))
-            free, left = now_free, max(self._limit - used, 0)
-            await self._judge(used, before, end)
+            free, remaining = now_free, max(self._limit - used, 0)
+            await self._judge(used, before, on_exceeded)
             before = used
 
-    async def _judge(self, used: int, before: int, end: Callable[[], Awaitable[None]]) -> None:
+    async def _judge(self, used: int, before: int, on_exceeded: Callable[[], Awaitable[None]]) -> None:
         over = used > self._limit
         grown = over and (not self.full or 0 < before < used)
         if over != self.full:
@@ -63,7 +63,7 @@ class DiskWatch:
             await asyncio.to_thread(self._note)
         if grown:
             log.warning("session exceeds its disk limit", action="sandbox.disk_full", used=used)
-            await end()
+            await on_exceeded()
 
     def _note(self) -> None:
         if self.full:

@@ -20,14 +20,14 @@ _MOST_SAID: Final = 2000
 
 async def ask(hook: Hook, told: JsonObject, environment: Environment) -> Word:
     await environment.ensure_open()
-    argv = ["env", f"CLAUDE_PROJECT_DIR={environment.root}", "sh", "-c", hook.what]
-    result = await environment.run(argv, stdin=json.dumps(told).encode(), timeout=hook.seconds)
+    argv = ["env", f"CLAUDE_PROJECT_DIR={environment.root}", "sh", "-c", hook.target]
+    result = await environment.run(argv, stdin=json.dumps(told).encode(), timeout=hook.timeout_seconds)
     return word_of(hook, result)
 
 
 def word_of(hook: Hook, result: CommandResult) -> Word:
     if result.timed_out:
-        return Word(failure=f"The hook did not respond within {hook.seconds:g} s.")
+        return Word(failure=f"The hook did not respond within {hook.timeout_seconds:g} s.")
     if result.exit_code is None or result.error:
         return Word(failure=f"The hook was terminated before it responded. {result.error}".strip())
     if result.truncated:

@@ -47,15 +47,15 @@ class HttpAsker:
             timeout=httpx2.Timeout(None, connect=_CONNECT),
         )
 
-    async def ask(self, hook: Hook, told: JsonObject) -> Word:
-        if (refused := not_allowed(self._access, hook.what)) is not None:
-            return Word(failure=refused)
-        body = json.dumps(told)
+    async def ask(self, hook: Hook, payload: JsonObject) -> Word:
+        if (refusal := not_allowed(self._access, hook.target)) is not None:
+            return Word(failure=refusal)
+        body = json.dumps(payload)
         try:
-            async with asyncio.timeout(hook.seconds):
-                return await self._asked(hook.what, body)
+            async with asyncio.timeout(hook.timeout_seconds):
+                return await self._asked(hook.target, body)
         except TimeoutError:
-            return Word(failure=f"The hook did not respond within {hook.seconds:g} s.")
+            return Word(failure=f"The hook did not respond within {hook.timeout_seconds:g} s.")
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             return Word(failure=f"The request to the hook failed: {str(error) or type(error).__name__}.")
 

@@ -34,8 +34,8 @@ def installed() -> list[str]:
 
 
 async def ask(hook: Hook, told: JsonObject, access: HookAccess) -> Word:
-    given = {"name": hook.what, "told": told, "options": hook.options}
-    limits = {"memory": access.memory, "seconds": int(hook.seconds) + 1}
+    given = {"name": hook.target, "told": told, "options": hook.options}
+    limits = {"memory": access.memory, "seconds": int(hook.timeout_seconds) + 1}
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as said:
         asked.write(json.dumps(given).encode())
         asked.seek(0)
@@ -49,7 +49,7 @@ async def ask(hook: Hook, told: JsonObject, access: HookAccess) -> Word:
             start_new_session=True,
         )
         try:
-            failure = await _ended(process, hook.seconds, (answer, said))
+            failure = await _ended(process, hook.timeout_seconds, (answer, said))
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -46,7 +46,7 @@ def analyse(argv: Argv, stdin: Stdin, *, repeated: bool = False) -> Deeds:
         or table.describe(name, argv, deeds)
     ):
         if any(UNKNOWN in word.text for word in argv[1:]):
-            deeds.worry("an argument is only known at run time", seen=True)
+            deeds.worry("an argument is only known at run time", is_visible=True)
         deeds.unknown = True
         deeds.mentions.extend(argv[1:])
     if first.text != name:

@@ -51,8 +51,8 @@ class Deeds:
     moves: Word | None = None
     """The directory that it changes to."""
 
-    def worry(self, text: str, *, seen: bool = False, upto: int | None = None) -> None:
-        self.concerns.append(Concern(text, seen, upto))
+    def worry(self, text: str, *, is_visible: bool = False, literal_words: int | None = None) -> None:
+        self.concerns.append(Concern(text, is_visible, literal_words))
 
 
 def plain(words: Sequence[Word]) -> str:

@@ -86,7 +86,7 @@ def interpret(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> b
 
 def _built_in(name: str, words: Sequence[Word], worry: str, deeds: Deeds) -> None:
     seen = name in {"eval", "trap"} and all(word.known for word in words)
-    deeds.worry(worry, seen=seen)
+    deeds.worry(worry, is_visible=seen)
     if name == "eval":
         deeds.scripts.append(plain(words[1:]))
     elif name == "trap":
@@ -105,7 +105,7 @@ def _shell(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> None
             if code is None or not code.known:
                 deeds.worry(f"{name} runs code that is only known at run time")
             else:
-                deeds.worry(f"{name} runs code that is part of the command", seen=len(words) <= index + 2)
+                deeds.worry(f"{name} runs code that is part of the command", is_visible=len(words) <= index + 2)
                 deeds.scripts.append(code.text)
             return
         if not text.startswith(("-", "+")) or text == "-":

@@ -181,7 +181,7 @@ class _Walk:
         """Visit a here-document. The syntax tree also puts the rest of the line before it inside, so that is visited
         too.
         """
-        more: list[Node] = []
+        arguments: list[Node] = []
         start = body = end = None
         for child in node.named_children:
             kind = child.type
@@ -193,9 +193,9 @@ class _Walk:
             elif kind == "heredoc_end":
                 end = child
             elif kind == "file_redirect":
-                more.extend(self._file(child)[1])
+                arguments.extend(self._file(child)[1])
             elif kind in _WORDS:
-                more.append(child)
+                arguments.append(child)
             elif kind == "pipeline":
                 self._children(child, _At(Stdin.PIPE, at.repeated), depth)
             elif kind != "file_descriptor":
@@ -203,7 +203,7 @@ class _Walk:
                 self._fault("there is text after a here-document")
         if start is None or end is None or not self._ends(node, start, body, end):
             self._fault("the end of a here-document is ambiguous")
-        return more
+        return arguments
 
     def _ends(self, node: Node, start: Node, body: Node | None, end: Node) -> bool:
         """Check the end of a here-document by the shell's rule: the first line that consists of the delimiter alone."""
@@ -268,17 +268,17 @@ class _Walk:
 
     def _test(self, node: Node, _at: _At, _depth: int) -> None:
         """Visit `[ … ]` or `[[ … ]]`. Nothing runs, unless arithmetic or a variable is evaluated."""
-        left = list(node.named_children)
+        pending = list(node.named_children)
         double = self._text(node).startswith("[[")
-        while left:
-            each = left.pop()
+        while pending:
+            each = pending.pop()
             if each.type in {"binary_expression", "unary_expression", "parenthesized_expression", "negated_expression"}:
                 operators = [
                     self._text(child) for child in each.children if not child.is_named or child.type == "test_operator"
                 ]
                 if any(_ARITHMETIC.fullmatch(text) and (double or text in {"-v", "-R"}) for text in operators):
                     self._fault("it evaluates variables")
-                left.extend(child for child in each.named_children if child.type != "test_operator")
+                pending.extend(child for child in each.named_children if child.type != "test_operator")
             elif each.type in _WORDS or each.type in {"extglob_pattern", "regex"}:
                 self._faults_of(self._words.read(each))
             else:

@@ -69,16 +69,16 @@ class WordReader:
 
     def read(self, node: Node) -> Word:
         kind = node.type
-        if kind == "command_name" and (only := _only(node)) is not None:
-            node, kind = only, only.type
+        if kind == "command_name" and (only_child := _only(node)) is not None:
+            node, kind = only_child, only_child.type
         raw = self._source[node.start_byte : node.end_byte]
         if kind in _LITERAL and _PLAIN.fullmatch(raw) and not node.named_child_count:
             return Word(raw.decode())
         parts: list[str] = []
         faults: list[str] = []
-        marked: list[str] = []
-        self._add(node, parts, marked, faults)
-        bare = "".join(marked)
+        unquoted: list[str] = []
+        self._add(node, parts, unquoted, faults)
+        bare = "".join(unquoted)
         if _BRACES.search(bare):
             faults.append("a brace expansion produces several words")
         return Word("".join(parts), _GLOB.search(bare) is not None, tuple(faults), UNKNOWN in bare)
@@ -86,7 +86,7 @@ class WordReader:
     def text(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
-    def _add(self, node: Node, parts: list[str], marked: list[str], faults: list[str]) -> None:  # noqa: C901, PLR0912
+    def _add(self, node: Node, parts: list[str], unquoted: list[str], faults: list[str]) -> None:  # noqa: C901, PLR0912
         """Add the text of a node to `parts`. `marked` gets only the unquoted text, with one letter in place of each
         quoted piece.
         """
@@ -97,7 +97,7 @@ class WordReader:
         ):
             parts.append(_ESCAPE.sub(r"\1", text))
             bare = _ESCAPE.sub("q", text)
-            marked.append(bare)
+            unquoted.append(bare)
             if _ENDS.search(bare) or "\\\n" in text:
                 faults.append("the end of a word is ambiguous")
         elif kind in {"concatenation", "command_name"}:
@@ -106,31 +106,31 @@ class WordReader:
                 if child.start_byte != at:
                     faults.append("the parts of a word are not adjacent")
                 at = child.end_byte
-                self._add(child, parts, marked, faults)
+                self._add(child, parts, unquoted, faults)
         elif kind == "raw_string":
             parts.append(text[1:-1])
-            marked.append("q")
+            unquoted.append("q")
         elif kind == "string" and text.startswith('"'):
             parts.append(self._string(node, faults))
-            marked.append("q")
+            unquoted.append("q")
         elif kind == "ansi_c_string":
             decoded = _ansi(text[2:-1])
             parts.append(decoded)
-            marked.append("q")
+            unquoted.append("q")
         elif kind == "simple_expansion" or (kind == "expansion" and _SAFE_EXPANSION.fullmatch(text)):
             parts.append(UNKNOWN)
-            marked.append("q" if text in _NUMBERS else UNKNOWN)
+            unquoted.append("q" if text in _NUMBERS else UNKNOWN)
         elif kind in _SUBSTITUTIONS:
             self.met.append(node)
             parts.append(UNKNOWN)
-            marked.append("q")
+            unquoted.append("q")
             faults.append("a substitution")
         elif kind == "brace_expression":
             parts.append(UNKNOWN)
             faults.append("a brace expansion produces several words")
         elif not node.is_named and kind in {"{", "}", "[", "]", ",", "..", "=", "+", "-", ":"}:
             parts.append(text)
-            marked.append(text)
+            unquoted.append(text)
         else:
             self._deep(node)
             parts.append(UNKNOWN)
@@ -150,13 +150,13 @@ class WordReader:
 
     def _deep(self, node: Node) -> None:
         """Collect the substitutions below a node that is not supported."""
-        left = [node]
-        while left:
-            each = left.pop()
+        pending = [node]
+        while pending:
+            each = pending.pop()
             if each.type in _SUBSTITUTIONS:
                 self.met.append(each)
             else:
-                left.extend(each.named_children)
+                pending.extend(each.named_children)
 
 
 def _only(node: Node) -> Node | None:

@@ -162,13 +162,13 @@ def unwrap(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
     _texts(name, words, deeds)
     at = _inner(words, start, wrapper)
     if at is None:
-        deeds.worry(f"{name} runs another program, which cannot be determined", seen=name == "env" and len(words) == 1)
+        deeds.worry(f"{name} runs another program, which cannot be determined", is_visible=name == "env" and len(words) == 1)
         return True
-    deeds.worry(f"{name} runs another program", seen=True, upto=at + 1)
+    deeds.worry(f"{name} runs another program", is_visible=True, literal_words=at + 1)
     deeds.mentions.extend(words[start:at])
     for word in words[start:at]:
         if _ASSIGNMENT.match(word.text):
-            deeds.worry(f"it sets {word.text.partition('=')[0]}", upto=at + 1)
+            deeds.worry(f"it sets {word.text.partition('=')[0]}", literal_words=at + 1)
         elif not word.known:
             deeds.worry("an argument is only known at run time")
     deeds.runs.append((at, tuple(words[at:])))

@@ -117,8 +117,8 @@ class Making:
         """Moves the shell to the directory that the gate evaluated the command for. An earlier command may have left
         the shell elsewhere.
         """
-        moved = await self._turn.environment.shell(f"cd -- {shlex.quote(directory)}", timeout=_MOVES_IN)
-        return moved.exit_code == 0
+        result = await self._turn.environment.shell(f"cd -- {shlex.quote(directory)}", timeout=_MOVES_IN)
+        return result.exit_code == 0
 
     async def _run(self, item: Allowed) -> "ToolOutput":
         with loading.ALONE:
@@ -129,27 +129,27 @@ class Making:
         turn, call = self._turn, item.call
         if self._servers is not None and self._servers.names.of(call.name):
             turn.log.check()
-            answer = await self._servers.call(call.name, item.given)
-            return tools.ToolOutput(answer.content, is_error=answer.is_error)
+            result = await self._servers.call(call.name, item.given)
+            return tools.ToolOutput(result.content, is_error=result.is_error)
         name = tool_names.ours(call.name)
-        given = tool_names.our_input(call.name, call.input) if item.edited is None else item.edited
+        call_input = tool_names.our_input(call.name, call.input) if item.edited is None else item.edited
         if name not in INPUTS:
             return tools.failed(
                 f"This call was approved but did not run: the worker cannot run {name} after a wait for approval. A "
                 "call that a rule allows runs at once."
             )
         known = INPUTS[name].model_fields
-        strange = sorted(given.keys() - known.keys() - _HARMLESS)
-        if strange:
+        unsupported = sorted(call_input.keys() - known.keys() - _HARMLESS)
+        if unsupported:
             return tools.failed(
                 f"This call was approved but did not run: after a wait for approval, {name} does not support "
-                f"{', '.join(strange)}. Make the call again without it."
+                f"{', '.join(unsupported)}. Make the call again without it."
             )
         if name == "bash" and item.directory is not None and not await self._move(item.directory):
             return tools.failed(
                 f"This call was approved but did not run: its working directory {item.directory} is no longer "
                 "accessible."
             )
-        given = {key: value for key, value in given.items() if key not in _HARMLESS}
-        output = await tools.execute(turn.environment, turn.config.tools, name, given, web=Web(self._web))
+        call_input = {key: value for key, value in call_input.items() if key not in _HARMLESS}
+        output = await tools.execute(turn.environment, turn.config.tools, name, call_input, web=Web(self._web))
         return await commands.kept(output, turn.log)

@@ -61,22 +61,22 @@ class Answer:
         return "".join(piece for part in parts for piece in part.pieces)
 
     def partial(self) -> list[Event]:
-        said: list[tuple[Written, str]] = []
+        parts: list[tuple[Written, str]] = []
         ids = {}
         for number, (_, part) in enumerate(sorted(self._parts.items())):
-            said.append((part.kind, "".join(part.pieces)))
+            parts.append((part.kind, "".join(part.pieces)))
             if part.preview is not None:
                 ids[number] = part.preview.event_id
-        return mapping.spoken(said, ids)
+        return mapping.spoken(parts, ids)
 
 
 class Answers:
     """Responses of the primary thread that the CLI streams and that are not fully in the transcript yet."""
 
-    def __init__(self, log: TurnLog, *, shows: Callable[[], bool]) -> None:
+    def __init__(self, log: TurnLog, *, may_show: Callable[[], bool]) -> None:
         """`may_show`: False while a tool result that precedes the response is not logged yet."""
         self._log = log
-        self._shows = shows
+        self._shows = may_show
         self._found: dict[str, Answer] = {}
         self._said = self._said_now = self._begun = 0
         self._current: Answer | None = None
@@ -127,7 +127,7 @@ class Answers:
     @property
     def owed(self) -> bool:
         """Whether a complete response is not fully in the transcript yet."""
-        return any(answer.complete for answer in self._found.values())
+        return any(response.complete for response in self._found.values())
 
     @property
     def partial_text(self) -> str:
@@ -136,20 +136,20 @@ class Answers:
 
     def cut_short(self) -> list[Event]:
         """Events for the text that was shown but is not in the transcript, because the CLI was killed."""
-        left = [answer for answer in self._found.values() if not answer.complete]
-        return [event for answer in left for event in answer.partial()]
+        incomplete = [response for response in self._found.values() if not response.complete]
+        return [event for answer in incomplete for event in answer.partial()]
 
     def take_silent(self) -> Usage | None:
         """Removes complete responses without any content, and returns the usage of the last one. The transcript has no
         line for such a response.
         """
-        silent = [name for name, answer in self._found.items() if answer.complete and not answer.blocks]
-        taken = [self._found.pop(name) for name in silent]
-        return mapping.usage(taken[-1].model, taken[-1].counted) if taken else None
+        empty = [name for name, response in self._found.items() if response.complete and not response.blocks]
+        popped = [self._found.pop(name) for name in empty]
+        return mapping.usage(popped[-1].model, popped[-1].counted) if popped else None
 
     def take_last_usage(self) -> Usage | None:
         """The usage of a response that is dropped. It was paid for, so it is counted, once."""
         last, self._last = self._last, None
-        if last is None or not any(answer is last for answer in self._found.values()):
+        if last is None or not any(response is last for response in self._found.values()):
             return None
         return mapping.usage(last.model, last.counted)

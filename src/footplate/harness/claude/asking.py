@@ -43,9 +43,9 @@ class Calls(Protocol):
 
 
 class Asking:
-    def __init__(self, turn: TurnContext, hold: float = 0.0) -> None:
+    def __init__(self, turn: TurnContext, hold_seconds: float = 0.0) -> None:
         self._turn = turn
-        self.holding = Holding(turn, hold)
+        self.holding = Holding(turn, hold_seconds)
         self.tools = CustomTools(turn.config)
         self.over = asyncio.Event()
         """Set when the turn has nothing to do but wait for the client."""
@@ -91,8 +91,8 @@ class Asking:
         """The event of a call as the model wrote it, without the CLI's defaults. If the turn parks for the call, its
         approval mark is returned too.
         """
-        own = replace(call, name=self.tools.own(call.name)) if self.tools.has(call.name) else call
-        use = threads.asking(mapping.tool_use(own, names, decision), calls.thread_id, calls.agent)
+        renamed = replace(call, name=self.tools.own(call.name)) if self.tools.has(call.name) else call
+        use = threads.asking(mapping.tool_use(renamed, names, decision), calls.thread_id, calls.agent)
         if not ev.asks(use) or self.holds(call, calls.agent):
             return use, []
         self._asked[call.id] = use
@@ -134,8 +134,8 @@ class Asking:
     def withholds(self, line: JsonObject) -> bool:
         """Whether a transcript line is a placeholder result or a child of one. Such lines are not logged."""
         fact = transcript.fact_of(line) if self._asked else None
-        told = isinstance(fact, Answered) and all(result.call_id in self._asked for result in fact.results)
-        if not told and line.get("parentUuid") not in self._withheld:
+        has_only_placeholders = isinstance(fact, Answered) and all(result.call_id in self._asked for result in fact.results)
+        if not has_only_placeholders and line.get("parentUuid") not in self._withheld:
             return False
         self._withheld.add(str(line.get("uuid")))
         return True

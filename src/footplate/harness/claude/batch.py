@@ -28,14 +28,14 @@ class Batch:
         if used is not None:
             self.usage = used if self.usage is None else self.usage + used
 
-    def results(self, calls: Calls, fact: Answered, refused: Callable[[Call], Event]) -> None:
+    def results(self, calls: Calls, fact: Answered, refused_event: Callable[[Call], Event]) -> None:
         """Adds the results of calls. `refused_event`: makes the event of a call that was never permitted."""
         for result in fact.results:
             use = calls.uses.get(result.call_id)
             if use is None:
                 # The CLI refused the call itself: the tool does not exist, or its input is invalid.
-                asked = self._wanted(calls).get(result.call_id) or Call(result.call_id, "unknown", {})
-                use = refused(asked)
+                call = self._wanted(calls).get(result.call_id) or Call(result.call_id, "unknown", {})
+                use = refused_event(call)
                 self.events.append(use)
             self.events.append(threads.inside(mapping.tool_result(use, result), calls.thread_id))
             self.answered.append((calls, result.call_id))
@@ -44,18 +44,18 @@ class Batch:
         """Whether calls of this thread are still open after this commit."""
         return bool({*self._wanted(calls)} - {call_id for of, call_id in self.answered if of is calls})
 
-    def take(self, held: list[Entry], count: int) -> None:
+    def take(self, pending: list[Entry], count: int) -> None:
         """Adds the first `count` of the pending lines to this commit."""
         if count:
-            self._taken.append((held, count))
+            self._taken.append((pending, count))
 
     @property
     def entries(self) -> list[Entry]:
-        return [*(kept for held, count in self._taken for kept in held[:count]), *self.marks]
+        return [*(entry for pending, count in self._taken for entry in pending[:count]), *self.marks]
 
     def committed(self) -> None:
-        for held, count in self._taken:
-            del held[:count]
+        for pending, count in self._taken:
+            del pending[:count]
         for calls, call in self.asked:
             calls.open[call.id] = call
         for calls, call_id in self.answered:

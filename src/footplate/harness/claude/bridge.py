@@ -59,8 +59,8 @@ class Bridge:
         if not self._recorder().starts(call_id, name, arguments):
             return types.CallToolResult(content=[_text(REFUSED)], is_error=True)
         self._turn.log.check()
-        answer = await self._servers.call(name, arguments)
-        return types.CallToolResult(content=[_content(block) for block in answer.content], is_error=answer.is_error)
+        result = await self._servers.call(name, arguments)
+        return types.CallToolResult(content=[_content(block) for block in result.content], is_error=result.is_error)
 
 
 def served(

@@ -48,14 +48,14 @@ class Calls:
         self.running.add(call.id)
         self._judged[call.id] = call.input
 
-    def starts(self, call_id: str, name: str, given: JsonObject | None = None) -> bool:
+    def starts(self, call_id: str, name: str, call_input: JsonObject | None = None) -> bool:
         """Whether the worker may make this call now. It may once, and only with the input that the gate evaluated.
         `call_input`: the input of the requested call.
         """
-        asked = self.open.get(call_id)
-        if call_id in self._started or call_id not in self.running or asked is None or asked.name != name:
+        open_call = self.open.get(call_id)
+        if call_id in self._started or call_id not in self.running or open_call is None or open_call.name != name:
             return False
-        if given is not None and digest(given) != digest(self._judged.get(call_id)):
+        if call_input is not None and digest(call_input) != digest(self._judged.get(call_id)):
             return False
         self._started.add(call_id)
         return True

@@ -41,10 +41,10 @@ _CLOSE_SECONDS: Final = 10.0
 class Connection:
     """Created by `start`. The caller must call `aclose`."""
 
-    def __init__(self, recorder: Recorder | None, given: Given) -> None:
+    def __init__(self, recorder: Recorder | None, repository: Given) -> None:
         self.recorder = recorder
         """The recorder of the current turn. None until the first turn."""
-        self.given = given
+        self.given = repository
         """The repository's instructions, hooks and servers that the CLI was started with."""
         self.waiting: set[str] = set()
         """Uuids of messages that were sent and are not processed yet."""
@@ -67,7 +67,7 @@ class Connection:
         files: Mapping[str, bytes],
         given: Given,
         starts: asyncio.Semaphore,
-        goes_on: bool = False,
+        resumes_turn: bool = False,
         servers: "Servers | None" = None,
     ) -> "Connection":
         """Starts a CLI and connects to it. `recorder`: None if the CLI is started before its first turn. `files`: the
@@ -84,11 +84,11 @@ class Connection:
             await environment.write(options.turn_file(scratch), turn.turn_id.encode())
         await environment.write(*options.shell_file(scratch))
         endpoint = environment.reach(options.endpoint_of(turn.endpoints))
-        env = options.variables(config, endpoint, scratch=scratch, root=root, goes_on=goes_on)
+        env = options.variables(config, endpoint, scratch=scratch, root=root, goes_on=resumes_turn)
         connection = cls(recorder, given)
         connection._turn = turn if isinstance(turn, TurnContext) else None
         bridge = await connection._bridged(turn, servers)
-        made = options.options(
+        sdk_options = options.options(
             config,
             scratch=scratch,
             session_id=session_id,
@@ -101,10 +101,10 @@ class Connection:
             env=env,
             mcp_servers={**(bridge.configs() if bridge is not None else {}), **await connection._custom(config)},
         )
-        made = repository.with_works(made, given)
-        transport = EnvironmentTransport(environment, options.command(made), env, connection._heard)
+        sdk_options = repository.with_works(sdk_options, given)
+        transport = EnvironmentTransport(environment, options.command(sdk_options), env, connection._heard)
         connection._transport = transport
-        connection._client = sdk.ClaudeSDKClient(made, transport)
+        connection._client = sdk.ClaudeSDKClient(sdk_options, transport)
         try:
             async with starts:
                 with _translated(transport):
@@ -231,16 +231,16 @@ class Connection:
         return self.recorder
 
     async def _asked(
-        self, given: sdk.HookInput, tool_use_id: str | None, _context: sdk.HookContext
+        self, hook_input: sdk.HookInput, tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
         """The hook before each call. On any error, the call is denied."""
         try:
-            call = Call(str(tool_use_id), str(given["tool_name"]), given["tool_input"])  # type: ignore[typeddict-item]
-            if given.get("agent_id") and self._served().asking.tools.has(call.name):
+            call = Call(str(tool_use_id), str(hook_input["tool_name"]), hook_input["tool_input"])  # type: ignore[typeddict-item]
+            if hook_input.get("agent_id") and self._served().asking.tools.has(call.name):
                 return _denied(_NOT_A_SUBAGENTS)
             reason = self._served().asking.refuses(call)
             if reason is None:
-                directory, agent_id = (str(given.get(name) or "") or None for name in ("cwd", "agent_id"))
+                directory, agent_id = (str(hook_input.get(name) or "") or None for name in ("cwd", "agent_id"))
                 reason = await self._served().intend(call, agent_id, directory=directory)
         except Exception as error:  # noqa: BLE001 - fail closed
             if self.recorder is not None:
@@ -251,11 +251,11 @@ class Connection:
         return {} if reason is None else _denied(reason)
 
     async def _paused(
-        self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
+        self, hook_input: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
         """The hook after the calls of a response. On any error, the CLI does not send the next model request."""
         try:
-            if not given.get("agent_id"):
+            if not hook_input.get("agent_id"):
                 await self._served().asking.pause(self._served())
         except Exception as error:  # noqa: BLE001 - fail closed
             if self.recorder is not None:
@@ -295,5 +295,5 @@ class _translated:  # noqa: N801 - a context manager that is used like a functio
                 help_text="Run `footplate doctor` on the worker.",
             ) from error
         if isinstance(error, sdk.ClaudeSDKError | OSError):
-            words = self._transport.last_words if self._transport is not None else ""
-            raise Temporary(f"Claude Code ended unexpectedly: {words or error}"[:2000]) from error
+            stderr = self._transport.last_words if self._transport is not None else ""
+            raise Temporary(f"Claude Code ended unexpectedly: {stderr or error}"[:2000]) from error

@@ -22,8 +22,8 @@ def configs(tools: CustomTools, recorder: Callable[[], Recorder]) -> dict[str, s
 
     async def ask(call_id: str, name: str, _arguments: dict[str, Any]) -> types.CallToolResult:
         serving = recorder()
-        asked = await serving.asking.ask(call_id, name, serving)
-        text = types.TextContent(text=_ASKED if asked else REFUSED)
-        return types.CallToolResult(content=[text], is_error=not asked)
+        was_asked = await serving.asking.ask(call_id, name, serving)
+        text = types.TextContent(text=_ASKED if was_asked else REFUSED)
+        return types.CallToolResult(content=[text], is_error=not was_asked)
 
     return {tools.server: served(tools.server, listed, ask)}

@@ -18,9 +18,9 @@ _LONGEST: Final = 128
 
 class CustomTools:
     def __init__(self, config: ResolvedConfig) -> None:
-        taken = {mcp.plain(server.name) for server in config.mcp_servers}
+        used_names = {mcp.plain(server.name) for server in config.mcp_servers}
         self.server = _SERVER
-        while self.server in taken:
+        while self.server in used_names:
             self.server += "_"
         self._prefix = mcp.model_name(self.server, "")
         self.listed = _listed(config.custom_tools, _LONGEST - len(self._prefix))

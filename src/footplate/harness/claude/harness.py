@@ -34,43 +34,43 @@ _LISTENS_EVERY: Final = 0.1
 
 class ClaudeHarness:
     def __init__(
-        self, access: McpAccess | None = None, web: WebAccess | None = None, *, starts: int = 1, hold: float = 0.0
+        self, mcp_access: McpAccess | None = None, web: WebAccess | None = None, *, starts: int = 1, hold_seconds: float = 0.0
     ) -> None:
         """`mcp_access`: limits for connections to MCP servers. `web`: limits for web calls that the worker makes.
         `starts`: how many CLIs may start at once. Each start uses a processor for a second, so more parallel starts
         would not be faster and would slow running turns. `hold_seconds`: how long a subagent's call waits for approval.
         """
-        self._access = access or McpAccess()
+        self._access = mcp_access or McpAccess()
         self._web = web or WebAccess()
         self._starts = asyncio.Semaphore(starts)
-        self._hold = hold
+        self._hold = hold_seconds
 
-    async def prepare(self, ahead: Ahead) -> Connection | None:
+    async def prepare(self, upcoming: Ahead) -> Connection | None:
         """Starts a CLI that waits for the session's next prompt. Returns None if something must be logged by the turn
         first: results of open calls, the repository's instructions, or errors of MCP servers.
         """
-        options.check(ahead.config)
-        if ahead.config.mcp_servers:
+        options.check(upcoming.config)
+        if upcoming.config.mcp_servers:
             return None
-        found = Transcript(ahead.history)
-        if found.open_calls() or any(project.trust is not Trust.NOTHING for project in ahead.config.projects[:1]):
+        conversation = Transcript(upcoming.history)
+        if conversation.open_calls() or any(project.trust is not Trust.NOTHING for project in upcoming.config.projects[:1]):
             return None
-        session_id = transcript.own_uuid(ahead.session_id)
-        files = found.files(session_id)
+        session_id = transcript.own_uuid(upcoming.session_id)
+        files = conversation.files(session_id)
         return await Connection.open(
-            ahead, None, session_id=session_id, files=files, given=Given(), starts=self._starts
+            upcoming, None, session_id=session_id, files=files, given=Given(), starts=self._starts
         )
 
     async def run(self, turn: TurnContext) -> Outcome:
         options.check(turn.config)
-        found = Transcript(turn.history)
+        conversation = Transcript(turn.history)
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         custom = CustomTools(turn.config)
-        settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now, custom=custom, left=turn.left)
-        recorder = Recorder(turn, found, settled.responses, hold=self._hold)
+        plan = recovery.settle(turn.turn_id, conversation, turn.turn_events, timestamp=now, custom=custom, left=turn.left)
+        recorder = Recorder(turn, conversation, plan.responses, hold_seconds=self._hold)
         servers = await mcp.servers_of(turn.config, self._access)
-        making = Making(turn, servers, self._web, timestamp=now)
-        run = _Run(turn, found, settled, recorder, making, self._starts, servers)
+        call_runner = Making(turn, servers, self._web, timestamp=now)
+        run = _Run(turn, conversation, plan, recorder, call_runner, self._starts, servers)
         try:
             return await run.run()
         finally:
@@ -84,18 +84,18 @@ class _Run:
     def __init__(
         self,
         turn: TurnContext,
-        found: Transcript,
-        settled: Settlement,
+        conversation: Transcript,
+        plan: Settlement,
         recorder: Recorder,
-        making: Making,
+        call_runner: Making,
         starts: asyncio.Semaphore,
         servers: "Servers | None" = None,
     ) -> None:
         self._turn = turn
-        self._found = found
-        self._settled = settled
+        self._found = conversation
+        self._settled = plan
         self._recorder = recorder
-        self._making = making
+        self._making = call_runner
         self._made: Sequence[Entry] = ()
         """Entries of approved calls that the worker ran."""
         self._starts = starts
@@ -108,48 +108,48 @@ class _Run:
         self._stops = Stops(turn)
 
     async def run(self) -> Outcome:
-        turn, settled = self._turn, self._settled
-        for use in settled.lost:
+        turn, plan = self._turn, self._settled
+        for use in plan.lost:
             assert turn.answers is not None
             await turn.answers.close(use.id, holding.LOST)
-        if settled.way == "interrupted" or turn.interrupt.is_set():
-            marks = [] if settled.way == "interrupted" else [transcript.mark_interrupted(turn.turn_id)]
-            await turn.log.append(settled.events, entries=[*settled.entries, *marks])
+        if plan.way == "interrupted" or turn.interrupt.is_set():
+            marks = [] if plan.way == "interrupted" else [transcript.mark_interrupted(turn.turn_id)]
+            await turn.log.append(plan.events, entries=[*plan.entries, *marks])
             return endings.interrupted("")
-        if settled.way == "waiting":
-            if settled.events or settled.entries:
-                await turn.log.append(settled.events, entries=settled.entries)
-            return endings.awaiting(settled.pending)
+        if plan.way == "waiting":
+            if plan.events or plan.entries:
+                await turn.log.append(plan.events, entries=plan.entries)
+            return endings.awaiting(plan.pending)
         steering: Sequence[SteerMessage] = ()
-        if settled.way == "answered":
-            steering = await self._steering() or await self._held_up(settled.text, settled.responses)
+        if plan.way == "answered":
+            steering = await self._steering() or await self._held_up(plan.text, plan.responses)
             if not steering:
-                if settled.events:
-                    await turn.log.append(settled.events)
-                return outcomes.answered(settled.text)
-        if settled.responses >= turn.config.max_iterations:
-            await turn.log.append(settled.events, entries=settled.entries)
+                if plan.events:
+                    await turn.log.append(plan.events)
+                return outcomes.answered(plan.text)
+        if plan.responses >= turn.config.max_iterations:
+            await turn.log.append(plan.events, entries=plan.entries)
             return endings.limit_reached(turn.config.max_iterations)
         if turn.handover.is_set():
-            await turn.log.append(settled.events, entries=settled.entries)
+            await turn.log.append(plan.events, entries=plan.entries)
             raise HandOver
         return await self._begin(steering)
 
     async def _begin(self, steering: Sequence[SteerMessage]) -> Outcome:
-        turn, settled = self._turn, self._settled
-        told = await self._servers.open(turn.interrupt) if self._servers and not self._kept else []
-        events, entries = [*settled.events, *told], settled.entries
-        if settled.allowed:
+        turn, plan = self._turn, self._settled
+        server_events = await self._servers.open(turn.interrupt) if self._servers and not self._kept else []
+        events, entries = [*plan.events, *server_events], plan.entries
+        if plan.allowed:
             await turn.log.append(events, entries=entries)
-            self._made, events, entries = await self._making.make(settled.allowed), [], ()
+            self._made, events, entries = await self._making.make(plan.allowed), [], ()
             if turn.interrupt.is_set():
                 await turn.log.append(entries=[transcript.mark_interrupted(turn.turn_id)])
                 return endings.interrupted("")
         await self._recorder.begin(events, entries, repository=self._given.record)
         return await self._work_and_settle(steering)
 
-    def _fits(self, kept: Connection) -> bool:
-        return kept.alive and kept.given == self._given and self._settled.way == "prompt" and not self._settled.allowed
+    def _fits(self, warm: Connection) -> bool:
+        return warm.alive and warm.given == self._given and self._settled.way == "prompt" and not self._settled.allowed
 
     async def close_servers(self) -> None:
         if self._servers is not None:
@@ -198,18 +198,18 @@ class _Run:
 
     async def _open(self) -> Connection:
         turn = self._turn
-        if (kept := self._kept) is not None:
+        if (warm := self._kept) is not None:
             self.used_kept = True
-            await kept.serve(turn, self._recorder, self._servers)
-            return kept
+            await warm.serve(turn, self._recorder, self._servers)
+            return warm
         # The conversation comes from the log and not from the worker's disk, so it is complete on every host.
         history = [*turn.history, *self._settled.entries, *self._made]
         if self._settled.way == "prompt":
-            own = [kept for kept in turn.history if kept.body.get("turn_id") == turn.turn_id]
-            history = [kept for kept in history if kept not in own]
+            own_entries = [kept for kept in turn.history if kept.body.get("turn_id") == turn.turn_id]
+            history = [kept for kept in history if kept not in own_entries]
         session_id = transcript.own_uuid(turn.session_id)
         files = Transcript(history).files(session_id)
-        goes_on = self._settled.way == "continue"
+        resumes_turn = self._settled.way == "continue"
         return await Connection.open(
             turn,
             self._recorder,
@@ -217,7 +217,7 @@ class _Run:
             files=files,
             given=self._given,
             starts=self._starts,
-            goes_on=goes_on,
+            resumes_turn=resumes_turn,
             servers=self._servers,
         )
 
@@ -225,13 +225,13 @@ class _Run:
         recorder = self._recorder
         working = asyncio.create_task(connection.ended())
         steered = asyncio.create_task(self._steer(connection))
-        leaving = asyncio.create_task(self._hand_over())
-        asking = asyncio.create_task(recorder.asking.over.wait())
-        waited_for: list[asyncio.Future[Any]] = [stop, steered, leaving, asking, recorder.failed]
+        handover = asyncio.create_task(self._hand_over())
+        parking = asyncio.create_task(recorder.asking.over.wait())
+        waited_for: list[asyncio.Future[Any]] = [stop, steered, handover, parking, recorder.failed]
         try:
             while True:
                 await asyncio.wait([working, *waited_for], return_when=asyncio.FIRST_COMPLETED)
-                for broken in (recorder.failed, steered, leaving):
+                for broken in (recorder.failed, steered, handover):
                     if broken.done():
                         broken.result()
                 if stop.done():
@@ -241,7 +241,7 @@ class _Run:
                     return outcome
                 working = asyncio.create_task(connection.ended())
         finally:
-            tasks = (steered, leaving, asking, working)
+            tasks = (steered, handover, parking, working)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -257,17 +257,17 @@ class _Run:
         response.
         """
 
-        async def tell() -> None:
+        async def forward() -> None:
             await self._send(connection, await self._steering())
 
         if self._turn.config.custom_tools:
             # Not while the model responds: it may call a custom tool, and a message would then replace the tool's
             # result.
-            self._recorder.asking.between = tell
+            self._recorder.asking.between = forward
             await asyncio.get_running_loop().create_future()
         while True:
             await asyncio.sleep(_LISTENS_EVERY)
-            await tell()
+            await forward()
 
     async def _awaiting(self) -> Outcome:
         """Parks the turn until the client responds. All other calls are done."""
@@ -286,33 +286,33 @@ class _Run:
                 return endings.limit_reached(self._turn.config.max_iterations)
             raise outcomes.failure(ended, self._recorder.limited_until)
         await self._recorder.settle()
-        own = transcript.own_uuid(self._turn.turn_id)
-        if connection.waiting - {own}:
+        prompt_uuid = transcript.own_uuid(self._turn.turn_id)
+        if connection.waiting - {prompt_uuid}:
             return None
         steering = await self._steering()
         if steering and self._recorder.responses < self._turn.config.max_iterations:
             await self._send(connection, steering)
             return None
-        if more := await self._held_up(ended.text, self._recorder.responses):
-            await self._send(connection, more)
+        if feedback := await self._held_up(ended.text, self._recorder.responses):
+            await self._send(connection, feedback)
             return None
         return outcomes.answered(ended.text, ended.stop_reason)
 
     async def _held_up(self, text: str, responses: int) -> list[SteerMessage]:
         """Feedback of `Stop` hooks that block the end of the turn, unless its limit of responses is reached."""
-        said = await self._stops.held_up(text) if responses < self._turn.config.max_iterations else None
-        return [] if said is None else [said]
+        feedback = await self._stops.held_up(text) if responses < self._turn.config.max_iterations else None
+        return [] if feedback is None else [feedback]
 
     async def _interrupted(self, connection: Connection, working: "asyncio.Task[Ended]") -> Outcome:
         """Asks the CLI to stop, which keeps the text so far. If it does not stop in time, it is killed."""
-        said = self._recorder.partial_text
+        text = self._recorder.partial_text
         try:
             async with asyncio.timeout(_STOPS_IN):
                 await connection.interrupt()
                 await asyncio.wait({working})
         except (TimeoutError, Temporary):
             await connection.aclose()
-        return await self._stopped(self._recorder.partial_text or said)
+        return await self._stopped(self._recorder.partial_text or text)
 
     async def _stopped(self, text: str) -> Outcome:
         await self._recorder.settle("interrupted")
@@ -327,11 +327,11 @@ class _Run:
         """New messages for the running turn. A later attempt may receive the same message again, so those that already
         joined the conversation are filtered out.
         """
-        taken = await self._turn.take_steering()
-        return [item for item in taken if transcript.own_uuid(item.event_id) not in self._recorder.inputs]
+        messages = await self._turn.take_steering()
+        return [item for item in messages if transcript.own_uuid(item.event_id) not in self._recorder.inputs]
 
     async def _send(self, connection: Connection, steering: Sequence[SteerMessage]) -> None:
         for item in steering:
-            ours = item.event_id in self._stops.said
-            content = item.content if ours else await self._turn.resolve_steering(item.content)
+            is_hook_feedback = item.event_id in self._stops.said
+            content = item.content if is_hook_feedback else await self._turn.resolve_steering(item.content)
             await connection.send(transcript.own_uuid(item.event_id), content)

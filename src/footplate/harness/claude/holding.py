@@ -29,11 +29,11 @@ _LISTENS_EVERY: Final = 0.5
 class Holding:
     """The held calls of one turn."""
 
-    def __init__(self, turn: TurnContext, seconds: float) -> None:
+    def __init__(self, turn: TurnContext, hold_seconds: float) -> None:
         """`hold_seconds`: how long each call may wait."""
         self._turn = turn
-        self._answers = turn.answers if seconds > 0 else None
-        self._seconds = seconds
+        self._answers = turn.answers if hold_seconds > 0 else None
+        self._seconds = hold_seconds
         self._held: set[str] = set()
         self._over = False
 
@@ -48,17 +48,17 @@ class Holding:
         await self._answers.wanted(use)
         until = time.monotonic() + self._seconds
         while (reason := self._why_not(until)) is None:
-            if (word := await self._given(use)) is not None:
+            if (decision := await self._given(use)) is not None:
                 break
             await asyncio.sleep(_LISTENS_EVERY)
         else:
-            word = await self._answers.close(use.id, reason)
+            decision = await self._answers.close(use.id, reason)
         self._held.discard(use.id)  # skipped if the CLI cancels this wait: `deny_held` then denies the call
-        return word
+        return decision
 
-    async def end(self, *, for_good: bool) -> None:
+    async def end(self, *, permanently: bool) -> None:
         """Denies all calls that are held now. `permanently`: later calls are denied too."""
-        self._over |= for_good
+        self._over |= permanently
         for event_id in [*self._held]:
             assert self._answers is not None
             reason = _INTERRUPTED if self._turn.interrupt.is_set() else LOST

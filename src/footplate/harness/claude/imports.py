@@ -47,16 +47,16 @@ _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"
 
 class ClaudeTranscripts:
     def arriving(self, lines: Lines) -> tuple[Origin, Iterator[Piece]]:
-        seen = _Survey()
+        survey = _Survey()
         for number, line in enumerate(lines(), 1):
-            seen.take(number, line)
-        if not seen.messages:
+            survey.take(number, line)
+        if not survey.messages:
             raise InvalidRequest(
                 "The transcript contains no messages.",
                 field="lines",
                 help_text="Send the lines of a session, which is a .jsonl file below ~/.claude/projects.",
             )
-        return Origin(seen.session, seen.version), _pieces(lines(), seen)
+        return Origin(survey.session, survey.version), _pieces(lines(), survey)
 
     def leaving(self, session_id: str) -> "ClaudeLeaving":
         return ClaudeLeaving(transcript.own_uuid(session_id))
@@ -81,8 +81,8 @@ class ClaudeLeaving:
         """Results for calls that are still open. A stopped turn's calls are usually closed by the next turn, but an
         exported transcript has no next turn.
         """
-        for call, asked in self._open.values():
-            line = transcript.closing_line(call, asked, LEFT_OPEN, timestamp=str(asked.get("timestamp") or _now()))
+        for call, call_line in self._open.values():
+            line = transcript.closing_line(call, call_line, LEFT_OPEN, timestamp=str(call_line.get("timestamp") or _now()))
             yield Line(self._own(line))
 
     def _own(self, line: JsonObject) -> JsonObject:

@@ -37,20 +37,20 @@ class Moments:
         }
 
     async def _after(
-        self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
+        self, hook_input: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
-        name = str(given.get("tool_name"))
+        name = str(hook_input.get("tool_name"))
         if self._recorder().asking.tools.has(name):
             return {}  # the client has not returned the result yet
-        heard = await self._tell(HookEvent.AFTER_TOOL, given, _AFTER, about=name)
+        feedback = await self._tell(HookEvent.AFTER_TOOL, hook_input, _AFTER, about=name)
         self._recorder().spawn(self._upload_files())
-        said: sdk.types.SyncHookJSONOutput = {}
-        if heard.told:
-            context = "\n".join(heard.told)
-            said["hookSpecificOutput"] = {"hookEventName": "PostToolUse", "additionalContext": context}
-        if heard.block is not None:
-            said["decision"], said["reason"] = "block", heard.block
-        return said
+        output: sdk.types.SyncHookJSONOutput = {}
+        if feedback.told:
+            context = "\n".join(feedback.told)
+            output["hookSpecificOutput"] = {"hookEventName": "PostToolUse", "additionalContext": context}
+        if feedback.block is not None:
+            output["decision"], output["reason"] = "block", feedback.block
+        return output
 
     async def _upload_files(self) -> None:
         """Uploads the files written by a call while the CLI writes its result to the transcript (up to 100 ms)."""
@@ -62,20 +62,20 @@ class Moments:
             log.info("files not uploaded ahead", action="claude.files_not_uploaded", reason=str(error))
 
     async def _stopped(
-        self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
+        self, hook_input: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
-        await self._tell(HookEvent.SUBAGENT_STOP, given, _STOPPED, about=str(given.get("agent_type") or ""))
+        await self._tell(HookEvent.SUBAGENT_STOP, hook_input, _STOPPED, about=str(hook_input.get("agent_type") or ""))
         return {}
 
     async def _shorter(
-        self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
+        self, hook_input: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
-        await self._tell(HookEvent.COMPACTION, given, _SHORTER, about=str(given.get("trigger") or ""))
+        await self._tell(HookEvent.COMPACTION, hook_input, _SHORTER, about=str(hook_input.get("trigger") or ""))
         return {}
 
-    async def _tell(self, event: HookEvent, given: Mapping[str, Any], names: tuple[str, ...], *, about: str) -> Heard:
-        fields: JsonObject = {name: given[name] for name in ("cwd", *names) if name in given}
-        agent = str(given.get("agent_type") or "") if given.get("agent_id") else None
+    async def _tell(self, event: HookEvent, hook_input: Mapping[str, Any], names: tuple[str, ...], *, about: str) -> Heard:
+        fields: JsonObject = {name: hook_input[name] for name in ("cwd", *names) if name in hook_input}
+        agent = str(hook_input.get("agent_type") or "") if hook_input.get("agent_id") else None
         turn = self._turn()
         try:
             return await turn.gate.tell(event, fields, about=about, agent=agent) if turn is not None else Heard()

@@ -39,28 +39,28 @@ Settling: TypeAlias = Literal["well", "interrupted", "lost"]
 
 
 class Recorder:
-    def __init__(self, turn: TurnContext, found: Transcript, responses: int, *, hold: float = 0.0) -> None:
+    def __init__(self, turn: TurnContext, conversation: Transcript, responses: int, *, hold_seconds: float = 0.0) -> None:
         """`hold_seconds`: how long a subagent's call waits for approval."""
         self._turn = turn
         self._kept = [*turn.history]
-        self._named = (found.session_id, found.version)
-        self._known = {str(transcript.line_of(kept).get("uuid")) for kept in found.entries}
+        self._named = (conversation.session_id, conversation.version)
+        self._known = {str(transcript.line_of(entry).get("uuid")) for entry in conversation.entries}
         self._volume = Volume()
         self._known_calls = KnownCalls()
-        for kept in found.entries:
+        for kept in conversation.entries:
             self._known_calls.learn(transcript.line_of(kept))
-        self.inputs = set(found.inputs)
+        self.inputs = set(conversation.inputs)
         self.responses = responses
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Completed with the error that ends the turn."""
-        self._answers = Answers(turn.log, shows=lambda: not self._calls.open)
+        self._answers = Answers(turn.log, may_show=lambda: not self._calls.open)
         self._held: list[Entry] = []
         """Lines that wait until their response is complete."""
         self._request: Event | None = None
         self._calls = Calls()
         self._subagents = Subagents(turn)
         self.names = Names(turn.config.mcp_servers)
-        self.asking = Asking(turn, hold)
+        self.asking = Asking(turn, hold_seconds)
         self._letting = Letting(turn, self, self.asking, self._subagents)
         self._refusing = False
         self._leaving = self._left = False
@@ -103,7 +103,7 @@ class Recorder:
                 if self._answers.is_flood:
                     self.fail(Temporary(FLOOD))
 
-    async def mirrored(self, place: Place, lines: Sequence[Mapping[str, Any]]) -> None:
+    async def mirrored(self, key: Place, lines: Sequence[Mapping[str, Any]]) -> None:
         """Handles lines of the transcript, in order. Responses and results that they complete are durable when this
         returns.
         """
@@ -114,7 +114,7 @@ class Recorder:
                 for line in transcript.fresh(lines, self._known):
                     self._volume.add(line)
                     self._known_calls.add(line)
-                    self._hold(place, line)
+                    self._hold(key, line)
                 await self._commit()
         except FootplateError as error:
             self.fail(error)
@@ -126,34 +126,34 @@ class Recorder:
         """
         return await self._letting.intend(call, agent_id, directory)
 
-    def starts(self, call_id: str, name: str, given: JsonObject | None = None) -> bool:
+    def starts(self, call_id: str, name: str, call_input: JsonObject | None = None) -> bool:
         """Whether the worker may make this call now. It may once, and only as it was permitted."""
-        return self._calls.starts(call_id, name, given)
+        return self._calls.starts(call_id, name, call_input)
 
-    async def settle(self, how: Settling = "well") -> None:
+    async def settle(self, mode: Settling = "well") -> None:
         """Logs the rest of the CLI's work after it has stopped.
 
         A partial response is logged only if the user interrupted it. `lost` drops it, because a restart would mistake
         it for a complete response.
         """
-        await self.asking.holding.end(for_good=how != "well")
+        await self.asking.holding.end(permanently=mode != "well")
         async with self._writing:
-            while (batch := self._gather(all_of_it=how != "lost")).goes_on:
+            while (batch := self._gather(all_of_it=mode != "lost")).goes_on:
                 await self._write(batch)
-            if how != "lost":
+            if mode != "lost":
                 self._subagents.end(batch)
-            used: Usage | None = None
-            if how == "well":
+            usage: Usage | None = None
+            if mode == "well":
                 self._end_silent(batch)
-            elif (used := self._answers.take_last_usage()) is not None:
+            elif (usage := self._answers.take_last_usage()) is not None:
                 self._ask(batch)  # the CLI sent another request by itself, for a message at the end of the turn
-            if how == "interrupted":
+            if mode == "interrupted":
                 batch.events += self._answers.cut_short()
                 batch.marks.append(transcript.mark_interrupted(self._turn.turn_id))
             if self._request is not None:
-                batch.events.append(self._end(used, is_error=True))
-                batch.add(used)
-            self._refusing = how == "lost"
+                batch.events.append(self._end(usage, is_error=True))
+                batch.add(usage)
+            self._refusing = mode == "lost"
             await self._write(batch)
 
     async def hand_over(self) -> None:
@@ -176,7 +176,7 @@ class Recorder:
     def _leave_before_the_next_call(self) -> None:
         if not self._leaving or self._subagents.speaking():
             return
-        point = leaving.safe_point([transcript.fact_in(kept) for kept in self._held], self._calls.open)
+        point = leaving.safe_point([transcript.fact_in(entry) for entry in self._held], self._calls.open)
         if point is not None:
             del self._held[point:]
             self._refusing = self._left = True
@@ -192,30 +192,30 @@ class Recorder:
         return [*self._kept, *self._held, *self._subagents.held]
 
     def leftovers(self) -> list[Entry]:
-        held, self._held = self._held, []
-        return [*held, *self._subagents.held]
+        lines, self._held = self._held, []
+        return [*lines, *self._subagents.held]
 
-    def inherit(self, last: "Recorder") -> None:
+    def inherit(self, previous: "Recorder") -> None:
         """Takes over lines that the same CLI wrote after the end of its last turn. They belong to the
         conversation too.
         """
-        self._held[:0], self._known = last.leftovers(), self._known | last._known  # noqa: SLF001 - the same class
+        self._held[:0], self._known = previous.leftovers(), self._known | previous._known  # noqa: SLF001 - the same class
 
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()
 
-    def _hold(self, place: Place, line: JsonObject) -> None:
-        if self._refusing or (not place.subpath and transcript.is_error_notice(line)):
+    def _hold(self, key: Place, line: JsonObject) -> None:
+        if self._refusing or (not key.subpath and transcript.is_error_notice(line)):
             self._refusing = True  # later lines are children of a line that is not stored
             return
-        if not place.subpath and self.asking.withholds(line):
+        if not key.subpath and self.asking.withholds(line):
             return
-        if not place.subpath and (found := transcript.inputs_of(line)):
-            self.inputs.add(found)
-        kept = transcript.entry(self._turn.turn_id, place, line)
-        if not (place.subpath and self._subagents.hold(place.subpath, kept)):
-            self._held.append(kept)
+        if not key.subpath and (input_uuid := transcript.inputs_of(line)):
+            self.inputs.add(input_uuid)
+        entry = transcript.entry(self._turn.turn_id, key, line)
+        if not (key.subpath and self._subagents.hold(key.subpath, entry)):
+            self._held.append(entry)
 
     def calls_of(self, agent_id: str | None) -> Calls | None:
         """The calls of a thread. None for a subagent whose starting call is unknown."""
@@ -236,28 +236,28 @@ class Recorder:
         if batch.events:
             batch.goes_on = True
             return batch
-        told = self._tell(batch, all_of_it=all_of_it)
-        batch.take(self._held, told)
-        batch.goes_on = 0 < told < len(self._held)
+        count = self._tell(batch, all_of_it=all_of_it)
+        batch.take(self._held, count)
+        batch.goes_on = 0 < count < len(self._held)
         return batch
 
     def _tell(self, batch: Batch, *, all_of_it: bool) -> int:
         """Adds the next response or result of the primary thread. Returns the number of lines it covers."""
-        facts = [transcript.fact_in(kept) for kept in self._held]
-        answer: str | None = None
-        told = 0
+        facts = [transcript.fact_in(entry) for entry in self._held]
+        response_id: str | None = None
+        count = 0
         for index, fact in enumerate(facts):
             if isinstance(fact, Said):
-                if answer is None and (all_of_it or self._is_complete(fact.message_id, facts[index:])):
-                    answer = fact.message_id
-                    self._answered(batch, answer, facts)
-                elif fact.message_id != answer:
-                    return told
+                if response_id is None and (all_of_it or self._is_complete(fact.message_id, facts[index:])):
+                    response_id = fact.message_id
+                    self._answered(batch, response_id, facts)
+                elif fact.message_id != response_id:
+                    return count
             elif isinstance(fact, Answered):
                 # A call that the CLI itself refuses has its result in the middle of its response.
-                inside = answer is not None and bool(mapping.lines_of(answer, facts[index:]))
-                if (answer is not None and not inside) or (not all_of_it and self._is_early(fact)):
-                    return told
+                inside = response_id is not None and bool(mapping.lines_of(response_id, facts[index:]))
+                if (response_id is not None and not inside) or (not all_of_it and self._is_early(fact)):
+                    return count
                 self._results(batch, fact)
                 if not inside:
                     return index + 1
@@ -265,8 +265,8 @@ class Recorder:
                 batch.events.append(ev.context_compacted())
             else:
                 continue
-            told = index + 1
-        return len(self._held) if all_of_it else told
+            count = index + 1
+        return len(self._held) if all_of_it else count
 
     def _is_early(self, fact: Answered) -> bool:
         """Whether a subagent's last lines are still missing. They are committed before its result, unless they do not
@@ -303,24 +303,24 @@ class Recorder:
 
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
         """Whether the response is fully streamed and all its lines are here, or the conversation continued after it."""
-        own = mapping.lines_of(message_id, facts)
-        answer = self._answers.find(message_id)
-        refused = {call.id for fact in own for call in fact.calls} if answer and not answer.complete else set()
-        if mapping.goes_on([fact for fact in facts if fact not in own], refused):
+        lines = mapping.lines_of(message_id, facts)
+        response = self._answers.find(message_id)
+        refused = {call.id for fact in lines for call in fact.calls} if response and not response.complete else set()
+        if mapping.goes_on([fact for fact in facts if fact not in lines], refused):
             return True
-        if answer is None or not answer.complete:
+        if response is None or not response.complete:
             return False
-        return self._lenient or sum(len(fact.parts) for fact in own) >= len(answer.blocks)
+        return self._lenient or sum(len(fact.parts) for fact in lines) >= len(response.blocks)
 
     def _answered(self, batch: Batch, message_id: str, facts: Sequence[Fact]) -> None:
         """Adds a whole response to the commit: its text, its calls, and the end of its request."""
-        own = mapping.lines_of(message_id, facts)
-        parts = [part for fact in own for part in fact.parts]
-        answer = self._answers.take(message_id) or Answer("", {}, complete=True)
+        lines = mapping.lines_of(message_id, facts)
+        parts = [part for fact in lines for part in fact.parts]
+        response = self._answers.take(message_id) or Answer("", {}, complete=True)
         self._ask(batch)
-        used = mapping.usage(answer.model, answer.counted)
-        batch.events += mapping.spoken(parts, answer.ids)
-        batch.events.append(self._end(used, is_error=not answer.complete))
+        used = mapping.usage(response.model, response.counted)
+        batch.events += mapping.spoken(parts, response.ids)
+        batch.events.append(self._end(used, is_error=not response.complete))
         batch.add(used)
         batch.asked += [(self._calls, part) for part in parts if isinstance(part, Call)]
         self.responses += 1
@@ -354,7 +354,7 @@ class Recorder:
         request, self._request = self._request, None
         return ev.model_request_end(request.id, used or Usage(), is_error=is_error)
 
-    async def until(self, reached: Callable[[], bool], what: str | None) -> None:
+    async def until(self, reached: Callable[[], bool], expected: str | None) -> None:
         """Waits for a condition. `expected`: what the transcript must contain soon, which limits the wait. None: no
         limit.
         """
@@ -363,11 +363,11 @@ class Recorder:
             if self.failed.done():
                 raise Temporary("The turn failed in the meantime.")
             try:
-                async with self._changed, asyncio.timeout(_PATIENCE if what else None):
+                async with self._changed, asyncio.timeout(_PATIENCE if expected else None):
                     await self._changed.wait()
             except TimeoutError:
                 if waited:
-                    raise Temporary(f"Claude Code did not write {what} to its transcript in time.") from None
+                    raise Temporary(f"Claude Code did not write {expected} to its transcript in time.") from None
                 waited = self._lenient = True
                 async with self._writing:
                     await self._commit()

@@ -77,7 +77,7 @@ def settle(
     if found.interrupted(turn_id):
         return Settlement(way="interrupted", events=spans, responses=responses)
     begun = transcript.own_uuid(turn_id) in found.inputs
-    closing = _Closing(turn_id, found, turn_events, left, timestamp=timestamp, custom=custom, begun=begun)
+    closing = _Closing(turn_id, found, turn_events, left, timestamp=timestamp, custom=custom, has_begun=begun)
     for call, line in found.open_calls():
         closing.close(call, line)
     events = (*spans, *closing.inside(), *threads.left_open(turn_events), *closing.events)
@@ -107,25 +107,25 @@ class _Closing:
     def __init__(
         self,
         turn_id: str,
-        found: Transcript,
+        conversation: Transcript,
         turn_events: Sequence[Event],
-        left: Sequence[Event],
+        superseded_events: Sequence[Event],
         *,
         timestamp: str,
         custom: CustomTools,
-        begun: bool,
+        has_begun: bool,
     ) -> None:
         self._turn_id = turn_id
-        self._found = found
+        self._found = conversation
         self._timestamp = timestamp
         self._custom = custom
-        self._begun = begun
+        self._begun = has_begun
         self._uses = {str(event.body.get("call_id")): event for event in turn_events if event.type in ev.TOOL_USES}
         self._results = {str(event.body.get("call_id")) for event in turn_events if event.type in ev.TOOL_RESULTS}
         self._asks, self._answers = _asked(turn_events)
         # Of the previous turn. They matter only before this turn begins, because then each of its calls has a result.
-        self._asks_left, self._answers_left = _asked(left)
-        self._words = approvals.answers([*left, *turn_events])
+        self._asks_left, self._answers_left = _asked(superseded_events)
+        self._words = approvals.answers([*superseded_events, *turn_events])
         self.events: list[Event] = []
         self.entries: list[Entry] = []
         self.pending: list[str] = []
@@ -133,19 +133,19 @@ class _Closing:
         self.lost: list[Event] = []
 
     def close(self, call: Call, line: JsonObject) -> None:
-        kept, ledger = _kept(self._found, call), self._found.approvals
-        question = ledger.asked.get(call.id)
-        if question is not None and call.id not in ledger.started:
-            self._judged(call, line, kept, question)
-        elif (ask := self._asks.get(call.id)) is not None:
-            self._answered(call, line, kept, self._answers.get(ask.id), ask)
-        elif (asked := self._asks_left.get(call.id)) is not None and asked.id in self._answers_left:
-            self._answered(call, line, kept, self._answers_left[asked.id], asked)
+        entry, ledger = _kept(self._found, call), self._found.approvals
+        request = ledger.asked.get(call.id)
+        if request is not None and call.id not in ledger.started:
+            self._judged(call, line, entry, request)
+        elif (custom_call := self._asks.get(call.id)) is not None:
+            self._answered(call, line, entry, self._answers.get(custom_call.id), custom_call)
+        elif (superseded_call := self._asks_left.get(call.id)) is not None and superseded_call.id in self._answers_left:
+            self._answered(call, line, entry, self._answers_left[superseded_call.id], superseded_call)
         else:
             custom = not self._begun and self._custom.had(call.name)
-            use = question or self._uses.get(call.id)
-            text = _unanswered(self._found, kept) if custom else self._why(call.id, use)
-            self._end(call, line, kept, text, use)
+            use = request or self._uses.get(call.id)
+            text = _unanswered(self._found, entry) if custom else self._why(call.id, use)
+            self._end(call, line, entry, text, use)
 
     def _why(self, call_id: str, use: Event | None) -> str:
         """Why the call has no result, as text for the model."""
@@ -153,57 +153,57 @@ class _Closing:
             return UNKNOWN
         if use is None or not ev.asks(use):
             return _why(use, begun=self._begun)
-        word = self._words.get(use.id)
-        if word is None:
+        decision = self._words.get(use.id)
+        if decision is None:
             self.lost.append(use)
             return f"Denied: {LOST} It had no effect."
-        return NOT_STARTED if approvals.allows(word) else approvals.denial(word)
+        return NOT_STARTED if approvals.allows(decision) else approvals.denial(decision)
 
-    def _judged(self, call: Call, line: JsonObject, kept: Entry, question: Event) -> None:
+    def _judged(self, call: Call, line: JsonObject, entry: Entry, request: Event) -> None:
         """Applies the decision on a call, or keeps it pending. Calls of an earlier turn do not wait any longer."""
-        word, is_own = self._words.get(question.id), kept.body.get("turn_id") == self._turn_id
+        decision, is_current_turn = self._words.get(request.id), entry.body.get("turn_id") == self._turn_id
         shown = self._found.approvals.digests.get(call.id)
         if shown is not None and shown != approvals.digest(tool_names.our_input(call.name, call.input)):
-            self._end(call, line, kept, NOT_AS_SHOWN, question)
-        elif word is not None and approvals.allows(word):
+            self._end(call, line, entry, NOT_AS_SHOWN, request)
+        elif decision is not None and approvals.allows(decision):
             directory = self._found.approvals.directories.get(call.id)
-            place, edited = transcript.place_of(kept), approvals.edited(word)
-            turn_id = str(kept.body.get("turn_id", ""))
-            self.allowed.append(Allowed(call, line, place, turn_id, question, directory, edited))
-        elif word is None and is_own:
-            self.pending.append(question.id)
+            key, edited = transcript.place_of(entry), approvals.edited(decision)
+            turn_id = str(entry.body.get("turn_id", ""))
+            self.allowed.append(Allowed(call, line, key, turn_id, request, directory, edited))
+        elif decision is None and is_current_turn:
+            self.pending.append(request.id)
         else:
-            text = approvals.denial(word) if word is not None else _unallowed(self._found, kept)
-            self._end(call, line, kept, text, question)
+            text = approvals.denial(decision) if decision is not None else _unallowed(self._found, entry)
+            self._end(call, line, entry, text, request)
 
-    def _answered(self, call: Call, line: JsonObject, kept: Entry, answer: Event | None, ask: Event) -> None:
-        if answer is None:
-            self.pending.append(ask.id)
+    def _answered(self, call: Call, line: JsonObject, entry: Entry, result_event: Event | None, custom_call: Event) -> None:
+        if result_event is None:
+            self.pending.append(custom_call.id)
             return
-        content, is_error = answer_of(answer)
-        self._add(kept, transcript.closing_line(call, line, content, timestamp=self._timestamp, is_error=is_error))
+        content, is_error = answer_of(result_event)
+        self._add(entry, transcript.closing_line(call, line, content, timestamp=self._timestamp, is_error=is_error))
 
-    def _end(self, call: Call, line: JsonObject, kept: Entry, text: str, use: Event | None) -> None:
+    def _end(self, call: Call, line: JsonObject, entry: Entry, text: str, use: Event | None) -> None:
         if use is not None and call.id not in self._results:
             self.events.append(ev.result_of(use, [ev.text_block(text)], is_error=True, call_id=call.id))
-        self._add(kept, transcript.closing_line(call, line, text, timestamp=self._timestamp))
+        self._add(entry, transcript.closing_line(call, line, text, timestamp=self._timestamp))
 
     def inside(self) -> list[Event]:
         """Results of the subagents' open calls. The agent learns of them through the result of the call that started
         the subagent.
         """
-        left = {call_id: use for call_id, use in self._uses.items() if call_id not in self._results}
+        open_uses = {call_id: use for call_id, use in self._uses.items() if call_id not in self._results}
         return [
             threads.beside(use, ev.result_of(use, [ev.text_block(self._why(name, use))], is_error=True, call_id=name))
-            for name, use in left.items()
+            for name, use in open_uses.items()
             if threads.THREAD_ID in use.body
         ]
 
-    def _add(self, kept: Entry, line: JsonObject) -> None:
+    def _add(self, entry: Entry, line: JsonObject) -> None:
         """Adds a line to the call's turn. A later attempt of this turn may restart from its prompt and drop its own
         lines.
         """
-        self.entries.append(transcript.entry(str(kept.body.get("turn_id", "")), transcript.place_of(kept), line))
+        self.entries.append(transcript.entry(str(entry.body.get("turn_id", "")), transcript.place_of(entry), line))
 
 
 def _unheard(lines: Sequence[JsonObject], responses: int) -> bool:

@@ -94,11 +94,11 @@ def with_works(made: sdk.ClaudeAgentOptions, what: Given) -> sdk.ClaudeAgentOpti
 
 
 class _Chosen:
-    def __init__(self, found: Brought) -> None:
-        self._found = found
-        self._texts = {path: brought.text_of(content) or "" for path, content in found.files.items()}
+    def __init__(self, instructions: Brought) -> None:
+        self._found = instructions
+        self._texts = {path: brought.text_of(content) or "" for path, content in instructions.files.items()}
         self._loaded: dict[str, JsonObject] = {}
-        self._left_out = [*found.left_out]
+        self._left_out = [*instructions.left_out]
 
     def words(self) -> str:
         parts, listed = [], []
@@ -122,56 +122,56 @@ class _Chosen:
         read = self._json(path)
         if read is None:
             return {}
-        made: JsonObject = {}
+        selected: JsonObject = {}
         if hooks := self._hooks(path, read.get("hooks")):
-            made["hooks"] = hooks
+            selected["hooks"] = hooks
         permissions = read.get("permissions")
         denied = permissions.get("deny") if isinstance(permissions, dict) else None
         if isinstance(denied, list) and denied and all(isinstance(rule, str) for rule in denied):
-            made["permissions"] = {"deny": denied}
+            selected["permissions"] = {"deny": denied}
         for key in read:
             if key not in {"hooks", "permissions", "$schema"}:
                 self._leave(f"{path}: {key}", "a repository cannot set this")
         for key in permissions if isinstance(permissions, dict) else ():
             if key != "deny":
                 self._leave(f"{path}: permissions.{key}", "a repository can deny but not allow")
-        if len(json.dumps(made).encode()) > _LONGEST_SETTINGS:
+        if len(json.dumps(selected).encode()) > _LONGEST_SETTINGS:
             self._leave(path, f"is longer than {_LONGEST_SETTINGS} bytes, including the checks that are added")
             return {}
-        if made:
+        if selected:
             self._load(path, Kind.SETTINGS)
-        return made
+        return selected
 
     def servers(self) -> dict[str, Any]:
         path = ".mcp.json"
         read = self._json(path)
         listed = read.get("mcpServers") if read is not None else None
-        made: dict[str, Any] = {}
+        selected: dict[str, Any] = {}
         for name, server in listed.items() if isinstance(listed, dict) else ():
-            if (reason := _server_refusal(name, server)) is None and len(made) < _MOST_SERVERS:
-                made[name] = server
+            if (reason := _server_refusal(name, server)) is None and len(selected) < _MOST_SERVERS:
+                selected[name] = server
             else:
                 self._leave(f"{path}: {name}", reason or f"is one of more than {_MOST_SERVERS}")
-        if made:
+        if selected:
             self._load(path, Kind.SERVERS)
-        return made
+        return selected
 
     def record(self) -> JsonObject:
         return {
             "trust": self._found.trust.value,
             "commit": self._found.commit,
             "loaded": list(self._loaded.values()),
-            "left_out": [{"path": left.path, "reason": left.reason} for left in self._left_out[:_MOST_TOLD]],
+            "left_out": [{"path": omitted.path, "reason": omitted.reason} for omitted in self._left_out[:_MOST_TOLD]],
         }
 
     def _hooks(self, path: str, listed: Json) -> JsonObject:
-        made: dict[str, Json] = {}
+        selected: dict[str, Json] = {}
         if listed and (reason := self._unchecked()) is not None:
             self._leave(f"{path}: hooks", reason)
-            return made
+            return selected
         count = 0
         for event, groups in listed.items() if isinstance(listed, dict) else ():
-            kept: list[Json] = []
+            selected_groups: list[Json] = []
             for group in groups if isinstance(groups, list) else [groups]:
                 hooks: list[Json] = []
                 for hook in _listed_hooks(group):
@@ -183,10 +183,10 @@ class _Chosen:
                     hooks.append(self._guarded(event, hook))
                 if hooks and isinstance(group, dict):
                     matcher: JsonObject = {"matcher": group["matcher"]} if isinstance(group.get("matcher"), str) else {}
-                    kept.append({**matcher, "hooks": hooks})
-            if kept:
-                made[event] = kept
-        return made
+                    selected_groups.append({**matcher, "hooks": hooks})
+            if selected_groups:
+                selected[event] = selected_groups
+        return selected
 
     def _guarded(self, event: str, hook: JsonObject) -> JsonObject:
         """The hook's command with a check of the files below `.claude`. If the check fails, a hook before a call stops
@@ -194,10 +194,10 @@ class _Chosen:
         """
         before = event == _BEFORE
         lines = []
-        if sums := self._sums():
+        if checksums := self._sums():
             refused = f"{{ echo {shlex.quote(_CHANGED)} >&2; exit {2 if before else 1}; }}"
             checked = '(cd "$CLAUDE_PROJECT_DIR" && sha256sum -c -) >/dev/null 2>&1'
-            lines += [f"{checked} <<'{_END}' || {refused}", sums + _END]
+            lines += [f"{checked} <<'{_END}' || {refused}", checksums + _END]
         if before:
             lines.append("exec >/dev/null")
         timeout = hook.get("timeout")
@@ -212,7 +212,7 @@ class _Chosen:
 
     def _unchecked(self) -> str | None:
         """Why no hook can run: a file that a hook may execute cannot be compared with the base commit."""
-        if any(brought.kind(left.path) is Kind.SCRIPT for left in self._found.left_out):
+        if any(brought.kind(skipped.path) is Kind.SCRIPT for skipped in self._found.left_out):
             return "a file below .claude was omitted and cannot be checked"
         if any(set(path) & _AMBIGUOUS for path in self._found.files if brought.kind(path) is Kind.SCRIPT):
             return "a file below .claude has a name that cannot be checked"

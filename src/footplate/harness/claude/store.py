@@ -25,13 +25,13 @@ class LogStore:
 
     async def load(self, key: sdk.SessionKey) -> list[JsonObject] | None:
         wanted = Place.of(key)
-        found = [transcript.line_of(kept) for kept in self._lines() if transcript.place_of(kept) == wanted]
+        found = [transcript.line_of(entry) for entry in self._lines() if transcript.place_of(entry) == wanted]
         return found or None
 
     async def list_subkeys(self, key: sdk.SessionListSubkeysKey) -> list[str]:
         wanted = (key["project_key"], key["session_id"])
-        places = [transcript.place_of(kept) for kept in self._lines()]
-        return sorted({place.subpath for place in places if (place.project, place.session) == wanted} - {""})
+        keys = [transcript.place_of(entry) for entry in self._lines()]
+        return sorted({transcript_key.subpath for transcript_key in keys if (transcript_key.project, transcript_key.session) == wanted} - {""})
 
     def _lines(self) -> list[Entry]:
-        return [kept for kept in self._recorder().entries if kept.kind == LINE]
+        return [entry for entry in self._recorder().entries if entry.kind == LINE]

@@ -55,8 +55,8 @@ class Subagents:
             self._asked_by[agent_id] = call_id
 
     def calls_of(self, agent_id: str) -> Calls | None:
-        found = self._found.get(self._asked_by.get(agent_id, ""))
-        return found.calls if found is not None else None
+        subagent = self._found.get(self._asked_by.get(agent_id, ""))
+        return subagent.calls if subagent is not None else None
 
     def begin(self, call: Call) -> list[Event]:
         """The events of a started subagent. Empty if the call does not start one."""
@@ -65,19 +65,19 @@ class Subagents:
         self._found[call.id] = subagent = Subagent(call, self._turn)
         return subagent.begin()
 
-    def hold(self, subpath: str, kept: Entry) -> bool:
+    def hold(self, subpath: str, entry: Entry) -> bool:
         """Adds a line of a subagent's transcript. Returns False if no call of this turn started the subagent."""
         agent_id = subpath.removeprefix(_FOLDER)
-        if (call_id := transcript.asked_by(transcript.line_of(kept))) is not None:
+        if (call_id := transcript.asked_by(transcript.line_of(entry))) is not None:
             self.learn(agent_id, call_id)
-        found = self._found.get(self._asked_by.get(agent_id, ""))
-        if found is not None:
-            found.hold(kept)
-        return found is not None
+        subagent = self._found.get(self._asked_by.get(agent_id, ""))
+        if subagent is not None:
+            subagent.hold(entry)
+        return subagent is not None
 
     @property
     def held(self) -> list[Entry]:
-        return [kept for subagent in self._found.values() for kept in subagent.held]
+        return [entry for subagent in self._found.values() for entry in subagent.held]
 
     def gather(self, batch: Batch, names: Names, *, all_of_it: bool) -> None:
         for subagent in self._found.values():
@@ -116,18 +116,18 @@ class Subagent:
         self._used = Usage()
 
     def begin(self) -> list[Event]:
-        asked = str(self._call.input.get("prompt") or "")
+        prompt = str(self._call.input.get("prompt") or "")
         self._request = ev.model_request_start()
         return [
             threads.created(self.thread_id, self.name, self._call.id),
             threads.running(self.thread_id, self.name),
-            threads.sent(asked, self.thread_id, self.name),
-            *self._inside(threads.received(asked, self._primary, None), self._request),
+            threads.sent(prompt, self.thread_id, self.name),
+            *self._inside(threads.received(prompt, self._primary, None), self._request),
         ]
 
-    def hold(self, kept: Entry) -> None:
-        self.held.append(kept)
-        line = transcript.line_of(kept)
+    def hold(self, entry: Entry) -> None:
+        self.held.append(entry)
+        line = transcript.line_of(entry)
         if isinstance(transcript.fact_of(line, inside=True), Said | Answered):
             self.quiet = transcript.counted(line)[2] not in {None, "tool_use"}
         elif transcript.is_error_notice(line):
@@ -135,9 +135,9 @@ class Subagent:
 
     def gather(self, batch: Batch, names: Names, *, all_of_it: bool) -> None:
         """Adds the events of its lines. A line without an event is committed with the next line that has one."""
-        told = 0
-        for index, kept in enumerate(self.held):
-            line = transcript.line_of(kept)
+        count = 0
+        for index, entry in enumerate(self.held):
+            line = transcript.line_of(entry)
             match transcript.fact_of(line, inside=True):
                 case Said() as fact:
                     self._says(batch, fact, line)
@@ -147,8 +147,8 @@ class Subagent:
                     batch.events += self._inside(ev.context_compacted())
                 case _:
                     continue
-            told = index + 1
-        batch.take(self.held, len(self.held) if all_of_it else told)
+            count = index + 1
+        batch.take(self.held, len(self.held) if all_of_it else count)
 
     def end(self, batch: Batch) -> None:
         """Ends the subagent's thread, because the call that started it has ended. Closes its open calls."""
@@ -157,9 +157,9 @@ class Subagent:
         done = {call_id for _, call_id in batch.answered}
         for call_id, use in self.calls.uses.items():
             if call_id not in done:
-                why = LEFT_OPEN if call_id in self.calls.running else approvals.STOPPED
-                left = ev.result_of(use, [ev.text_block(why)], is_error=True, call_id=call_id)
-                batch.events += self._inside(left)
+                text = LEFT_OPEN if call_id in self.calls.running else approvals.STOPPED
+                result = ev.result_of(use, [ev.text_block(text)], is_error=True, call_id=call_id)
+                batch.events += self._inside(result)
                 batch.answered.append((self.calls, call_id))
         if self._request is not None:
             batch.events += self._inside(self._ended(Usage(), is_error=True))

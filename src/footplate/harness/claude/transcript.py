@@ -128,9 +128,9 @@ class Transcript:
     """The entries of this harness in a conversation. Entries of other harnesses are skipped."""
 
     def __init__(self, history: Sequence[Entry]) -> None:
-        self.entries = [kept for kept in history if kept.kind == LINE]
+        self.entries = [entry for entry in history if entry.kind == LINE]
         self.main = [kept for kept in self.entries if not kept.body.get("subpath")]
-        self.inputs = {found for kept in self.main if (found := inputs_of(line_of(kept)))}
+        self.inputs = {input_id for kept in self.main if (input_id := inputs_of(line_of(kept)))}
         self._marked = {kept.body.get("turn_id") for kept in history if kept.kind == MARK}
         self.approvals = Ledger()
         for kept in history:
@@ -141,7 +141,7 @@ class Transcript:
         self.version = str(named[-1].get("version")) if named else None
 
     def of_turn(self, turn_id: str) -> list[JsonObject]:
-        return [line_of(kept) for kept in self.main if kept.body.get("turn_id") == turn_id]
+        return [line_of(entry) for entry in self.main if entry.body.get("turn_id") == turn_id]
 
     def interrupted(self, turn_id: str) -> bool:
         return turn_id in self._marked
@@ -151,7 +151,7 @@ class Transcript:
         last two turns can have open calls.
         """
         calls: dict[str, tuple[mapping.Call, JsonObject]] = {}
-        last = {*[*dict.fromkeys(kept.body.get("turn_id") for kept in self.main)][-2:]}
+        last = {*[*dict.fromkeys(entry.body.get("turn_id") for entry in self.main)][-2:]}
         for kept in (kept for kept in self.main if kept.body.get("turn_id") in last):
             fact = fact_of(line_of(kept))
             if isinstance(fact, Said):
@@ -162,7 +162,7 @@ class Transcript:
         return [*calls.values()]
 
     def subpaths(self) -> list[str]:
-        return sorted({place_of(kept).subpath for kept in self.entries} - {""})
+        return sorted({place_of(entry).subpath for entry in self.entries} - {""})
 
     def files(self, session_id: str) -> dict[str, bytes]:
         """The transcript's files, by subpath."""
@@ -170,7 +170,7 @@ class Transcript:
 
     def file(self, session_id: str, subpath: str = "") -> bytes:
         """One file of the transcript, in the CLI's format."""
-        lines = (line_of(kept) for kept in self.entries if place_of(kept).subpath == subpath)
+        lines = (line_of(entry) for entry in self.entries if place_of(entry).subpath == subpath)
         return b"".join(_dumped({**line, "sessionId": session_id}) for line in lines)
 
 

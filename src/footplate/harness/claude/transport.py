@@ -26,13 +26,13 @@ class EnvironmentTransport(sdk.Transport):
         environment: Environment,
         argv: Sequence[str],
         env: Mapping[str, str],
-        heard: Callable[[Frame], None],
+        on_message: Callable[[Frame], None],
     ) -> None:
         """`on_message`: receives each message before the SDK does."""
         self._environment = environment
         self._argv = argv
         self._env = env
-        self.heard = heard
+        self.heard = on_message
         self._process: Process | None = None
         self._ended = False
 
@@ -77,7 +77,7 @@ class EnvironmentTransport(sdk.Transport):
         return self._process is not None and not self._ended
 
     async def calm(self, environment: Environment) -> None:
-        await environment.calm(but=self._running())
+        await environment.calm(keep=self._running())
 
     @property
     def last_words(self) -> str:

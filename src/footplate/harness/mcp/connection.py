@@ -31,9 +31,9 @@ logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 class Unusable(Exception):
     """The server cannot be used."""
 
-    def __init__(self, message: str, *, denied: bool = False) -> None:
+    def __init__(self, message: str, *, needs_credentials: bool = False) -> None:
         super().__init__(message)
-        self.denied = denied
+        self.denied = needs_credentials
         """Whether the server requires credentials."""
 
 
@@ -58,22 +58,22 @@ class ServerConnection:
         cls, url: str, checked: CheckedTransport, *, seconds: float, call_seconds: float
     ) -> "ServerConnection":
         """Connects to the server, or raises `ServerUnusable`. `call_seconds`: the read timeout of later requests."""
-        made = cls(url, checked)
-        made._task = asyncio.create_task(made._live(call_seconds), name="mcp")
+        connection = cls(url, checked)
+        connection._task = asyncio.create_task(connection._live(call_seconds), name="mcp")
         try:
             async with asyncio.timeout(seconds):
-                ready = asyncio.create_task(made._ready.wait())
-                await asyncio.wait({ready, made._task}, return_when=asyncio.FIRST_COMPLETED)
+                ready = asyncio.create_task(connection._ready.wait())
+                await asyncio.wait({ready, connection._task}, return_when=asyncio.FIRST_COMPLETED)
                 ready.cancel()
         except TimeoutError:
-            await made.aclose()
+            await connection.aclose()
             raise Unusable(f"it did not respond within {seconds:g} s.") from None
         except BaseException:
-            await made.aclose()
+            await connection.aclose()
             raise
-        if made._client is None:
-            raise made._unusable()
-        return made
+        if connection._client is None:
+            raise connection._unusable()
+        return connection
 
     @property
     def alive(self) -> bool:
@@ -129,25 +129,25 @@ class ServerConnection:
 
     async def _ask(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._task is not None
-        asking = asyncio.create_task(work)
+        request = asyncio.create_task(work)
         exhausted = asyncio.create_task(self._checked.exhausted.wait())
         try:
-            await asyncio.wait({asking, self._task, exhausted}, return_when=asyncio.FIRST_COMPLETED)
-            if exhausted.done() and not asking.done():
+            await asyncio.wait({request, self._task, exhausted}, return_when=asyncio.FIRST_COMPLETED)
+            if exhausted.done() and not request.done():
                 raise Lost(f"its response is larger than {transport.LARGEST} bytes")
-            if not asking.done():
+            if not request.done():
                 raise Lost(_told(self._why))
-            return asking.result()
+            return request.result()
         finally:
             exhausted.cancel()
-            asking.cancel()
-            await asyncio.gather(asking, exhausted, return_exceptions=True)
+            request.cancel()
+            await asyncio.gather(request, exhausted, return_exceptions=True)
 
     def _unusable(self, error: BaseException | None = None) -> Unusable:
         if self._checked.refused is not None:
             return Unusable(str(self._checked.refused))
         if self._checked.status in _DENIED:
-            return Unusable(f"it requires credentials ({self._checked.status}).", denied=True)
+            return Unusable(f"it requires credentials ({self._checked.status}).", needs_credentials=True)
         status = f" (it responded with {self._checked.status})" if self._checked.status else ""
         return Unusable(f"{_told(error or self._why)}{status}.")
 

@@ -95,8 +95,8 @@ class Servers:
         try:
             connection = await self._connected(self._servers[server])
         except Unusable as error:
-            told = f"The call was not made, because the MCP server {server!r} cannot be used: {error}"
-            return Answer(content.failed(told), is_error=True)
+            message = f"The call was not made, because the MCP server {server!r} cannot be used: {error}"
+            return Answer(content.failed(message), is_error=True)
         return await self._call(connection, tool, arguments)
 
     def know(self, tools: dict[str, Offered]) -> None:
@@ -141,8 +141,8 @@ class Servers:
             return connection
 
     async def _list_all(self) -> list[Event]:
-        told = await asyncio.gather(*(self._list(server) for server in self._servers.values()))
-        return [event for event in told if event is not None]
+        events = await asyncio.gather(*(self._list(server) for server in self._servers.values()))
+        return [event for event in events if event is not None]
 
     async def _list(self, server: McpServer) -> Event | None:
         try:
@@ -159,19 +159,19 @@ class Servers:
     def _without(self, server: McpServer, error: Unusable) -> Event:
         self.missing.add(server.name)
         log.info("MCP server not used", action="mcp.unusable", server=server.name, denied=error.denied)
-        told = f"The MCP server {server.name!r} cannot be used: {error} The turn continues without its tools."
-        return ev.mcp_error(server.name, told, is_authentication=error.denied)
+        message = f"The MCP server {server.name!r} cannot be used: {error} The turn continues without its tools."
+        return ev.mcp_error(server.name, message, is_authentication=error.denied)
 
     def _offer(self, server: McpServer, listed: Sequence[types.Tool]) -> None:
-        made: dict[str, Offered] = {}
+        added: dict[str, Offered] = {}
         for tool in listed:
             name = mcp.model_name(server.name, tool.name)
             if not server.offers(tool.name):
                 continue
-            if name in self.tools or name in made or len(name) > LONGEST_NAME:
+            if name in self.tools or name in added or len(name) > LONGEST_NAME:
                 log.info("MCP tool omitted", action="mcp.tool_left_out", server=server.name, tool=tool.name[:200])
                 continue
-            made[name] = Offered(name, (server.name, tool.name), tool.description or "", tool.input_schema)
-        if len(json.dumps([[tool.description, tool.input_schema] for tool in made.values()])) > _LARGEST_LISTING:
+            added[name] = Offered(name, (server.name, tool.name), tool.description or "", tool.input_schema)
+        if len(json.dumps([[tool.description, tool.input_schema] for tool in added.values()])) > _LARGEST_LISTING:
             raise Unusable(f"its list of tools is larger than {_LARGEST_LISTING} bytes.")
-        self.know({**self.tools, **made})
+        self.know({**self.tools, **added})

@@ -32,9 +32,9 @@ class NotAllowed(Exception):
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """A transport for one server only: pooled connections of two hosts with the same address must not be mixed up."""
 
-    def __init__(self, reach: Reach, environment: EnvironmentConfig, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, policy: Reach, environment: EnvironmentConfig, *, tls: ssl.SSLContext | None = None) -> None:
         """`tls`: certificate authorities to use instead of the default ones."""
-        self._reach = reach
+        self._reach = policy
         self._environment = environment
         self._inner = httpx2.AsyncHTTPTransport(
             verify=tls or True, trust_env=False, limits=httpx2.Limits(max_connections=10, max_keepalive_connections=4)
@@ -92,10 +92,10 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             )
         )
         self.status = response.status_code
-        packed = response.headers.get("content-encoding", "identity").strip().lower()
-        if packed not in {"", "identity"}:
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in {"", "identity"}:
             await response.aclose()
-            raise httpx2.DecodingError(f"The response has the unrequested encoding {packed!r}.", request=request)
+            raise httpx2.DecodingError(f"The response has the unrequested encoding {encoding!r}.", request=request)
         return httpx2.Response(
             response.status_code,
             headers=response.headers,
@@ -103,8 +103,8 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             extensions=response.extensions,
         )
 
-    def _refuse(self, why: str) -> NotAllowed:
-        self.refused = NotAllowed(why)
+    def _refuse(self, reason: str) -> NotAllowed:
+        self.refused = NotAllowed(reason)
         return self.refused
 
     async def aclose(self) -> None:
@@ -120,11 +120,11 @@ class _Bounded(httpx2.AsyncByteStream):
         self._spend = spend
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = LARGEST
+        remaining = LARGEST
         async for piece in self._response.aiter_raw():
-            left -= len(piece)
+            remaining -= len(piece)
             self._spend(len(piece), self._request)
-            if left < 0:
+            if remaining < 0:
                 raise httpx2.ReadError(f"The response is larger than {LARGEST} bytes.", request=self._request)
             yield piece
 

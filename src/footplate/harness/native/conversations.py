@@ -16,8 +16,8 @@ _MOST_ENTRIES: Final = 100_000
 
 
 class Conversations:
-    def __init__(self, *, entries: int = _MOST_ENTRIES) -> None:
-        self._most = entries
+    def __init__(self, *, max_entries: int = _MOST_ENTRIES) -> None:
+        self._most = max_entries
         self._size = 0
         self._kept: OrderedDict[str, Conversation] = OrderedDict()
 
@@ -25,12 +25,12 @@ class Conversations:
         """Removes the session's conversation from the cache, or parses it. The turn owns it exclusively while it
         changes it.
         """
-        kept = self._kept.pop(session_id, None)
-        if kept is not None:
-            self._size -= len(kept.entries)
-            if kept.entries == [*history[: len(kept.entries)]]:
-                kept.add(history[len(kept.entries) :])
-                return kept
+        cached = self._kept.pop(session_id, None)
+        if cached is not None:
+            self._size -= len(cached.entries)
+            if cached.entries == [*history[: len(cached.entries)]]:
+                cached.add(history[len(cached.entries) :])
+                return cached
         return Conversation(history)
 
     def keep(self, session_id: str, conversation: Conversation) -> None:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 class NativeHarness:
     opens_late: Final = True
 
-    def __init__(self, models: Resolver, web: Web, access: McpAccess | None = None) -> None:
+    def __init__(self, models: Resolver, web: Web, mcp_access: McpAccess | None = None) -> None:
         """`mcp_access`: limits for connections to MCP servers."""
         self._models = models
         self._web = web
-        self._access = access or McpAccess()
+        self._access = mcp_access or McpAccess()
         self._conversations = Conversations()
 
     async def run(self, turn: TurnContext) -> Outcome:
@@ -43,7 +43,7 @@ class NativeHarness:
         finally:
             await servers.aclose()
 
-    async def _run(self, turn: TurnContext, servers: "Servers | None", told: Sequence[Event] = ()) -> Outcome:
+    async def _run(self, turn: TurnContext, servers: "Servers | None", server_events: Sequence[Event] = ()) -> Outcome:
         """`server_events`: errors of MCP servers that cannot be used."""
         model = self._models(turn.config.model)
         tools = [tool_inputs.definition(name) for name in turn.config.tools if name in tool_inputs.INPUTS]
@@ -62,7 +62,7 @@ class NativeHarness:
             ),
             web=self._web,
             servers=servers,
-            told=told,
+            told=server_events,
         )
         outcome = await loop.run()
         # Not cached after an error: the next attempt rebuilds the conversation from the log.

@@ -76,26 +76,26 @@ class Loop:
         own = self.conversation.of_turn(self.turn.turn_id)
         self._responses = sum(line.kind == mapping.RESPONSE for line in own)
         self._inputs = {line.input for line in own if line.input}
-        found = recovery.settle(self.turn.turn_id, self.conversation, self.turn.turn_events, self.turn.left)
-        events = [*found.events, *self.told]
-        entries = [*found.entries]
-        if found.needs_prompt:
-            if found.unstarted:  # calls that were approved before the new message
+        plan = recovery.settle(self.turn.turn_id, self.conversation, self.turn.turn_events, self.turn.left)
+        events = [*plan.events, *self.told]
+        entries = [*plan.entries]
+        if plan.needs_prompt:
+            if plan.unstarted:  # calls that were approved before the new message
                 await self._append(events, entries)
                 events, entries = [], []
-                if (ended := await self._run_calls(found.unstarted, leads_on=False)) is not None:
+                if (ended := await self._run_calls(plan.unstarted, continues=False)) is not None:
                     return ended
             content = await self.turn.resolve(self.turn.content)
             entries.append(mapping.prompt(self.turn.turn_id, [*content]))
             return await self._next(events, entries)
-        if not (found.answer or found.interrupted or found.unstarted or found.waiting):
+        if not (plan.answer or plan.interrupted or plan.unstarted or plan.waiting):
             return await self._next(events, entries)
         await self._append(events, entries)
-        if found.interrupted:
+        if plan.interrupted:
             return endings.interrupted("")
-        if found.answer:
-            return await self._finish(found.answer)
-        return await self._run_calls(found.unstarted, found.waiting)
+        if plan.answer:
+            return await self._finish(plan.answer)
+        return await self._run_calls(plan.unstarted, plan.waiting)
 
     async def _next(self, events: Sequence[Event], entries: Sequence[Entry]) -> Outcome | None:
         """Commits the events and entries with the start of the next model request, unless the turn ends here."""
@@ -148,8 +148,8 @@ class Loop:
             steering = await self._steering()
             if steering:
                 return await self._next([], await self._heard(steering))
-            if (more := await self._stops.held_up(response.text or "")) is not None:
-                entry = mapping.prompt(self.turn.turn_id, [*more.content], source=more.event_id)
+            if (feedback := await self._stops.held_up(response.text or "")) is not None:
+                entry = mapping.prompt(self.turn.turn_id, [*feedback.content], source=feedback.event_id)
                 return await self._next([], [entry])
         return outcomes.answered(response)
 
@@ -164,39 +164,39 @@ class Loop:
         return endings.interrupted(partial.text or "" if partial else "")
 
     async def _run_calls(
-        self, todo: Sequence[Todo], asked: Sequence[Waiting] = (), *, leads_on: bool = True
+        self, todo: Sequence[Todo], already_waiting: Sequence[Waiting] = (), *, continues: bool = True
     ) -> Outcome | None:
         """Runs the calls one after the other. Calls that need the client or an approval are requested, and the turn
         parks for them when the other calls are done. `continues`: the model gets the results next.
         """
-        waiting = [*asked]
+        waiting = [*already_waiting]
         for index, item in enumerate(todo):
-            rest = todo[index + 1 :]
+            remaining = todo[index + 1 :]
             if self.turn.interrupt.is_set():
                 return await self._stop([], [], todo[index:], waiting)
             if self.turn.handover.is_set():
                 raise HandOver
             await self.turn.environment.ensure_open()  # before any call is logged as started
             await failpoints.hit("before_intent")
-            passed = await self._let_through(item, waiting)
-            if passed is None:
+            authorized = await self._let_through(item, waiting)
+            if authorized is None:
                 continue
-            use, output = passed
-            untold = [use] if output is not None and item.allowed is None else []
+            use, output = authorized
+            unlogged = [use] if output is not None and item.allowed is None else []
             if output is None:
                 await failpoints.hit("after_intent")
                 try:
                     output = await unless_interrupted(self.turn.interrupt, self._execute(item))
                 except Interrupted:
-                    return await self._stop(*self._result(use, item.call, tools.failed(INTERRUPTED)), rest, waiting)
+                    return await self._stop(*self._result(use, item.call, tools.failed(INTERRUPTED)), remaining, waiting)
                 output = await after.told(
                     self.turn, item.call.tool_name, item.given or {}, output, item.call.tool_call_id
                 )
             await failpoints.hit("before_result_commit")
             events, entries = self._result(use, item.call, output)
-            outcome = await self._commit([*untold, *events], entries, leads_on=leads_on and not rest and not waiting)
+            outcome = await self._commit([*unlogged, *events], entries, continues=continues and not remaining and not waiting)
             await failpoints.hit("after_result_commit")
-            if not rest and not waiting:
+            if not remaining and not waiting:
                 return outcome
         if self.turn.interrupt.is_set():
             return await self._stop([], [], [], waiting)
@@ -206,19 +206,19 @@ class Loop:
         """Decides whether a call may start. If it may, returns its logged event and None. If it is denied, returns the
         event and the error output, which are not logged yet. Returns None if the call waits for the client or a person.
         """
-        call, given = item.call, item.given
-        decision = None if given is None else await self._decision(call, given)
+        call, call_input = item.call, item.given
+        decision = None if call_input is None else await self._decision(call, call_input)
         if decision is not None and decision.outcome is Gated.DENY:
-            return item.allowed or self._use(call, given or {}, decision), tools.failed(decision.refusal)
+            return item.allowed or self._use(call, call_input or {}, decision), tools.failed(decision.refusal)
         if item.allowed is not None:
             await self._append([], [approvals.started(self.turn.turn_id, call.tool_call_id, item.allowed)])
             return item.allowed, None
-        if call.tool_name in self._custom and given is not None:
-            ask = ev.custom_tool_use(call.tool_name, given, call_id=call.tool_call_id)
-            await self._append([ask])
-            waiting.append(Waiting(call, ask.id))
+        if call.tool_name in self._custom and call_input is not None:
+            custom_use = ev.custom_tool_use(call.tool_name, call_input, call_id=call.tool_call_id)
+            await self._append([custom_use])
+            waiting.append(Waiting(call, custom_use.id))
             return None
-        use = self._use(call, given or {}, decision or NOT_JUDGED)
+        use = self._use(call, call_input or {}, decision or NOT_JUDGED)
         if ev.asks(use):
             await self._append([use], [approvals.asked(self.turn.turn_id, call.tool_call_id, use)])
             await failpoints.hit("after_ask")
@@ -227,39 +227,39 @@ class Loop:
         await self._append([use])
         return use, None
 
-    async def _decision(self, call: ToolCallPart, given: JsonObject) -> Decision | None:
+    async def _decision(self, call: ToolCallPart, call_input: JsonObject) -> Decision | None:
         """The gate's decision, or None if the tool does not exist."""
         name = call.tool_name
         is_servers = self.servers is not None and self.servers.names.of(name) is not None
         if name not in self.turn.config.tools and name not in self._custom and not is_servers:
             return None
-        return await self.turn.gate.decide(name, given)
+        return await self.turn.gate.decide(name, call_input)
 
     @property
     def _custom(self) -> set[str]:
         return {tool.name for tool in self.turn.config.custom_tools}
 
-    async def _commit(self, events: Sequence[Event], entries: Sequence[Entry], *, leads_on: bool) -> Outcome | None:
-        if leads_on:
+    async def _commit(self, events: Sequence[Event], entries: Sequence[Entry], *, continues: bool) -> Outcome | None:
+        if continues:
             return await self._next(events, entries)
         await self._append(events, entries)
         return None
 
     async def _execute(self, item: Todo) -> tools.ToolOutput:
-        call, given = item.call, item.given
-        if given is None:
+        call, call_input = item.call, item.given
+        if call_input is None:
             return tools.failed(invalid_arguments(call))
-        output = await self._executed(call, given)
+        output = await self._executed(call, call_input)
         if item.edited is None:
             return output
         return replace(output, content=[approvals.told_of_edit(item.edited), *output.content])
 
-    async def _executed(self, call: ToolCallPart, given: JsonObject) -> tools.ToolOutput:
+    async def _executed(self, call: ToolCallPart, call_input: JsonObject) -> tools.ToolOutput:
         if self.servers is not None and self.servers.names.of(call.tool_name):
             self.turn.log.check()
-            answer = await self.servers.call(call.tool_name, given)
-            return tools.ToolOutput(answer.content, is_error=answer.is_error)
-        output = await tools.execute(self.turn.environment, self.turn.config.tools, call.tool_name, given, web=self.web)
+            result = await self.servers.call(call.tool_name, call_input)
+            return tools.ToolOutput(result.content, is_error=result.is_error)
+        output = await tools.execute(self.turn.environment, self.turn.config.tools, call.tool_name, call_input, web=self.web)
         return await commands.kept(output, self.turn.log)
 
     async def _stop(
@@ -270,15 +270,15 @@ class Loop:
         waiting: Sequence[Waiting],
     ) -> Outcome:
         """Closes every open call with a result, because models reject a conversation that has a call without one."""
-        told, closed = [*events], [*entries]
-        left = [(item.call, item.allowed, _NOT_RUN) for item in unstarted]
-        left += [(item.call, item.use, STOPPED if item.use is None else approvals.STOPPED) for item in waiting]
-        for call, use, text in left:
+        closing_events, closed = [*events], [*entries]
+        open_calls = [(item.call, item.allowed, _NOT_RUN) for item in unstarted]
+        open_calls += [(item.call, item.use, STOPPED if item.use is None else approvals.STOPPED) for item in waiting]
+        for call, use, text in open_calls:
             output = tools.failed(text)
             if use is not None:
-                told += self._result(use, call, output)[0]
+                closing_events += self._result(use, call, output)[0]
             closed.append(self._return(call, output))
-        await self._append(told, mapping.mark_interrupted(closed))
+        await self._append(closing_events, mapping.mark_interrupted(closed))
         return endings.interrupted("")
 
     async def _steering(self) -> list[SteerMessage]:
@@ -286,9 +286,9 @@ class Loop:
         joined the conversation are filtered out.
         """
         new = {message.event_id: message for message in await self.turn.take_steering()}
-        found = [message for event_id, message in new.items() if event_id not in self._inputs]
+        unseen = [message for event_id, message in new.items() if event_id not in self._inputs]
         self._inputs |= new.keys()
-        return found
+        return unseen
 
     async def _heard(self, steering: Sequence[SteerMessage]) -> list[Entry]:
         entries = []
@@ -304,11 +304,11 @@ class Loop:
             await self.turn.log.append(events, entries=entries, usage=usage)
             self.conversation.add(entries)
 
-    def _use(self, call: ToolCallPart, given: JsonObject, decision: Decision) -> Event:
+    def _use(self, call: ToolCallPart, call_input: JsonObject, decision: Decision) -> Event:
         ref = self.servers.names.of(call.tool_name) if self.servers is not None else None
         if ref is not None:
-            return ev.mcp_tool_use(*ref, given, call_id=call.tool_call_id, decision=decision)
-        return ev.tool_use(call.tool_name, given, call_id=call.tool_call_id, decision=decision)
+            return ev.mcp_tool_use(*ref, call_input, call_id=call.tool_call_id, decision=decision)
+        return ev.tool_use(call.tool_name, call_input, call_id=call.tool_call_id, decision=decision)
 
     def _result(self, use: Event, call: ToolCallPart, output: tools.ToolOutput) -> tuple[list[Event], list[Entry]]:
         event = ev.result_of(

@@ -91,8 +91,8 @@ class Conversation:
         if response is None:
             return []
         last = self.messages[-1]
-        answered = {part.tool_call_id for part in last.parts if isinstance(part, ToolReturnPart)}
-        return [call for call in response.tool_calls if call.tool_call_id not in answered]
+        returned_ids = {part.tool_call_id for part in last.parts if isinstance(part, ToolReturnPart)}
+        return [call for call in response.tool_calls if call.tool_call_id not in returned_ids]
 
     def _place(self, line: Line) -> None:
         message = line.message

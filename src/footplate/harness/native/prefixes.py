@@ -91,8 +91,8 @@ class RequestTemplate:
     @property
     def for_prefix(self) -> "RequestTemplate":
         """Without the cache mark on the newest message and the headers, both of which change from turn to turn."""
-        left_out = {"anthropic_cache_messages", "extra_headers"}
-        settings = {key: value for key, value in cast("dict[str, Any]", self.settings).items() if key not in left_out}
+        omitted = {"anthropic_cache_messages", "extra_headers"}
+        settings = {key: value for key, value in cast("dict[str, Any]", self.settings).items() if key not in omitted}
         return RequestTemplate(self.model, cast("ModelSettings", settings), self.parameters)
 
 

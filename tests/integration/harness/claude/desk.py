@@ -1,4 +1,4 @@
-"""The real CLI under a real guardian, with a scripted model and a log in memory: one session, turn by turn."""
+"""Runs one session turn by turn: the real CLI under a real guardian, with a scripted model and an in-memory log."""
 
 import asyncio
 import contextlib
@@ -31,11 +31,11 @@ ASK = CustomTool(name="ask", description="Ask the person.", input_schema={"type"
 
 @dataclass
 class MemoryAnswers:
-    """As the store's, of a log in memory."""
+    """Held approvals like the store's, on an in-memory log."""
 
     log: Callable[[], MemoryLog]
     heard: list[str] = field(default_factory=list)
-    """Of which asks somebody was told."""
+    """Ids of the calls whose pending approval was announced."""
 
     async def wanted(self, use: Event) -> None:
         self.heard.append(use.id)
@@ -80,7 +80,7 @@ class Desk:
         self.answers = MemoryAnswers(lambda: self.log)
 
     def open(self, host: str = "host") -> GuardedEnvironment:
-        """On a machine of this name: another has another home and another working directory."""
+        """Opens an environment on the named host. Each host has its own home and working directory."""
         root = self.folder / host / "work"
         root.mkdir(parents=True, exist_ok=True)
         return UnsandboxedEnvironment(str(root), deadline=clock() + 600, home=str(self.folder / host))
@@ -96,7 +96,7 @@ class Desk:
         )
 
     async def prepare(self) -> None:
-        """A CLI ahead of the next turn, which finds it."""
+        """Starts a CLI before the next turn, which uses it."""
         self.environment = self.environment or self.open()
         self.kept = await self.harness.prepare(
             Ahead(
@@ -120,7 +120,7 @@ class Desk:
         return await self.try_it(host)
 
     async def try_it(self, host: str = "host") -> Outcome:
-        """One attempt of the turn."""
+        """Runs one attempt of the turn."""
         self.environment = self.environment or self.open(host)
         try:
             outcome = await self.harness.run(self.context(self.environment))
@@ -175,21 +175,21 @@ class Desk:
         )
 
     def confirm(self, event_id: str, result: str, **more: Json) -> None:
-        """As a person."""
+        """Adds the decision of a user."""
         body: JsonObject = {"tool_use_id": event_id, "result": result, **more}
         self.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
 
     def answer(self, event_id: str, *content: JsonObject, is_error: bool = False) -> None:
-        """As the client."""
+        """Adds the result that the client sends for a custom tool call."""
         body: JsonObject = {"custom_tool_use_id": event_id, "content": [*content], "is_error": is_error}
         self.log.events.append(Event(ev.USER_CUSTOM_TOOL_RESULT, body))
 
     def told(self) -> list[Event]:
-        """Events of the last turn."""
+        """Returns the events of the last turn."""
         return self.log.events[self.first_event :]
 
     def said_to_model(self) -> list[tuple[str, str]]:
-        """What the last request's conversation says, without what the CLI adds."""
+        """Returns role and text of each block of the last request, without the text that the CLI adds."""
         body = self.model.requests()[-1].body
         assert body is not None
         found = []
@@ -205,8 +205,8 @@ class Desk:
 
 @contextlib.asynccontextmanager
 async def asking_desk(scripts: Mapping[str, Script], folder: Path) -> AsyncIterator[Desk]:
-    """Whose agent has a tool that the client answers."""
+    """Opens a session whose agent has a custom tool."""
     async with ScriptedModel(scripts) as model:
-        desk = Desk(model, folder, custom_tools=(ASK,))
-        yield desk
-        await desk.close()
+        runner = Desk(model, folder, custom_tools=(ASK,))
+        yield runner
+        await runner.close()

@@ -1,4 +1,4 @@
-"""Lines of a transcript, as the CLI writes them."""
+"""Builds transcript lines as the CLI writes them."""
 
 from collections.abc import Sequence
 

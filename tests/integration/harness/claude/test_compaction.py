@@ -1,4 +1,4 @@
-"""A conversation that the real CLI sums up: the log tells so and keeps all of it, and any host goes on from there."""
+"""The real CLI compacts a conversation: the log records it and keeps all lines, and any host continues from there."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from footplate.testing.scripts import Request, Script
 
 WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW"
 FULL = 190_000
-"""Tokens; more than the window that the CLI is given."""
+"""Tokens: more than the context window that the CLI is given."""
 SUMMARY = "They looked at the files. [[script:after]]"
 
 
@@ -40,38 +40,38 @@ SCRIPTS: dict[str, Script] = {
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
-    # Left to itself the CLI waits until the provider refuses what is too long.
+async def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+    # By default, the CLI waits until the provider refuses a request that is too long.
     monkeypatch.setitem(options._VARIABLES, WINDOW, "100000")
     async with ScriptedModel(SCRIPTS) as model:
-        desk = Desk(model, tmp_path)
-        yield desk
-        await desk.close()
+        runner = Desk(model, tmp_path)
+        yield runner
+        await runner.close()
 
 
 async def test_it_is_told_once_and_the_next_host_goes_on_from_there(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    runner: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await desk.turn("First of all. [[script:short]]", "one")
-    outcome = await desk.turn("Look. [[script:long]]", "one")
+    await runner.turn("First of all. [[script:short]]", "one")
+    outcome = await runner.turn("Look. [[script:long]]", "one")
     assert outcome.text == "After it."
-    types = [event.type for event in desk.told()]
+    types = [event.type for event in runner.told()]
     assert types.count(ev.CONTEXT_COMPACTED) == 1
     assert types.index(ev.AGENT_TOOL_RESULT) < types.index(ev.CONTEXT_COMPACTED) < types.index(ev.AGENT_MESSAGE, 5)
-    before = len(desk.log.entries)
-    await desk.turn("And now? [[script:short]]", "two")
-    shown = str(desk.model.requests()[-1].body)
+    before = len(runner.log.entries)
+    await runner.turn("And now? [[script:short]]", "two")
+    shown = str(runner.model.requests()[-1].body)
     assert SUMMARY in shown
     assert "First of all." not in shown
     assert "After it." in shown
-    assert ev.CONTEXT_COMPACTED not in [event.type for event in desk.told()]
-    # What a fork of an earlier moment begins with is as it was then.
-    lines = desk.log.entries[:before]
+    assert ev.CONTEXT_COMPACTED not in [event.type for event in runner.told()]
+    # A fork from an earlier event starts with the conversation as it was then.
+    lines = runner.log.entries[:before]
     boundary = next(n for n, kept in enumerate(lines) if "compact_boundary" in str(kept.body))
     monkeypatch.delitem(options._VARIABLES, WINDOW)
-    desk.log = MemoryLog(entries=[*lines[:boundary]])
-    await desk.turn("From before. [[script:short]]", "three")
-    shown = str(desk.model.requests()[-1].body)
+    runner.log = MemoryLog(entries=[*lines[:boundary]])
+    await runner.turn("From before. [[script:short]]", "three")
+    shown = str(runner.model.requests()[-1].body)
     assert SUMMARY not in shown
     assert "First of all." in shown
 

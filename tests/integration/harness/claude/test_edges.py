@@ -1,4 +1,4 @@
-"""The edges of a turn: attempts after the first, answers with refused calls, ends that nobody planned."""
+"""Edge cases of a turn: later attempts, responses with refused calls, and unexpected ends."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -42,9 +42,9 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with asking_desk(SCRIPTS, tmp_path) as desk:
-        yield desk
+async def runner(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with asking_desk(SCRIPTS, tmp_path) as runner:
+        yield runner
 
 
 def usage_delta(tokens: int) -> dict[str, Any]:
@@ -55,35 +55,35 @@ def tool_block(index: int) -> dict[str, Any]:
     return {"type": "content_block_start", "index": index, "content_block": {"type": "tool_use"}}
 
 
-def results(desk: Desk) -> str:
-    return str(desk.model.requests()[-1].body)
+def results(runner: Desk) -> str:
+    return str(runner.model.requests()[-1].body)
 
 
-# The CLI of a second attempt is told what the first had closed.
+# The CLI of a second attempt learns which calls the first one closed.
 
 
-async def test_the_second_attempt_of_a_turn_knows_that_the_question_was_not_answered(desk: Desk) -> None:
-    await desk.turn("Ask. [[script:ask]]", "one")
-    desk.next_turn("Never mind. [[script:busy]]")
+async def test_the_second_attempt_of_a_turn_knows_that_the_question_was_not_answered(runner: Desk) -> None:
+    await runner.turn("Ask. [[script:ask]]", "one")
+    runner.next_turn("Never mind. [[script:busy]]")
     with pytest.raises(Overloaded):
-        await desk.try_it("two")
-    assert UNANSWERED in results(desk)
-    await desk.try_it("three")
-    assert UNANSWERED in results(desk)
+        await runner.try_it("two")
+    assert UNANSWERED in results(runner)
+    await runner.try_it("three")
+    assert UNANSWERED in results(runner)
 
 
-async def test_a_turn_that_was_handed_over_at_its_start_knows_that_the_question_was_not_answered(desk: Desk) -> None:
-    await desk.turn("Ask. [[script:ask]]", "one")
-    desk.next_turn("Never mind. [[script:short]]")
-    desk.handover.set()
+async def test_a_turn_that_was_handed_over_at_its_start_knows_that_the_question_was_not_answered(runner: Desk) -> None:
+    await runner.turn("Ask. [[script:ask]]", "one")
+    runner.next_turn("Never mind. [[script:short]]")
+    runner.handover.set()
     with pytest.raises(HandOver):
-        await desk.try_it("two")
-    desk.handover.clear()
-    await desk.try_it("three")
-    assert UNANSWERED in results(desk)
+        await runner.try_it("two")
+    runner.handover.clear()
+    await runner.try_it("three")
+    assert UNANSWERED in results(runner)
 
 
-# A call that the CLI refuses while the model goes on speaking.
+# The CLI refuses a call while the model's response continues.
 
 
 async def test_a_refused_call_in_the_middle_of_an_answer_does_not_cut_it_in_two(world: World) -> None:
@@ -106,18 +106,18 @@ def test_a_turn_is_not_left_in_the_middle_of_an_answer() -> None:
     assert leaving.safe_point(facts, ["t1"]) == 1
 
 
-async def test_a_call_beside_a_refused_one_is_not_lost_in_a_hand_over(desk: Desk) -> None:
-    """The model asked for it, the turn ends well, and it was never run: seen with the real CLI."""
-    desk.custom_tools = ()
-    desk.next_turn("Go. [[script:leave]]")
-    running = asyncio.create_task(desk.try_it())
-    await until(desk, ev.AGENT_TOOL_USE, running)
-    desk.handover.set()
+async def test_a_call_beside_a_refused_one_is_not_lost_in_a_hand_over(runner: Desk) -> None:
+    """Seen with the real CLI: the turn completed, but a call that the model had requested was never run."""
+    runner.custom_tools = ()
+    runner.next_turn("Go. [[script:leave]]")
+    running = asyncio.create_task(runner.try_it())
+    await until(runner, ev.AGENT_TOOL_USE, running)
+    runner.handover.set()
     with pytest.raises(HandOver):
         await running
-    desk.handover.clear()
-    await desk.try_it()
-    assert (desk.folder / "host" / "work" / "ran").exists()
+    runner.handover.clear()
+    await runner.try_it()
+    assert (runner.folder / "host" / "work" / "ran").exists()
 
 
 async def test_an_answer_to_steering_that_is_cut_short_is_paid_for(world: World) -> None:
@@ -125,13 +125,13 @@ async def test_an_answer_to_steering_that_is_cut_short_is_paid_for(world: World)
     await recorder.begin([], [])
     stream(recorder, begin("m"), delta("Hi"), STOP)
     await recorder.mirrored(PLACE, [prompt("turn_1"), said("a", "m", "Hi")])
-    await recorder.settle()  # the CLI ended, and somebody said something meanwhile
+    await recorder.settle()  # the CLI ended, and a user message arrived meanwhile
     before = len(world.log.usage)
     stream(recorder, begin("n"), usage_delta(70), delta("Half an "))
     await recorder.settle("interrupted")
     assert types(world)[-3:] == [ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END]
     assert [used.output_tokens for used in world.log.usage[before:]] == [70]
-    await recorder.settle("lost")  # whoever ends the turn after that changes nothing
+    await recorder.settle("lost")  # ending the turn after that changes nothing
     assert [used.output_tokens for used in world.log.usage[before:]] == [70]
 
 
@@ -145,18 +145,20 @@ async def test_a_hand_over_does_not_wait_for_an_answer_without_a_word(world: Wor
         await recorder.hand_over()
 
 
-# Ends.
+# Unexpected ends.
 
 
-async def test_a_cli_that_cannot_be_started_leaves_no_request_open(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cli_that_cannot_be_started_leaves_no_request_open(
+    runner: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def refuse(*_: object, **__: object) -> None:
         raise Permanent("Claude Code cannot be started in this environment.")
 
     monkeypatch.setattr(Connection, "open", refuse)
     with pytest.raises(Permanent):
-        await desk.turn("Hello")
-    assert [event.type for event in desk.told()].count(ev.MODEL_REQUEST_START) == [
-        event.type for event in desk.told()
+        await runner.turn("Hello")
+    assert [event.type for event in runner.told()].count(ev.MODEL_REQUEST_START) == [
+        event.type for event in runner.told()
     ].count(ev.MODEL_REQUEST_END)
 
 
@@ -169,6 +171,6 @@ async def test_a_pause_that_is_cut_off_does_not_end_the_turn(world: World) -> No
     assert await recorder.asking.ask("t1", NAME, recorder)
     pausing = asyncio.create_task(recorder.asking.pause(recorder))
     await recorder.asking.over.wait()
-    pausing.cancel()  # as the SDK does when the CLI takes its question back
+    pausing.cancel()  # as the SDK does when the CLI withdraws its question
     await asyncio.gather(pausing, return_exceptions=True)
     assert not recorder.failed.done()

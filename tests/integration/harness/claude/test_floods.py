@@ -1,4 +1,4 @@
-"""A process inside the environment that says too much in the place of Claude Code."""
+"""A process inside the environment that impersonates Claude Code and sends too much output."""
 
 import time
 from pathlib import Path
@@ -24,7 +24,7 @@ def world(tmp_path: Path) -> World:
 
 
 class Chatter:
-    """Prints lines until they are all read."""
+    """Prints lines until all of them are read."""
 
     last_words = ""
 

@@ -1,4 +1,4 @@
-"""A process inside the environment that forges what Claude Code says: what was judged is what is logged and made."""
+"""A process inside the environment forges Claude Code's messages: only the evaluated call is logged and run."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The gate in front of the real CLI: denied calls have no effect, asked ones wait without a process and run once."""
+"""The gate in front of the real CLI: denied calls have no effect, pending ones wait without a process and run once."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -37,25 +37,25 @@ SCRIPTS = {
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def runner(tmp_path: Path) -> AsyncIterator[Desk]:
     async with ScriptedModel(SCRIPTS) as model:
-        desk = Desk(model, tmp_path)
-        yield desk
-        await desk.close()
+        runner = Desk(model, tmp_path)
+        yield runner
+        await runner.close()
 
 
-def ran(desk: Desk) -> dict[str, int]:
-    root = desk.folder / "host" / "work"
+def ran(runner: Desk) -> dict[str, int]:
+    root = runner.folder / "host" / "work"
     return {name: len((root / name).read_text().split()) for name in ("x", "y", "z") if (root / name).exists()}
 
 
-def uses(desk: Desk) -> list[Event]:
-    return [event for event in desk.log.events if event.type == ev.AGENT_TOOL_USE]
+def uses(runner: Desk) -> list[Event]:
+    return [event for event in runner.log.events if event.type == ev.AGENT_TOOL_USE]
 
 
-def results(desk: Desk) -> dict[str, str]:
+def results(runner: Desk) -> dict[str, str]:
     found = {}
-    for event in desk.log.events:
+    for event in runner.log.events:
         if event.type == ev.AGENT_TOOL_RESULT:
             content = event.body["content"]
             assert isinstance(content, list)
@@ -64,75 +64,75 @@ def results(desk: Desk) -> dict[str, str]:
     return found
 
 
-def confirm(desk: Desk, event_id: str, result: str, **more: Json) -> None:
+def confirm(runner: Desk, event_id: str, result: str, **more: Json) -> None:
     body: JsonObject = {"tool_use_id": event_id, "result": result, **more}
-    desk.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
+    runner.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
 
 
-async def test_a_denied_call_has_no_effect_and_says_why(desk: Desk) -> None:
-    desk.gate.words = {X: Gated.DENY}
-    desk.next_turn("Go. [[script:three]]")
-    assert (await desk.try_it()).text == "Done."
-    assert ran(desk) == {"y": 1, "z": 1}
-    denied = uses(desk)[0]
+async def test_a_denied_call_has_no_effect_and_says_why(runner: Desk) -> None:
+    runner.gate.words = {X: Gated.DENY}
+    runner.next_turn("Go. [[script:three]]")
+    assert (await runner.try_it()).text == "Done."
+    assert ran(runner) == {"y": 1, "z": 1}
+    denied = uses(runner)[0]
     assert denied.body["evaluated_permission"] == "deny"
-    assert "of the project" in results(desk)[denied.id]
-    assert len(results(desk)) == 3
+    assert "of the project" in results(runner)[denied.id]
+    assert len(results(runner)) == 3
 
 
 @pytest.mark.parametrize("which", ["one", "read", "write"])
-async def test_an_ask_parks_and_goes_on_once(desk: Desk, which: str) -> None:
-    desk.gate.words = {"Bash": Gated.ASK, "Write": Gated.ASK}
-    desk.next_turn(f"Go. [[script:{which}]]")
-    parked = await desk.try_it()
-    (asked,) = uses(desk)
+async def test_an_ask_parks_and_goes_on_once(runner: Desk, which: str) -> None:
+    runner.gate.words = {"Bash": Gated.ASK, "Write": Gated.ASK}
+    runner.next_turn(f"Go. [[script:{which}]]")
+    parked = await runner.try_it()
+    (asked,) = uses(runner)
     assert (parked.status, parked.pending) == (TurnStatus.AWAITING, (asked.id,))
-    requests = len(desk.model.requests())
-    assert not ran(desk)
-    assert not results(desk)
-    confirm(desk, asked.id, "allow")
-    assert (await desk.try_it()).text == "Done."
-    assert len(desk.model.requests()) == requests + 1
-    assert ran(desk) == ({"x": 1} if which == "one" else {})
-    assert (desk.folder / "host" / "work" / "new.txt").exists() == (which == "write")
-    assert len(results(desk)) == 1
+    requests = len(runner.model.requests())
+    assert not ran(runner)
+    assert not results(runner)
+    confirm(runner, asked.id, "allow")
+    assert (await runner.try_it()).text == "Done."
+    assert len(runner.model.requests()) == requests + 1
+    assert ran(runner) == ({"x": 1} if which == "one" else {})
+    assert (runner.folder / "host" / "work" / "new.txt").exists() == (which == "write")
+    assert len(results(runner)) == 1
 
 
-async def test_all_asks_of_a_message_are_shown_and_answered_apart(desk: Desk) -> None:
-    desk.gate.words = {X: Gated.ASK, Z: Gated.ASK}
-    desk.next_turn("Go. [[script:three]]")
-    parked = await desk.try_it()
-    first, second, third = uses(desk)
+async def test_all_asks_of_a_message_are_shown_and_answered_apart(runner: Desk) -> None:
+    runner.gate.words = {X: Gated.ASK, Z: Gated.ASK}
+    runner.next_turn("Go. [[script:three]]")
+    parked = await runner.try_it()
+    first, second, third = uses(runner)
     assert parked.pending == (first.id, third.id)
-    assert ran(desk) == {"y": 1}
-    confirm(desk, third.id, "deny", deny_message="not on a Sunday")
-    assert (await desk.try_it()).pending == (first.id,)
-    assert ran(desk) == {"y": 1}
-    confirm(desk, first.id, "allow")
-    assert (await desk.try_it()).text == "Done."
-    assert ran(desk) == {"x": 1, "y": 1}
-    assert "not on a Sunday" in results(desk)[third.id]
-    assert results(desk).keys() == {first.id, second.id, third.id}
+    assert ran(runner) == {"y": 1}
+    confirm(runner, third.id, "deny", deny_message="not on a Sunday")
+    assert (await runner.try_it()).pending == (first.id,)
+    assert ran(runner) == {"y": 1}
+    confirm(runner, first.id, "allow")
+    assert (await runner.try_it()).text == "Done."
+    assert ran(runner) == {"x": 1, "y": 1}
+    assert "not on a Sunday" in results(runner)[third.id]
+    assert results(runner).keys() == {first.id, second.id, third.id}
 
 
-async def test_a_new_message_denies_what_waits(desk: Desk) -> None:
-    desk.gate.words = {"Bash": Gated.ASK}
-    desk.next_turn("Go. [[script:one]]")
-    await desk.try_it()
-    (asked,) = uses(desk)
-    desk.next_turn("Go. [[script:next]]")
-    assert (await desk.try_it()).text == "Heard."
-    assert not ran(desk)
-    assert "new message" in results(desk)[asked.id]
+async def test_a_new_message_denies_what_waits(runner: Desk) -> None:
+    runner.gate.words = {"Bash": Gated.ASK}
+    runner.next_turn("Go. [[script:one]]")
+    await runner.try_it()
+    (asked,) = uses(runner)
+    runner.next_turn("Go. [[script:next]]")
+    assert (await runner.try_it()).text == "Heard."
+    assert not ran(runner)
+    assert "new message" in results(runner)[asked.id]
 
 
-async def test_a_crash_in_an_allowed_call_leaves_it_unknown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last attempt ends where it would start a CLI: by then, every call has a result."""
-    desk.gate.words = {"Bash": Gated.ASK}
-    desk.next_turn("Go. [[script:one]]")
-    await desk.try_it()
-    (asked,) = uses(desk)
-    confirm(desk, asked.id, "allow")
+async def test_a_crash_in_an_allowed_call_leaves_it_unknown(runner: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last attempt stops where it would start a CLI. By then, every call has a result."""
+    runner.gate.words = {"Bash": Gated.ASK}
+    runner.next_turn("Go. [[script:one]]")
+    await runner.try_it()
+    (asked,) = uses(runner)
+    confirm(runner, asked.id, "allow")
 
     async def crash_before_commit(point: str) -> None:
         if point == "before_result_commit":
@@ -143,60 +143,60 @@ async def test_a_crash_in_an_allowed_call_leaves_it_unknown(desk: Desk, monkeypa
 
     monkeypatch.setattr(failpoints, "hit", crash_before_commit)
     with pytest.raises(Crash):
-        await desk.try_it()
-    assert (ran(desk), results(desk)) == ({"x": 1}, {})
+        await runner.try_it()
+    assert (ran(runner), results(runner)) == ({"x": 1}, {})
     monkeypatch.undo()
     monkeypatch.setattr(Connection, "open", crash_instead)
     with pytest.raises(Crash):
-        await desk.try_it()
-    assert ran(desk) == {"x": 1}
-    assert results(desk) == {asked.id: UNKNOWN}
-    assert not Transcript(desk.log.entries).open_calls()
+        await runner.try_it()
+    assert ran(runner) == {"x": 1}
+    assert results(runner) == {asked.id: UNKNOWN}
+    assert not Transcript(runner.log.entries).open_calls()
 
 
-async def test_rules_that_changed_meanwhile_deny_what_a_person_allowed(desk: Desk) -> None:
-    desk.gate.words = {"Bash": Gated.ASK}
-    desk.next_turn("Go. [[script:one]]")
-    await desk.try_it()
-    (asked,) = uses(desk)
-    confirm(desk, asked.id, "allow")
-    desk.gate.words = {"Bash": Gated.DENY}
-    assert (await desk.try_it()).text == "Done."
-    assert not ran(desk)
-    assert results(desk)[asked.id].startswith("Denied by")
+async def test_rules_that_changed_meanwhile_deny_what_a_person_allowed(runner: Desk) -> None:
+    runner.gate.words = {"Bash": Gated.ASK}
+    runner.next_turn("Go. [[script:one]]")
+    await runner.try_it()
+    (asked,) = uses(runner)
+    confirm(runner, asked.id, "allow")
+    runner.gate.words = {"Bash": Gated.DENY}
+    assert (await runner.try_it()).text == "Done."
+    assert not ran(runner)
+    assert results(runner)[asked.id].startswith("Denied by")
 
 
-async def test_what_cannot_be_made_later_says_so(desk: Desk) -> None:
-    desk.gate.words = {"Grep": Gated.ASK}
-    desk.next_turn("Go. [[script:grep]]")
-    await desk.try_it()
-    (asked,) = uses(desk)
-    confirm(desk, asked.id, "allow")
-    assert (await desk.try_it()).text == "Done."
-    assert "does not support -i" in results(desk)[asked.id]
+async def test_what_cannot_be_made_later_says_so(runner: Desk) -> None:
+    runner.gate.words = {"Grep": Gated.ASK}
+    runner.next_turn("Go. [[script:grep]]")
+    await runner.try_it()
+    (asked,) = uses(runner)
+    confirm(runner, asked.id, "allow")
+    assert (await runner.try_it()).text == "Done."
+    assert "does not support -i" in results(runner)[asked.id]
 
 
-async def test_a_person_changes_the_input(desk: Desk) -> None:
-    desk.gate.words = {"Bash": Gated.ASK}
-    desk.next_turn("Go. [[script:one]]")
-    await desk.try_it()
-    (asked,) = uses(desk)
-    confirm(desk, asked.id, "allow", updated_input={"command": Y})
-    assert (await desk.try_it()).text == "Done."
-    assert ran(desk) == {"y": 1}
-    assert desk.gate.asked[-1] == ("Bash", {"command": Y})
-    assert Y in results(desk)[asked.id]
+async def test_a_person_changes_the_input(runner: Desk) -> None:
+    runner.gate.words = {"Bash": Gated.ASK}
+    runner.next_turn("Go. [[script:one]]")
+    await runner.try_it()
+    (asked,) = uses(runner)
+    confirm(runner, asked.id, "allow", updated_input={"command": Y})
+    assert (await runner.try_it()).text == "Done."
+    assert ran(runner) == {"y": 1}
+    assert runner.gate.asked[-1] == ("Bash", {"command": Y})
+    assert Y in results(runner)[asked.id]
 
 
-async def test_each_runs_where_it_was_judged(desk: Desk) -> None:
-    desk.gate.words = {"Bash": Gated.ASK}
-    desk.next_turn("Go. [[script:moves]]")
-    await desk.try_it()
-    moves, makes, lists = uses(desk)
-    confirm(desk, moves.id, "allow")
-    confirm(desk, makes.id, "allow")
-    confirm(desk, lists.id, "allow", updated_input={"command": "pwd"})
-    assert (await desk.try_it()).text == "Done."
-    assert ran(desk) == {"x": 1}
-    assert (desk.folder / "host" / "work" / "sub").is_dir()
-    assert results(desk).keys() == {moves.id, makes.id, lists.id}
+async def test_each_runs_where_it_was_judged(runner: Desk) -> None:
+    runner.gate.words = {"Bash": Gated.ASK}
+    runner.next_turn("Go. [[script:moves]]")
+    await runner.try_it()
+    moves, makes, lists = uses(runner)
+    confirm(runner, moves.id, "allow")
+    confirm(runner, makes.id, "allow")
+    confirm(runner, lists.id, "allow", updated_input={"command": "pwd"})
+    assert (await runner.try_it()).text == "Done."
+    assert ran(runner) == {"x": 1}
+    assert (runner.folder / "host" / "work" / "sub").is_dir()
+    assert results(runner).keys() == {moves.id, makes.id, lists.id}

@@ -31,93 +31,93 @@ SCRIPTS = {
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def runner(tmp_path: Path) -> AsyncIterator[Desk]:
     async with ScriptedModel(SCRIPTS) as model:
-        desk = Desk(model, tmp_path)
-        yield desk
-        await desk.close()
+        runner = Desk(model, tmp_path)
+        yield runner
+        await runner.close()
 
 
-def told(desk: Desk, event: HookEvent) -> list[JsonObject]:
-    return [fields for each, fields in desk.gate.told if each is event]
+def told(runner: Desk, event: HookEvent) -> list[JsonObject]:
+    return [fields for each, fields in runner.gate.told if each is event]
 
 
-async def test_what_hooks_say_of_a_call_comes_with_its_result(desk: Desk) -> None:
-    desk.gate.heard = {HookEvent.AFTER_TOOL: [Heard("format it", ("by the way",))]}
-    assert (await desk.turn("Go. [[script:one]]")).text == "Done."
-    last = str(desk.model.requests()[-1].body)
+async def test_what_hooks_say_of_a_call_comes_with_its_result(runner: Desk) -> None:
+    runner.gate.heard = {HookEvent.AFTER_TOOL: [Heard("format it", ("by the way",))]}
+    assert (await runner.turn("Go. [[script:one]]")).text == "Done."
+    last = str(runner.model.requests()[-1].body)
     assert "format it" in last
     assert "by the way" in last
-    (fields,) = told(desk, HookEvent.AFTER_TOOL)
+    (fields,) = told(runner, HookEvent.AFTER_TOOL)
     assert fields["tool_input"] == {"command": "echo hi"}
     assert isinstance(fields["tool_response"], dict)
     assert fields["tool_response"]["stdout"] == "hi"
-    assert len(results(desk)) == 1
+    assert len(results(runner)) == 1
 
 
 @pytest.mark.parametrize("refuses", [False, True])
-async def test_files_of_a_call_are_uploaded_while_its_result_is_written_down(desk: Desk, *, refuses: bool) -> None:
-    desk.log.refuses_output = refuses
-    assert (await desk.turn("Go. [[script:one]]")).text == "Done."
-    assert desk.log.uploads == 1
-    assert len(results(desk)) == 1
+async def test_files_of_a_call_are_uploaded_while_its_result_is_written_down(runner: Desk, *, refuses: bool) -> None:
+    runner.log.refuses_output = refuses
+    assert (await runner.turn("Go. [[script:one]]")).text == "Done."
+    assert runner.log.uploads == 1
+    assert len(results(runner)) == 1
 
 
-async def test_nothing_is_told_of_a_call_that_failed_or_was_denied(desk: Desk) -> None:
-    await desk.turn("Go. [[script:fails]]")
-    desk.gate.words = {"Bash": Gated.DENY}
-    await desk.turn("Go. [[script:one]]")
-    assert told(desk, HookEvent.AFTER_TOOL) == []
+async def test_nothing_is_told_of_a_call_that_failed_or_was_denied(runner: Desk) -> None:
+    await runner.turn("Go. [[script:fails]]")
+    runner.gate.words = {"Bash": Gated.DENY}
+    await runner.turn("Go. [[script:one]]")
+    assert told(runner, HookEvent.AFTER_TOOL) == []
 
 
-async def test_also_of_a_call_that_the_worker_makes(desk: Desk) -> None:
-    desk.gate.words = {"Bash": Gated.ASK}
-    desk.gate.heard = {HookEvent.AFTER_TOOL: [Heard("format it")]}
-    assert (await desk.turn("Go. [[script:one]]")).status is TurnStatus.AWAITING
-    assert told(desk, HookEvent.AFTER_TOOL) == []
-    (asked,) = uses(desk)
-    confirm(desk, asked.id, "allow")
-    assert (await desk.try_it()).text == "Done."
-    assert "format it" in str(desk.model.requests()[-1].body)
+async def test_also_of_a_call_that_the_worker_makes(runner: Desk) -> None:
+    runner.gate.words = {"Bash": Gated.ASK}
+    runner.gate.heard = {HookEvent.AFTER_TOOL: [Heard("format it")]}
+    assert (await runner.turn("Go. [[script:one]]")).status is TurnStatus.AWAITING
+    assert told(runner, HookEvent.AFTER_TOOL) == []
+    (asked,) = uses(runner)
+    confirm(runner, asked.id, "allow")
+    assert (await runner.try_it()).text == "Done."
+    assert "format it" in str(runner.model.requests()[-1].body)
 
 
-async def test_a_turn_goes_on_when_a_hook_says_what_is_left(desk: Desk) -> None:
-    desk.gate.heard = {HookEvent.STOP: [Heard("run the tests")]}
-    outcome = await desk.turn("Go. [[script:talk]]")
+async def test_a_turn_goes_on_when_a_hook_says_what_is_left(runner: Desk) -> None:
+    runner.gate.heard = {HookEvent.STOP: [Heard("run the tests")]}
+    outcome = await runner.turn("Go. [[script:talk]]")
     assert (outcome.status, outcome.text) == (TurnStatus.COMPLETED, "Word.")
-    assert [fields["stop_hook_active"] for fields in told(desk, HookEvent.STOP)] == [False, True]
-    assert len(desk.model.requests()) == 2
-    assert "run the tests" in str(desk.model.requests()[-1].body)
-    assert (await desk.turn("Again. [[script:talk]]")).text == "Word."
-    assert "run the tests" in str(desk.model.requests()[-1].body)
+    assert [fields["stop_hook_active"] for fields in told(runner, HookEvent.STOP)] == [False, True]
+    assert len(runner.model.requests()) == 2
+    assert "run the tests" in str(runner.model.requests()[-1].body)
+    assert (await runner.turn("Again. [[script:talk]]")).text == "Word."
+    assert "run the tests" in str(runner.model.requests()[-1].body)
 
 
-async def test_but_not_for_ever(desk: Desk) -> None:
-    desk.gate.heard = {HookEvent.STOP: [Heard("more")] * 100}
-    assert (await desk.turn("Go. [[script:talk]]")).status is TurnStatus.COMPLETED
-    assert len(desk.model.requests()) == MOST + 1
+async def test_but_not_for_ever(runner: Desk) -> None:
+    runner.gate.heard = {HookEvent.STOP: [Heard("more")] * 100}
+    assert (await runner.turn("Go. [[script:talk]]")).status is TurnStatus.COMPLETED
+    assert len(runner.model.requests()) == MOST + 1
 
 
-async def test_a_lost_worker_does_not_take_the_end_of_a_turn_past_its_hooks(desk: Desk) -> None:
-    assert (await desk.turn("Go. [[script:talk]]")).text == "Word."
-    desk.gate.heard = {HookEvent.STOP: [Heard("run the tests")]}
-    assert (await desk.try_it("another")).text == "Word."
-    assert len(desk.model.requests()) == 2
-    assert "run the tests" in str(desk.model.requests()[-1].body)
+async def test_a_lost_worker_does_not_take_the_end_of_a_turn_past_its_hooks(runner: Desk) -> None:
+    assert (await runner.turn("Go. [[script:talk]]")).text == "Word."
+    runner.gate.heard = {HookEvent.STOP: [Heard("run the tests")]}
+    assert (await runner.try_it("another")).text == "Word."
+    assert len(runner.model.requests()) == 2
+    assert "run the tests" in str(runner.model.requests()[-1].body)
 
 
-async def test_the_end_of_a_subagent(desk: Desk) -> None:
-    desk.subagents = (SCOUT,)
-    assert (await desk.turn("Go. [[script:ask]]")).text == "It looked."
-    (fields,) = told(desk, HookEvent.SUBAGENT_STOP)
+async def test_the_end_of_a_subagent(runner: Desk) -> None:
+    runner.subagents = (SCOUT,)
+    assert (await runner.turn("Go. [[script:ask]]")).text == "It looked."
+    (fields,) = told(runner, HookEvent.SUBAGENT_STOP)
     assert fields["agent_type"] == "scout"
-    inside = next(each for each in told(desk, HookEvent.AFTER_TOOL) if each["tool_input"] == {"command": "echo hi"})
+    inside = next(each for each in told(runner, HookEvent.AFTER_TOOL) if each["tool_input"] == {"command": "echo hi"})
     assert inside["tool_response"]
 
 
-async def test_before_a_compaction(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_before_a_compaction(runner: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(options._VARIABLES, WINDOW, "100000")
-    await desk.turn("First of all. [[script:short]]")
-    assert (await desk.turn("Look. [[script:long]]")).text == "After it."
-    (fields,) = told(desk, HookEvent.COMPACTION)
+    await runner.turn("First of all. [[script:short]]")
+    assert (await runner.turn("Look. [[script:long]]")).text == "After it."
+    (fields,) = told(runner, HookEvent.COMPACTION)
     assert fields["trigger"] == "auto"

@@ -1,4 +1,4 @@
-"""What a transcript from elsewhere becomes, and what of a session goes elsewhere."""
+"""Import of a foreign transcript into a session, and export of a session as a transcript."""
 
 import contextlib
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def test_a_call_at_the_end_has_an_unknown_outcome() -> None:
 
 @pytest.mark.parametrize("then", [asked("z", "Never mind."), said("z", "n", "Another branch.")])
 def test_a_call_that_the_conversation_went_past_is_closed_where_it_is(then: JsonObject) -> None:
-    """At the end, its result would be the leaf that the CLI goes on from."""
+    """If its result were added at the end, the CLI would continue from that line."""
     found = pieces(asked("a"), called("b", "m", "t1"), then)
     names = uuids(found)
     assert (names[:2], names[3:]) == (["a", "b"], ["z"])
@@ -136,7 +136,7 @@ HOSTILE: list[JsonObject] = [
 
 @pytest.mark.parametrize("bad", HOSTILE)
 def test_lines_that_nobody_survives_are_refused_or_say_nothing(bad: JsonObject) -> None:
-    """Whichever it is: what is stored never breaks a turn."""
+    """Either way, the stored lines never break a turn."""
     with contextlib.suppress(InvalidRequest):
         found = pieces(asked("a"), bad)
         assert len(events(found)) == 1

@@ -1,4 +1,4 @@
-"""Every message class of the SDK has a reader, and each says what it says."""
+"""Every message class of the SDK has a reader, and each reader returns the right facts."""
 
 import inspect
 import typing

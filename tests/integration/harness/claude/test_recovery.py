@@ -1,4 +1,4 @@
-"""What a new attempt does with what it finds, case by case."""
+"""How a new attempt settles the events and entries of earlier attempts, case by case."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ def settle(history: list[Entry], *events: Event, turn: str = "turn_1") -> Settle
 
 
 def results(found: Settlement) -> list[tuple[str, str]]:
-    """Of the lines that it adds: call and text."""
+    """Returns call id and text of each result that it adds."""
     told = []
     for kept in found.entries:
         body = transcript.line_of(kept)["message"]

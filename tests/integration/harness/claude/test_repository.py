@@ -1,4 +1,4 @@
-"""What the CLI is given of a repository, and what never is."""
+"""What the CLI receives from a repository's settings, and what it never receives."""
 
 import hashlib
 import json
@@ -74,7 +74,7 @@ def test_words_become_a_part_of_the_system_prompt() -> None:
 
 
 def test_words_alone_bring_no_settings_and_no_servers() -> None:
-    """Even if somebody handed the files over: the trust decides here too."""
+    """The trust level is checked here too, even if the files were passed in."""
     found = given(
         Trust.INSTRUCTIONS, {SETTINGS: hooks("touch ran"), ".mcp.json": {"mcpServers": {"a": {"command": "x"}}}}
     )

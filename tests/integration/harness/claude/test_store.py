@@ -1,4 +1,4 @@
-"""The SDK's own conformance kit against our store, and what its entries become."""
+"""The session store passes the SDK's conformance kit, and its entries become events."""
 
 import asyncio
 from pathlib import Path
@@ -40,7 +40,7 @@ async def test_the_sdks_own_conformance_kit_holds(tmp_path: Path) -> None:
         recorder = recorder_of(World(LocalEnvironment(tmp_path)))
         return cast("sdk.SessionStore", LogStore(lambda: recorder))
 
-    # What lists and deletes sessions has an owner elsewhere: the store does not offer it.
+    # Sessions are listed and deleted elsewhere, so the store does not offer that.
     await run_session_store_conformance(
         make, skip_optional=frozenset({"list_sessions", "list_session_summaries", "delete"})
     )
@@ -67,6 +67,7 @@ def types(world: World) -> list[str]:
     return [event.type for event in world.log.events]
 
 
+@pytest.mark.requirement("K11")
 async def test_an_answer_is_one_commit_when_it_is_complete(world: World) -> None:
     recorder = recorder_of(world)
     await recorder.begin([], [])
@@ -176,7 +177,7 @@ async def test_a_hand_over_waits_for_the_result_of_a_call(world: World) -> None:
 
 @pytest.mark.parametrize("in_one_breath", [False, True])
 async def test_a_hand_over_is_not_outrun_by_the_next_answer(world: World, in_one_breath: bool) -> None:  # noqa: FBT001
-    """A model that answers in an instant: its next call is there before anybody has seen that none is open."""
+    """A fast model's next call can arrive before the hand-over has seen that no call is open."""
     recorder = recorder_of(world)
     await recorder.begin([], [])
     stream(recorder, begin("m"), STOP)
@@ -200,7 +201,7 @@ async def test_a_hand_over_is_not_outrun_by_the_next_answer(world: World, in_one
 
 
 async def in_a_call(world: World) -> Recorder:
-    """The model has asked for `t1`, and it runs."""
+    """Returns a recorder whose call `t1` is running."""
     recorder = recorder_of(world)
     await recorder.begin([], [])
     stream(recorder, begin("m"), STOP)
@@ -210,7 +211,7 @@ async def in_a_call(world: World) -> Recorder:
 
 
 async def test_a_result_and_the_next_answer_are_two_commits(world: World) -> None:
-    """Who forks at the result has nothing of the answer, however quick the model was."""
+    """A fork at the result contains nothing of the next response, however fast the model was."""
     recorder = await in_a_call(world)
     before = world.log.appends
     stream(recorder, begin("n"), STOP)
@@ -261,7 +262,7 @@ async def test_lines_that_the_log_does_not_take_fail_the_turn(world: World, monk
         await recorder.mirrored(PLACE, [said("a", "m", "Hi")])
     with pytest.raises(Fenced):
         recorder.failed.result()
-    # And a batch that the SDK itself gave up.
+    # The same holds for a batch that the SDK gave up.
     other = recorder_of(world)
     other.heard(sdk.MirrorErrorMessage("mirror_error", {}, error="timed out"))
     assert other.failed.done()

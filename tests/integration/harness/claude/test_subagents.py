@@ -1,4 +1,4 @@
-"""Subagents with the real CLI: each in a thread of its own, each call in the log before it starts, nothing twice."""
+"""Subagents with the real CLI: each has its own thread, each call is logged before it starts, nothing runs twice."""
 
 import asyncio
 import contextlib
@@ -65,66 +65,67 @@ SCRIPTS = {
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def runner(tmp_path: Path) -> AsyncIterator[Desk]:
     async with ScriptedModel(SCRIPTS) as model:
-        desk = Desk(model, tmp_path, subagents=(SCOUT, COOK, MUTE))
-        yield desk
-        await desk.close()
+        runner = Desk(model, tmp_path, subagents=(SCOUT, COOK, MUTE))
+        yield runner
+        await runner.close()
 
 
-def of(desk: Desk, thread_id: str | None) -> list[Event]:
-    return [event for event in desk.told() if threads.shown(event.type, event.body, thread_id)]
+def of(runner: Desk, thread_id: str | None) -> list[Event]:
+    return [event for event in runner.told() if threads.shown(event.type, event.body, thread_id)]
 
 
-def thread_ids(desk: Desk) -> list[str]:
-    return [str(event.body[threads.THREAD_ID]) for event in desk.told() if event.type == threads.CREATED]
+def thread_ids(runner: Desk) -> list[str]:
+    return [str(event.body[threads.THREAD_ID]) for event in runner.told() if event.type == threads.CREATED]
 
 
 def types(events: list[Event]) -> list[str]:
     return [event.type for event in events]
 
 
-async def until_it_ran(desk: Desk, host: str = "host") -> None:
+async def until_it_ran(runner: Desk, host: str = "host") -> None:
     async with asyncio.timeout(30):
-        while not (desk.folder / host / "work" / "ran").exists():  # noqa: ASYNC110 - a tool's own file
+        while not (runner.folder / host / "work" / "ran").exists():  # noqa: ASYNC110 - a tool's own file
             await asyncio.sleep(0.02)
 
 
-async def test_the_gate_stands_before_a_subagents_calls_too(desk: Desk) -> None:
-    """It cannot wait for a person: what would be asked is denied, and the agent hears of it."""
+async def test_the_gate_stands_before_a_subagents_calls_too(runner: Desk) -> None:
+    """A subagent cannot wait for a user: a call that requires approval is denied, and the agent learns why."""
     for outcome in (Gated.DENY, Gated.ASK):
-        desk.gate.words = {"echo hi": outcome}
-        desk.next_turn("Go. [[script:ask]]")
-        assert (await desk.try_it()).text == "It looked."
-        inside = of(desk, thread_ids(desk)[-1])
+        runner.gate.words = {"echo hi": outcome}
+        runner.next_turn("Go. [[script:ask]]")
+        assert (await runner.try_it()).text == "It looked."
+        inside = of(runner, thread_ids(runner)[-1])
         (use,) = [event for event in inside if event.type == ev.AGENT_TOOL_USE]
         (result,) = [event for event in inside if event.type == ev.AGENT_TOOL_RESULT]
         assert use.body["evaluated_permission"] == "deny"
         assert "Denied by" in texts(result)
         assert ("cannot wait" in texts(result)) == (outcome is Gated.ASK)
-    by = [agent for agent, asked in zip(desk.gate.agents, desk.gate.asked, strict=True) if asked[0] == "Bash"]
+    by = [agent for agent, asked in zip(runner.gate.agents, runner.gate.asked, strict=True) if asked[0] == "Bash"]
     assert by == ["scout", "scout"]
 
 
-async def test_who_may_not_be_asked(desk: Desk) -> None:
-    desk.gate.words = {"Agent": Gated.ASK}
-    desk.next_turn("Go. [[script:ask]]")
-    assert (await desk.try_it()).text == "It looked."
-    (use,) = [event for event in desk.told() if event.type == ev.AGENT_TOOL_USE]
+async def test_who_may_not_be_asked(runner: Desk) -> None:
+    runner.gate.words = {"Agent": Gated.ASK}
+    runner.next_turn("Go. [[script:ask]]")
+    assert (await runner.try_it()).text == "It looked."
+    (use,) = [event for event in runner.told() if event.type == ev.AGENT_TOOL_USE]
     assert use.body["evaluated_permission"] == "deny"
-    assert thread_ids(desk) == []
+    assert thread_ids(runner) == []
 
 
-async def test_what_a_subagent_does_is_a_thread_of_its_own(desk: Desk) -> None:
-    outcome = await desk.turn("Ask. [[script:ask]]")
+@pytest.mark.requirement("K10")
+async def test_what_a_subagent_does_is_a_thread_of_its_own(runner: Desk) -> None:
+    outcome = await runner.turn("Ask. [[script:ask]]")
     assert (outcome.status, outcome.text) == (TurnStatus.COMPLETED, "It looked.")
-    (thread_id,) = thread_ids(desk)
-    assert types(of(desk, None)) == [
+    (thread_id,) = thread_ids(runner)
+    assert types(of(runner, None)) == [
         ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END, ev.AGENT_TOOL_USE,
         threads.CREATED, threads.RUNNING, threads.MESSAGE_SENT, threads.MESSAGE_RECEIVED, threads.IDLE,
         ev.AGENT_TOOL_RESULT, ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END,
     ]  # fmt: skip
-    own = of(desk, thread_id)
+    own = of(runner, thread_id)
     assert types(own) == [
         threads.RUNNING, threads.MESSAGE_RECEIVED, ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END,
         ev.AGENT_TOOL_USE, ev.AGENT_TOOL_RESULT, ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END,
@@ -132,19 +133,19 @@ async def test_what_a_subagent_does_is_a_thread_of_its_own(desk: Desk) -> None:
     ]  # fmt: skip
     assert [texts(event) for event in own if event.type == ev.AGENT_MESSAGE] == ["On it.", "All quiet."]
     assert [event.body["name"] for event in own if event.type == ev.AGENT_TOOL_USE] == ["bash"]
-    for number, event in enumerate(desk.told()):
+    for number, event in enumerate(runner.told()):
         now = datetime.now(UTC)
         assert_valid_event(ev.wire(Position(number, event, now, now)))
-    # Each of the four requests is paid for once, and two of them are the thread's.
-    assert (sum(used.requests for used in desk.log.usage), len(desk.model.requests())) == (4, 4)
-    assert sum(used.output_tokens for used in desk.log.usage) == 400
+    # Each of the four requests is counted once, and two of them belong to the thread.
+    assert (sum(used.requests for used in runner.log.usage), len(runner.model.requests())) == (4, 4)
+    assert sum(used.output_tokens for used in runner.log.usage) == 400
     assert own[-1].body["usage"]["requests"] == 2  # type: ignore[index,call-overload]
-    assert not any("On it." in preview.text for preview in desk.log.previews)
+    assert not any("On it." in preview.text for preview in runner.log.previews)
 
 
-async def test_a_subagent_has_its_own_words_model_and_tools(desk: Desk) -> None:
-    await desk.turn("Ask. [[script:ask]]")
-    first, second, *_ = (request.body for request in desk.model.requests())
+async def test_a_subagent_has_its_own_words_model_and_tools(runner: Desk) -> None:
+    await runner.turn("Ask. [[script:ask]]")
+    first, second, *_ = (request.body for request in runner.model.requests())
     assert first is not None
     assert second is not None
     assert "Agent" in [offered["name"] for offered in first["tools"]]  # type: ignore[index,union-attr,call-overload]
@@ -153,103 +154,106 @@ async def test_a_subagent_has_its_own_words_model_and_tools(desk: Desk) -> None:
     assert "You look around." in str(second["system"])
 
 
-async def test_a_subagent_without_tools_is_offered_none(desk: Desk) -> None:
-    assert (await desk.turn("Ask. [[script:mute]]")).text == "Fine."
-    body = desk.model.requests()[1].body
+async def test_a_subagent_without_tools_is_offered_none(runner: Desk) -> None:
+    assert (await runner.turn("Ask. [[script:mute]]")).text == "Fine."
+    body = runner.model.requests()[1].body
     assert body is not None
     assert not body.get("tools")
 
 
-async def test_an_agent_without_subagents_is_offered_none(desk: Desk) -> None:
-    desk.subagents = ()
-    await desk.turn("Say. [[script:short]]")
-    body = desk.model.requests()[0].body
+async def test_an_agent_without_subagents_is_offered_none(runner: Desk) -> None:
+    runner.subagents = ()
+    await runner.turn("Say. [[script:short]]")
+    body = runner.model.requests()[0].body
     assert body is not None
     assert "Agent" not in [offered["name"] for offered in body["tools"]]  # type: ignore[index,union-attr,call-overload]
 
 
-async def test_two_work_side_by_side(desk: Desk) -> None:
-    """Each waits for the other: one after the other, none would be done."""
-    outcome = await asyncio.wait_for(desk.turn("Both. [[script:both]]"), 60)
+@pytest.mark.requirement("O5")
+async def test_two_work_side_by_side(runner: Desk) -> None:
+    """Each waits for the other, so neither would finish if they ran one after the other."""
+    outcome = await asyncio.wait_for(runner.turn("Both. [[script:both]]"), 60)
     assert outcome.text == "Both did."
-    one, two = thread_ids(desk)
+    one, two = thread_ids(runner)
     for thread_id, name in ((one, "left"), (two, "right")):
-        own = of(desk, thread_id)
+        own = of(runner, thread_id)
         said = [texts(event) for event in own if event.type == ev.AGENT_MESSAGE]
         assert said == [f"I am {name}.", f"Done by {name}."]
         (result,) = [event for event in own if event.type == ev.AGENT_TOOL_RESULT]
         assert result.body["is_error"] is False
         assert own[-1].type == threads.IDLE
-    assert sum(used.requests for used in desk.log.usage) == len(desk.model.requests()) == 6
+    assert sum(used.requests for used in runner.log.usage) == len(runner.model.requests()) == 6
 
 
-async def test_only_those_that_the_agent_names_and_only_as_they_are(desk: Desk) -> None:
-    outcome = await desk.turn("Wrong. [[script:wrong]]")
+async def test_only_those_that_the_agent_names_and_only_as_they_are(runner: Desk) -> None:
+    outcome = await runner.turn("Wrong. [[script:wrong]]")
     assert outcome.text == "Then not."
-    assert thread_ids(desk) == []
-    results = [event for event in desk.told() if event.type == ev.AGENT_TOOL_RESULT]
+    assert thread_ids(runner) == []
+    results = [event for event in runner.told() if event.type == ev.AGENT_TOOL_RESULT]
     assert [event.body["is_error"] for event in results] == [True, True, True]
     assert "scout, The Cook, mute" in texts(results[0])
     assert "leave model out" in texts(results[2])
-    assert len(desk.model.requests()) == 4
+    assert len(runner.model.requests()) == 4
 
 
-async def test_a_subagent_whose_request_fails_is_the_models_to_judge(desk: Desk) -> None:
-    assert (await desk.turn("Ask. [[script:unlucky]]")).text == "So be it."
-    (thread_id,) = thread_ids(desk)
-    assert [event.body.get("is_error") for event in of(desk, thread_id) if event.type == ev.MODEL_REQUEST_END] == [True]
-    (result,) = [event for event in of(desk, None) if event.type == ev.AGENT_TOOL_RESULT]
+async def test_a_subagent_whose_request_fails_is_the_models_to_judge(runner: Desk) -> None:
+    assert (await runner.turn("Ask. [[script:unlucky]]")).text == "So be it."
+    (thread_id,) = thread_ids(runner)
+    assert [event.body.get("is_error") for event in of(runner, thread_id) if event.type == ev.MODEL_REQUEST_END] == [
+        True
+    ]
+    (result,) = [event for event in of(runner, None) if event.type == ev.AGENT_TOOL_RESULT]
     assert "529" in texts(result)
 
 
-async def test_killed_in_a_subagents_call_nothing_runs_twice(desk: Desk) -> None:
-    desk.next_turn("Lose it. [[script:lost]]")
-    running = asyncio.create_task(desk.try_it("one"))
-    await until_it_ran(desk, "one")
+async def test_killed_in_a_subagents_call_nothing_runs_twice(runner: Desk) -> None:
+    runner.next_turn("Lose it. [[script:lost]]")
+    running = asyncio.create_task(runner.try_it("one"))
+    await until_it_ran(runner, "one")
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
-    outcome = await desk.try_it("two")
+    outcome = await runner.try_it("two")
     assert (outcome.status, outcome.text) == (TurnStatus.COMPLETED, "After it.")
-    assert (desk.folder / "one" / "work" / "ran").read_text() == "x\n"
-    assert not (desk.folder / "two" / "work" / "ran").exists()
-    (thread_id,) = thread_ids(desk)
-    own = of(desk, thread_id)
+    assert (runner.folder / "one" / "work" / "ran").read_text() == "x\n"
+    assert not (runner.folder / "two" / "work" / "ran").exists()
+    (thread_id,) = thread_ids(runner)
+    own = of(runner, thread_id)
     inside = [texts(event) for event in own if event.type == ev.AGENT_TOOL_RESULT]
-    asked = [texts(event) for event in of(desk, None) if event.type == ev.AGENT_TOOL_RESULT]
+    asked = [texts(event) for event in of(runner, None) if event.type == ev.AGENT_TOOL_RESULT]
     assert (inside, asked) == ([UNKNOWN], [UNKNOWN])
     assert own[-1].type == threads.IDLE
-    starts = {event.id for event in desk.told() if event.type == ev.MODEL_REQUEST_START}
-    ends = {event.body["model_request_start_id"] for event in desk.told() if event.type == ev.MODEL_REQUEST_END}
+    starts = {event.id for event in runner.told() if event.type == ev.MODEL_REQUEST_START}
+    ends = {event.body["model_request_start_id"] for event in runner.told() if event.type == ev.MODEL_REQUEST_END}
     assert starts == ends
-    assert (await desk.turn("Go on. [[script:short]]", "two")).text == "Short."
+    assert (await runner.turn("Go on. [[script:short]]", "two")).text == "Short."
 
 
-async def test_a_hand_over_waits_for_a_subagent(desk: Desk) -> None:
-    desk.next_turn("Slowly. [[script:slow]]")
-    running = asyncio.create_task(desk.try_it("one"))
-    await until_it_ran(desk, "one")
-    desk.handover.set()
+async def test_a_hand_over_waits_for_a_subagent(runner: Desk) -> None:
+    runner.next_turn("Slowly. [[script:slow]]")
+    running = asyncio.create_task(runner.try_it("one"))
+    await until_it_ran(runner, "one")
+    runner.handover.set()
     with pytest.raises(HandOver):
         await asyncio.wait_for(running, 30)
-    (thread_id,) = thread_ids(desk)
-    assert of(desk, thread_id)[-1].type == threads.IDLE
-    assert [event.body["is_error"] for event in desk.told() if event.type == ev.AGENT_TOOL_RESULT] == [False, False]
-    desk.handover = asyncio.Event()
-    assert (await desk.try_it("two")).text == "Heard."
-    assert (desk.folder / "one" / "work" / "ran").read_text() == "x\n"
-    assert not (desk.folder / "two" / "work" / "ran").exists()
+    (thread_id,) = thread_ids(runner)
+    assert of(runner, thread_id)[-1].type == threads.IDLE
+    assert [event.body["is_error"] for event in runner.told() if event.type == ev.AGENT_TOOL_RESULT] == [False, False]
+    runner.handover = asyncio.Event()
+    assert (await runner.try_it("two")).text == "Heard."
+    assert (runner.folder / "one" / "work" / "ran").read_text() == "x\n"
+    assert not (runner.folder / "two" / "work" / "ran").exists()
 
 
-async def test_an_interrupt_ends_the_thread(desk: Desk) -> None:
-    desk.next_turn("Wait. [[script:lost]]")
-    running = asyncio.create_task(desk.try_it())
-    await until_it_ran(desk)
-    desk.interrupt.set()
+async def test_an_interrupt_ends_the_thread(runner: Desk) -> None:
+    runner.next_turn("Wait. [[script:lost]]")
+    running = asyncio.create_task(runner.try_it())
+    await until_it_ran(runner)
+    runner.interrupt.set()
     outcome = await asyncio.wait_for(running, 15)
     assert outcome.status is TurnStatus.INTERRUPTED
-    (thread_id,) = thread_ids(desk)
-    own = of(desk, thread_id)
+    (thread_id,) = thread_ids(runner)
+    own = of(runner, thread_id)
     assert own[-1].type == threads.IDLE
     assert [event.body["is_error"] for event in own if event.type == ev.AGENT_TOOL_RESULT] == [True]
-    assert (await desk.turn("Go on. [[script:short]]")).text == "Short."
+    assert (await runner.turn("Go on. [[script:short]]")).text == "Short."

@@ -70,7 +70,7 @@ def build(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
     _options(name, known, words, deeds)
     at = next((index for index, word in enumerate(words[1:], start=1) if not word.text.startswith("-")), None)
     if at is not None and words[at].text in _SUBCOMMANDS.get(known, ()):
-        deeds.worry(f"{name} {words[at].text} needs a rule of its own", upto=at + 1)
+        deeds.worry(f"{name} {words[at].text} needs a rule of its own", literal_words=at + 1)
     if known == "make":
         _make(words, deeds)
     elif known == "docker":
@@ -131,7 +131,7 @@ def _docker(name: str, words: Sequence[Word], deeds: Deeds) -> None:
             deeds.worry(f"{name} {word.text.partition('=')[0]} gives a container access to the host")
         if word.text in {"exec", "run"} and name != "docker-compose":
             rest = [each for each in words[index + 1 :] if not each.text.startswith("-")]
-            deeds.worry(f"{name} {word.text} runs a program", seen=True, upto=index + 2)
+            deeds.worry(f"{name} {word.text} runs a program", is_visible=True, literal_words=index + 2)
             if len(rest) > 1:
                 deeds.runs.append((index + 2, tuple(rest[1:])))
     if name == "docker-compose" or (len(words) > 1 and words[1].text == "compose"):

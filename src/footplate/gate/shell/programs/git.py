@@ -85,15 +85,15 @@ def describe(words: Sequence[Word], deeds: Deeds) -> None:
     if name in _RUNNING and not _lists(name, rest):
         deeds.worry(
             f"git {name} configures, writes or runs something",
-            seen=name not in {"config", "bisect", "submodule", "filter-branch", "send-email"},
-            upto=at + 1,
+            is_visible=name not in {"config", "bisect", "submodule", "filter-branch", "send-email"},
+            literal_words=at + 1,
         )
     if name in {"submodule", "bisect"} and len(rest) > 1:
         deeds.scripts.append(" ".join(word.text for word in rest[1:]))
     if name in _OF_THEIR_OWN and rest:
         deeds.runs.append((at, (words[0], *rest)))
     if any(word.splits for word in rest):
-        deeds.worry("an argument is only known at run time", seen=True)
+        deeds.worry("an argument is only known at run time", is_visible=True)
     _beyond(name, rest, deeds)
     _arguments(name, rest, deeds)
     deeds.harmless = not deeds.concerns and not deeds.writes and (name in _READING or _lists(name, rest))
@@ -122,7 +122,7 @@ def _subcommand(words: Sequence[Word], deeds: Deeds) -> int | None:
         if text in _QUIET:
             at += 1
         elif text == "-C":
-            deeds.worry("git works in another directory", seen=True, upto=at + 2)
+            deeds.worry("git works in another directory", is_visible=True, literal_words=at + 2)
             at += 2
         elif text in {
             "-c",
@@ -158,7 +158,7 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
             deeds.mentions.extend(rest[index + 1 :])
             break
         if word.loose or (word.globs and text[:1] in "*?["):
-            deeds.worry("an argument is only known at run time", seen=True)
+            deeds.worry("an argument is only known at run time", is_visible=True)
         elif takes_message and text in {"-m", "--message", "-am", "-sm"}:
             skip = True
         elif _meant(option := text.partition("=")[0], text):
@@ -184,7 +184,7 @@ def _meant(option: str, text: str) -> bool:
 def _beyond(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
     """Add effects that even a read-only subcommand may have."""
     if name == "reflog" and any(word.text in _FORGETTING for word in rest):
-        deeds.worry("git reflog deletes entries", seen=True, upto=3)
+        deeds.worry("git reflog deletes entries", is_visible=True, literal_words=3)
     if name == "diff":
         files = [word for word in rest if not word.text.startswith("-")]
         deeds.reads.extend(

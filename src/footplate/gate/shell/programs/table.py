@@ -107,7 +107,7 @@ def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
         deeds.worry("it creates a link, after which paths refer to other files")
     risky = program.runs or program.writes or program.removes
     if given.unclear and not program.any_argument and (risky or not program.harmless):
-        deeds.worry("an argument is only known at run time", seen=not program.runs)
+        deeds.worry("an argument is only known at run time", is_visible=not program.runs)
     if any(given.has(option) for option in program.removes):
         deeds.writes.extend(Write(word, asked_for=True) for word in given.operands)
     _operands(program, given, deeds)

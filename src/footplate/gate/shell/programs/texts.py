@@ -53,15 +53,15 @@ def find(words: Sequence[Word], deeds: Deeds) -> None:
         if starting and not text.startswith(("-", "(", "!")):
             deeds.reads.append(word)
             if word.splits or text.startswith(UNKNOWN):
-                deeds.worry("an argument is only known at run time", seen=False)
+                deeds.worry("an argument is only known at run time", is_visible=False)
             continue
         starting = starting and _FIND_OPTIONS.fullmatch(text) is not None
         if text in _FIND_RUNS:
             end = next((at for at in range(index, len(words)) if words[at].text in {";", "+"}), len(words))
             deeds.runs.append((index + 1, tuple(words[index + 1 : end])))
-            deeds.worry(f"find {text} runs a program for each file", upto=index + 2)
+            deeds.worry(f"find {text} runs a program for each file", literal_words=index + 2)
         elif text == "-delete":
-            deeds.worry("find -delete removes files", seen=True, upto=index + 1)
+            deeds.worry("find -delete removes files", is_visible=True, literal_words=index + 1)
             deeds.writes.extend(Write(each, asked_for=False) for each in deeds.reads or [Word(".")])
         elif text in _FIND_WRITES:
             deeds.writes.append(Write(words[index + 1] if index + 1 < len(words) else Word(UNKNOWN), asked_for=True))
@@ -70,7 +70,7 @@ def find(words: Sequence[Word], deeds: Deeds) -> None:
         elif text == "-samefile":
             deeds.reads.extend(words[index + 1 : index + 2])
         elif word.loose or UNKNOWN in (text[:1] if text[:1] != "-" else text) or (word.globs and text[:1] in "*?[-"):
-            deeds.worry("an argument is only known at run time", seen=False)
+            deeds.worry("an argument is only known at run time", is_visible=False)
     deeds.harmless = not deeds.concerns and not deeds.writes
 
 

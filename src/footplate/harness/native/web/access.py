@@ -8,9 +8,9 @@ from footplate.harness.native.web.download import Downloads
 
 class Web:
     def __init__(self, access: WebAccess | None = None) -> None:
-        given = access or WebAccess()
-        self._downloads = Downloads(Reach(given.allow), max_bytes=given.max_bytes, max_seconds=given.max_seconds)
-        self._search = given.search
+        limits = access or WebAccess()
+        self._downloads = Downloads(Reach(limits.allow), max_bytes=limits.max_bytes, max_seconds=limits.max_seconds)
+        self._search = limits.search
 
     async def fetch(self, url: str) -> str:
         return await pages.readable(await self._downloads.page(url.strip()))

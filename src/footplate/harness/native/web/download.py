@@ -51,18 +51,18 @@ class Download:
 class Downloads:
     def __init__(
         self,
-        reach: Reach,
+        policy: Reach,
         *,
         max_bytes: int,
         max_seconds: float,
         tls: ssl.SSLContext | None = None,
-        what: str = "web_fetch",
+        purpose: str = "web_fetch",
     ) -> None:
         """`tls`: certificate authorities to use instead of the default ones. `purpose`: what the download is for, for
         error messages.
         """
-        self._what = what
-        self._reach = reach
+        self._what = purpose
+        self._reach = policy
         self._tls = tls
         self._max_bytes = max_bytes
         self._max_seconds = max_seconds
