@@ -1,1 +1,1 @@
-"""CI: the lanes it runs, what each may cost, and the programs that run and report them."""
+"""Runs the lanes of CI within their CPU budgets, and reports the results."""

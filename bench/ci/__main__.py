@@ -1,7 +1,7 @@
-"""`python -m bench.ci [LANE…]`: run the lanes of CI side by side, and hold each to its CPU budget.
+"""`python -m bench.ci [LANE…]`: runs the lanes of CI side by side, and checks the CPU budget of each.
 
 Prints the output of each lane when it ends, and at the end wall and CPU seconds by lane and the five slowest tests.
-Exits with 0 only if every lane passed, left no process behind and kept its budget.
+Exits with 0 only if every lane passed, left no process running and stayed within its budget.
 """
 
 import json
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def run_lanes(lanes: Sequence[Lane], directory: Path) -> list[LaneResult]:
-    """In the order given, a few at a time; the longest should come first."""
+    """Runs the lanes in this order, a few at a time. The longest should come first."""
     started, results = time.monotonic(), []
     with ThreadPoolExecutor(max_workers=_SIDE_BY_SIDE) as pool:
         running = {pool.submit(_run_lane, lane, directory): lane for lane in lanes}
@@ -73,13 +73,13 @@ def _run_lane(lane: Lane, directory: Path) -> tuple[LaneResult, str]:
 
 
 def problems_of(result: LaneResult, lane: Lane, slowdown: float = 1) -> list[str]:
-    """Why the lane fails; nothing when it passed."""
+    """Returns the reasons why the lane fails; empty if it passed."""
     found = [] if result.exit_code == 0 else [f"FAILED {lane.name}: exit code {result.exit_code}"]
-    found += [f"FAILED {lane.name}: left a process behind: {command}" for command in result.leftovers]
+    found += [f"FAILED {lane.name}: a process is still running: {command}" for command in result.leftovers]
     if result.cpu_seconds > lane.limit(slowdown):
         found.append(
             f"FAILED {lane.name}: used {result.cpu_seconds:.0f} CPU seconds, more than {TOLERANCE} times its budget of "
-            f"{lane.cpu_seconds * slowdown:.0f}. Make room, or raise cpu_seconds in bench/ci/lanes.toml."
+            f"{lane.cpu_seconds * slowdown:.0f}. Reduce its work, or raise cpu_seconds in bench/ci/lanes.toml."
         )
     return found
 

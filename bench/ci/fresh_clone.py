@@ -1,4 +1,4 @@
-"""Runs CI or tests in a fresh clone of the last commit, which has nothing else of this checkout."""
+"""Runs CI or tests in a fresh clone of the last commit, without anything else of this checkout."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ _PASSED: Final = re.compile(r"(?i)(PATH|HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_
 @dataclass(frozen=True, slots=True)
 class Ended:
     exit_code: int | None
-    """None when it was stopped at its time limit."""
+    """None if it was stopped at its time limit."""
     seconds: float
     output: str
 
@@ -42,7 +42,7 @@ async def fresh_clone() -> AsyncIterator[Path]:
 
 
 async def run_ci(*lanes: str, limit: float) -> Ended:
-    """`.ci/run` in a fresh clone, with an environment that it installs itself."""
+    """Runs `.ci/run` in a fresh clone, which installs its own Python environment."""
     async with fresh_clone() as clone:
         return await run(str(clone / ".ci" / "run"), *lanes, directory=clone, environment=_environment(), limit=limit)
 
@@ -50,7 +50,7 @@ async def run_ci(*lanes: str, limit: float) -> Ended:
 async def run(
     *argv: str, directory: Path = ROOT, environment: Mapping[str, str] | None = None, limit: float = 600
 ) -> Ended:
-    """Run a program in a process group of its own, which is killed at the time limit."""
+    """Runs a program in its own process group, which is killed at the time limit."""
     started = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -85,7 +85,7 @@ async def run(
 
 @asynccontextmanager
 async def busy_loops(number: int) -> AsyncIterator[None]:
-    """So many processes that do nothing but compute."""
+    """Runs this number of processes that only compute."""
     loops = [await asyncio.create_subprocess_exec(sys.executable, "-c", "while True: pass") for _ in range(number)]
     try:
         yield
@@ -96,7 +96,9 @@ async def busy_loops(number: int) -> AsyncIterator[None]:
 
 
 def _environment() -> dict[str, str]:
-    """This process's, with the checkout's own programs last on PATH, and only if uv is one of them."""
+    """Returns this process's environment, without the checkout's own programs on PATH. If uv is one of them, they come
+    last.
+    """
     passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
     own = Path(sys.executable).parent
     path = [part for part in passed["PATH"].split(os.pathsep) if Path(part) != own]

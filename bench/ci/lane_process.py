@@ -1,7 +1,7 @@
-"""Runs one lane in a process of its own, and measures the CPU time of everything the lane started.
+"""Runs one lane in its own process, and measures the CPU time of everything that the lane started.
 
 The process is a child subreaper: orphans of the lane become its children, so the kernel adds their CPU time to the
-lane's when they end. Whatever is still running after the lane's command has ended was left behind by a test. It is
+lane's when they end. A process that still runs after the lane's command has ended was left behind by a test. It is
 killed, and the lane fails.
 """
 
@@ -28,7 +28,7 @@ PR_SET_CHILD_SUBREAPER: Final = 36
 _LEFTOVERS_END_WITHIN: Final = 15.0
 _POLL_INTERVAL: Final = 0.05
 _LONGEST: Final = 60 * 60.0
-"""Seconds after which a lane that hangs is stopped, and fails."""
+"""Seconds after which a hanging lane is stopped and fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Usage:
         self.exit_codes: dict[int, int] = {}
 
     def reap(self, options: int = 0) -> bool:
-        """Wait for one child; False when there is none, or with `WNOHANG` none that has ended."""
+        """Waits for one child. Returns False if there is none, or with `WNOHANG` none that has ended."""
         try:
             pid, status, usage = os.wait4(-1, options)
         except ChildProcessError:
@@ -62,7 +62,7 @@ class _Usage:
 
 
 def run_lane(lane: Lane, results: Path) -> LaneResult:
-    """Run the lane's command with its output on ours, and write the result to a file in `results`."""
+    """Runs the lane's command with its output on ours, and writes the result to a file in `results`."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # A shell starts background jobs with SIGINT ignored, and children inherit that: tests that send it would hang.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Reads the lanes of CI from lanes.toml: what each one runs, and how much CPU time it may use."""
+"""Reads the lanes of CI from lanes.toml: their commands and their CPU budgets."""
 
 import os
 import shlex
@@ -29,20 +29,20 @@ class Lane:
 
     @property
     def test_paths(self) -> Sequence[str]:
-        """The files and directories of tests that the lane runs."""
+        """The test files and directories that the lane runs."""
         return [word for word in self.command if word.startswith("tests/")]
 
 
 def load_lanes(path: Path = LANES) -> Mapping[str, Lane]:
-    """Every lane by its name, in the order of the file."""
+    """Returns the lanes by name, in the order of the file."""
     tables = tomllib.loads(path.read_text())
     return {name: _lane(name, **table) for name, table in tables.items()}
 
 
 def machine_slowdown(used: Mapping[str, float], lanes: Mapping[str, Lane]) -> float:
-    """How many times the budgeted CPU time this machine needs: the median of the lanes.
+    """Returns how many times the budgeted CPU time this machine needs: the median of the lanes.
 
-    A lane that grew alone hardly changes the median. Returns 1 for fewer than five lanes, which show too little.
+    A lane that grew alone hardly changes the median. Returns 1 for fewer than five lanes, which are too few.
     """
     if len(used) < _MIN_LANES:
         return 1.0

@@ -1,7 +1,7 @@
 """Applies each known defect to a fresh clone and checks that CI fails.
 
-The defects are in bench/ci/mutations.toml, each with the test or the sample of CI that has to fail. They are made one
-after the other, in a clone with an environment of its own.
+The defects are in bench/ci/mutations.toml, each with the test or the CI sample that must fail. They are applied one
+after the other, in a clone with its own Python environment.
 """
 
 import os
@@ -33,7 +33,7 @@ class Mutation:
 
     @property
     def is_in_ci(self) -> bool:
-        """Whether a lane of CI runs what has to catch it."""
+        """Whether a lane of CI runs the test or sample that must catch it."""
         path = self.caught_by.partition("::")[0]
         commands = [lane.command for lane in load_lanes().values()]
         return any(path == word or path.startswith(f"{word}/") for command in commands for word in command)
@@ -41,7 +41,7 @@ class Mutation:
     def apply(self, root: Path) -> None:
         path = root / self.file
         text = path.read_text()
-        require(holds=text.count(self.before) == 1, otherwise=f"{self.name}: not exactly one place in {self.file}")
+        require(holds=text.count(self.before) == 1, otherwise=f"{self.name}: its code is not once in {self.file}")
         path.write_text(text.replace(self.before, self.after))
 
     @property
@@ -54,7 +54,7 @@ def load_mutations() -> list[Mutation]:
 
 
 async def missed_mutations(chosen: Sequence[Mutation]) -> list[str]:
-    """The names of those that nothing notices."""
+    """Returns the names of the mutations that no test catches."""
     missed = []
     async with fresh_clone() as clone:
         await _install(clone)
@@ -71,13 +71,13 @@ async def missed_mutations(chosen: Sequence[Mutation]) -> list[str]:
 
 
 async def _install(clone: Path) -> None:
-    """An environment in the clone: processes that tests start have to find the clone's source too."""
+    """Installs a Python environment in the clone, because processes that tests start must import the clone's source."""
     ended = await run("just", "setup", directory=clone)
-    require(holds=ended.exit_code == 0, otherwise=f"the clone's environment could not be made:\n{ended.tail}")
+    require(holds=ended.exit_code == 0, otherwise=f"the clone could not be installed:\n{ended.tail}")
 
 
 async def _check_unchanged(clone: Path, tests: Sequence[Mutation]) -> None:
-    """Without a defect, the tests that have to fail with one pass."""
+    """Checks that the tests pass without a defect."""
     if not tests:
         return
     ended = await _python(clone, *_PYTEST, *sorted({mutation.caught_by for mutation in tests}))

@@ -19,7 +19,7 @@ _VERSION: Final = "0.4.40"
 _LIBRARY: Final = "1.2.22"
 _PACKAGES: Final = (f"langgraph=={_LIBRARY}", "langgraph-api==0.16.7", "langchain==1.4.7", "langchain-anthropic==1.7.7")
 _JOBS: Final = 10
-"""Runs at once; the measurement asks for eight."""
+"""The number of concurrent runs. The measurement needs eight."""
 _AGENT: Final = '''
 import asyncio
 import os

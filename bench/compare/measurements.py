@@ -54,7 +54,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillResult:
-    """What the SIGKILL left of a tool call and its session."""
+    """The state of a tool call and its session after the SIGKILL."""
 
     tool_ended_after: float | None
     """Seconds after the kill; None if the process was still alive when the watch ended."""

@@ -1,4 +1,4 @@
-"""Writes docs/comparison.md: the table of one run, its versions and date, and how the systems' work differs."""
+"""Writes docs/comparison.md: the table of one run, its versions and date, and the differences between the systems."""
 
 import datetime as dt
 from collections.abc import Callable, Sequence

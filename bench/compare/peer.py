@@ -1,4 +1,4 @@
-"""Defines what a measurement needs of each system, and starts the peers that are one server process."""
+"""Defines the interface of each measured system, and starts the peers that are one server process."""
 
 import asyncio
 import os
@@ -19,9 +19,9 @@ import orjson
 from bench.support import remains
 from bench.support.speed.process_tree import cpu_seconds
 from bench.support.speed.repository import make_repository
-from footplate.stack.part import Part
-from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.program import http_ok
+from footplate.stack.part import Service
+from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.program import is_http_ok
 from footplate.testing.process import ModelProcess
 from footplate.testing.steps import Tool, tool
 
@@ -30,7 +30,7 @@ TURN_TIMEOUT: Final = 120.0
 REPOSITORY_FILES: Final = 20
 _ENDS_WITHIN: Final = 30.0
 _NO_PROXY: Final = "http://127.0.0.1:9"
-"""Nothing listens there: a request that would leave the machine fails at once."""
+"""Nothing listens there, so a request to another machine fails at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +82,19 @@ class Peer(Protocol):
     async def aclose(self) -> None: ...
 
 
-class PeerServer(Part):
+class PeerServer(Service):
     """A peer that is one process: a scrubbed environment, a directory and a scripted model of its own."""
 
     death_signal = signal.SIGKILL
     owns_directory = False  # The comparison checks which processes survive; `kill` and `restart` must not end them.
-    start_patience = 240.0
+    start_timeout = 240.0
 
     def __init__(self, title: str, ready_path: str) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="footplate-compare-")).resolve()
         super().__init__(self.root / "work", log_file=self.root / "server.log")
         self.title = title
         self.id = secrets.token_hex(8)
-        self.port = free_port()
+        self.port = find_free_port()
         self.model = ModelProcess()
         self.client = httpx2.AsyncClient(base_url=self.url, timeout=TURN_TIMEOUT, trust_env=False)
         self._ready_path = ready_path
@@ -111,8 +111,8 @@ class PeerServer(Part):
     def address(self) -> str:
         return f"{LOOPBACK}:{self.port}"
 
-    async def ready(self) -> bool:
-        return await http_ok(LOOPBACK, self.port, self._ready_path)
+    async def is_ready(self) -> bool:
+        return await is_http_ok(LOOPBACK, self.port, self._ready_path)
 
     def environment(self) -> Mapping[str, str]:
         home = self.root / "home"
@@ -146,7 +146,7 @@ class PeerServer(Part):
         return cpu_seconds(remains.of(self.id, self.root))
 
     async def aclose(self) -> None:
-        """Ends the server, the model and every process that the server left behind, and deletes its directory."""
+        """Ends the server, the model and every remaining process of the server, and deletes its directory."""
         await self.client.aclose()
         await self.stop()
         await self.model.aclose()

@@ -1,7 +1,8 @@
-"""`python -m bench.prove CLAIM…`: run claims or groups of them; print each figure; exit with 0 only if all hold.
+"""`python -m bench.prove CLAIM…`: runs claims or groups of claims, prints each figure, and exits with 0 only if all
+hold.
 
 With QUICK=1 each claim takes a small sample and stores nothing. A full run stores its result in bench/results. Several
-full runs get a process each, so that the result of one does not count the modules of another.
+full runs get a process each, so that the result of one does not include the modules of another.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ def main() -> None:
         found = registry.select(wanted)
         if not found:
             known = ", ".join(f"{claim.key} ({claim.name})" for claim in registry.claims())
-            sys.exit(f"There is no claim {wanted!r}. Known: {known}.")
+            sys.exit(f"There is no claim {wanted!r}. Use one of: {known}.")
         selected += found
     quick = os.environ.get("QUICK", "") not in {"", "0"}
     if quick:

@@ -33,7 +33,7 @@ def time_limit(limit: float, *, quick: bool) -> float:
 
 
 class NotHeld(Exception):
-    """A claim does not hold. The message says what was found instead."""
+    """A claim does not hold. The message states what was found instead."""
 
 
 def require(*, holds: bool, otherwise: str) -> None:

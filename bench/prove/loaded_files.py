@@ -1,4 +1,4 @@
-"""Records which files of this checkout are opened while a claim runs, by whichever process.
+"""Records which files of this checkout any process opens while a claim runs.
 
 inotify watches the directories, so it sees the API, workers, guardians, sandboxes, containers and command lines alike,
 even those that are killed. A module counts when its source or its bytecode is opened.
@@ -24,7 +24,7 @@ _HASH_LENGTH: Final = 12
 
 
 class LoadedFiles:
-    """Watches from entering to leaving the context; then `paths` has the opened files, relative to the checkout."""
+    """Watches while the context is open. Then `paths` has the opened files, relative to the checkout."""
 
     def __init__(self, root: Path = ROOT, directories: Iterable[str] = CODE) -> None:
         self.paths: set[str] = set()
@@ -87,7 +87,7 @@ class LoadedFiles:
 
 
 def _wait_readable(events: int, stop: int) -> bool:
-    """Waits for events or for the end; returns whether it is the end."""
+    """Waits for events or the stop signal, and returns whether to stop."""
     readable, _, _ = select.select([events, stop], [], [])
     return stop in readable
 

@@ -1,4 +1,4 @@
-"""Writes docs/evidence.md from the claims and their stored results; `--check` fails if the page is out of date."""
+"""Writes docs/evidence.md from the claims and their stored results. `--check` fails if the page is out of date."""
 
 import sys
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""Lists the claims: the key of each, its name, and the module in `bench/claims` that decides it."""
+"""Lists the claims: the key, the name and the module in `bench/claims` of each."""
 
 import ast
 import importlib
@@ -126,5 +126,5 @@ def claims() -> Sequence[Claim]:
 
 
 def select(wanted: str) -> Sequence[Claim]:
-    """Returns the claims for a key, a name, a group or `all`; none if nothing has that name."""
+    """Returns the claims for a key, a name, a group or `all`; empty if there is none."""
     return [claim for claim in claims() if wanted in {"all", claim.group, claim.key, claim.name}]

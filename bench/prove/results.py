@@ -63,7 +63,7 @@ def load_result(claim: str) -> Result | None:
 
 
 def _describe_commit() -> str:
-    """The commit, marked if tracked files were changed since."""
+    """Returns the commit, marked if tracked files have changed since."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=10"]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     return done.stdout.strip()

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final, get_args
 
 from footplate.config import Settings
-from footplate.environments.docker.engine import connected
+from footplate.environments.docker.engine import connect_engine
 from footplate.stack import dockerd
 from footplate.testing import scratch
 
 _CAN: Final[Mapping[str, Callable[[], bool]]] = {
     "sandbox": lambda: shutil.which("bwrap") is not None,
-    "docker": lambda: not dockerd.missing(),
+    "docker": lambda: not dockerd.dockerd_obstacle(),
 }
 IMAGE: Final = "footplate-proof:usual"
 
@@ -49,14 +49,14 @@ async def settings(backend: str) -> AsyncIterator[dict[str, str]]:
 
 
 @asynccontextmanager
-async def engine(programs: Sequence[str] = scratch.USUAL) -> AsyncIterator[str]:
+async def engine(programs: Sequence[str] = scratch.DEFAULT_PROGRAMS) -> AsyncIterator[str]:
     """Starts a docker engine that has `IMAGE` with these programs, yields its address, and removes it afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="footplate-engine-"))
     engine = dockerd.Dockerd(directory / "engine", log_file=directory / "log")
     try:
         await engine.start()
-        async with connected(engine.address) as docker:
-            await docker.images.build(fileobj=io.BytesIO(scratch.context(programs)), encoding="identity", tag=IMAGE)
+        async with connect_engine(engine.address) as docker:
+            await docker.images.build(fileobj=io.BytesIO(scratch.build_context(programs)), encoding="identity", tag=IMAGE)
         yield engine.address
     finally:
         await engine.remove()

@@ -1,7 +1,7 @@
-"""Every answer that a proof receives is held against the official SDK's own models, before anybody else sees it.
+"""Validates every API response that a claim receives against the models of the official SDK.
 
-`Ledger.hook` goes into an HTTP client's response hooks: it reads the bytes themselves, because the SDK's objects do
-not tell what was missing or foreign on the wire. What does not fit is counted and raised at once.
+`Ledger.hook` goes into the response hooks of an HTTP client. It reads the bytes themselves, because the SDK's objects
+do not show which fields were missing or unknown. A mismatch is recorded and raised at once.
 """
 
 from collections import Counter, deque
@@ -36,7 +36,7 @@ class _Error(TypedDict):
 
 
 class _Refusal(TypedDict):
-    """The SDK has no model of an error that includes conflicts, but a closed set of types."""
+    """The SDK has no model of an error that includes conflicts, only a closed set of types."""
 
     type: Literal["error"]
     error: _Error
@@ -53,13 +53,13 @@ class Frame:
 
 @dataclass(slots=True)
 class Ledger:
-    """What was checked so far. May be shared by many clients."""
+    """The responses validated so far. Several clients may share it."""
 
     events: Counter[str] = field(default_factory=Counter)
     resources: Counter[str] = field(default_factory=Counter)
     mismatches: list[str] = field(default_factory=list)
     frames: int = 0
-    """How many of the events came by a stream."""
+    """The number of events that came from a stream."""
 
     @property
     def validated(self) -> int:
@@ -71,11 +71,11 @@ class Ledger:
             return
         self.frames += 1
         if frame.data.get("type") != event:
-            self._refuse(f"a frame says event {event!r} and its data {frame.data.get('type')!r}")
+            self._refuse(f"a frame has event {event!r} and data of type {frame.data.get('type')!r}")
         self._check(self.events, event, frame.data)
 
     def check_body(self, body: object) -> None:
-        """A JSON answer: a resource, an error, or a list of them. What the SDK has no model for is left alone."""
+        """Validates a JSON response: a resource, an error, or a list. Types without an SDK model are ignored."""
         if not isinstance(body, dict):
             return
         items = body.get("data") if "type" not in body else None
@@ -126,7 +126,7 @@ _RESOURCES: Final[Mapping[str, Any]] = {
 
 
 class SseReader:
-    """Bytes in, frames out, each checked. For proofs that read a stream without the SDK."""
+    """Splits bytes into frames and validates each, for claims that read a stream without the SDK."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -140,7 +140,7 @@ class SseReader:
             if not fields or event in _SILENT:
                 continue
             if not event:
-                raise AssertionError(f"a frame without an event name is dropped by the SDK: {block!r}")
+                raise AssertionError(f"the SDK drops a frame without an event name: {block!r}")
             frame = Frame(fields.get(b"id", b"").decode(), orjson.loads(fields[b"data"]))
             self._ledger.check_frame(frame, event)
             if event != "error":
@@ -148,7 +148,7 @@ class SseReader:
 
 
 class _Checked(httpx2.AsyncByteStream):
-    """The bytes of a stream on their way to the SDK. The frames wait beside, for who wants them as they were sent."""
+    """Passes the bytes of a stream on to the SDK, and collects the validated frames as they were sent."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, ledger: Ledger, frames: deque[Frame]) -> None:
         self._stream = stream

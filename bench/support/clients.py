@@ -1,4 +1,4 @@
-"""The one client of all proofs: the unmodified official SDK, with every answer checked strictly on its way in.
+"""The client of all claims: the unmodified official SDK, with strict validation of every response.
 
     async with Client(cluster) as client:
         session_id = await client.session()
@@ -6,7 +6,7 @@
             await client.send_text(session_id, "Hello [[script:hello]]")
             events = await stream.until_idle()
 
-`client.sdk` is the SDK itself, for what has no short form here; its answers are checked just the same.
+`client.sdk` is the SDK itself, for calls without a short form here. Its responses are validated too.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _PATIENCE: Final = 60.0
 
 
 class Client:
-    """`key` is the cluster's own unless another is given. A ledger may be shared, to count over many clients."""
+    """`key`: the cluster's own by default. A ledger can be shared, to count over many clients."""
 
     def __init__(
         self,
@@ -64,7 +64,9 @@ class Client:
         await self.sdk.close()
 
     async def agent(self, **fields: Any) -> str:
-        """Create one with the built-in tools; `extra_body` carries what the SDK does not know (`harness`, …)."""
+        """Creates an agent with the built-in tools. `extra_body` carries fields that the SDK does not know (`harness`,
+        …).
+        """
         given = {"name": "proof", "model": MODEL, "tools": [TOOLSET], **fields}
         return (await self.sdk.beta.agents.create(**given)).id
 
@@ -73,7 +75,7 @@ class Client:
         return (await self.sdk.beta.environments.create(name=name, config=cast("Any", CLOUD))).id
 
     async def session(self, agent: str | None = None, environment_id: str | None = None, **fields: Any) -> str:
-        """Create one, with a new agent unless one is given, in an environment that this client's sessions share."""
+        """Creates a session, with a new agent by default, in an environment that this client's sessions share."""
         if environment_id is None:
             self._environment_id = self._environment_id or await self.environment()
             environment_id = self._environment_id
@@ -81,12 +83,12 @@ class Client:
         return (await self.sdk.beta.sessions.create(agent=chosen, environment_id=environment_id, **fields)).id
 
     async def send(self, session_id: str, *sent: Mapping[str, Any], **options: Any) -> list[str]:
-        """Send events; their ids."""
+        """Sends events, and returns their ids."""
         answer = await self.sdk.beta.sessions.events.send(session_id, events=cast("Any", sent), **options)
         return [event.id for event in answer.data or ()]
 
     async def send_text(self, session_id: str, text: str, **extra: Any) -> str:
-        """`extra` are further fields of the message, `when_busy` for one."""
+        """Sends a message. `extra`: further fields of it, for example `when_busy`."""
         content = [{"type": "text", "text": text}]
         (event_id,) = await self.send(session_id, {"type": events.USER_MESSAGE, "content": content, **extra})
         return event_id
@@ -115,7 +117,7 @@ class Client:
             yield Stream(opened)
 
     async def run_turn(self, session_id: str, text: str, *, patience: float = _PATIENCE, **extra: Any) -> list[Event]:
-        """Open a stream, send, and return everything up to the next idle."""
+        """Opens a stream, sends the text, and returns all events up to the next idle."""
         async with self.stream(session_id) as stream:
             await self.send_text(session_id, text, **extra)
             return await stream.until_idle(patience=patience)
@@ -125,7 +127,7 @@ class Client:
         return list(answer["data"])
 
     async def events(self, session_id: str, **filters: Any) -> list[Event]:
-        """The whole list, page by page, as it was sent."""
+        """Returns the whole list of events, as they were sent."""
         path = f"/v1/sessions/{session_id}/events"
         found: list[Event] = []
         query: dict[str, Any] = dict(filters)
@@ -140,13 +142,13 @@ class Client:
 def raw_client(
     cluster: Cluster, *, api: int = 0, key: str | None = None, ledger: Ledger | None = None
 ) -> httpx2.AsyncClient:
-    """Plain HTTP with a key, for what the SDK would not say; its answers are checked like the others."""
+    """Returns a plain HTTP client, for requests that the SDK cannot make. Its responses are validated too."""
     headers = {"authorization": f"Bearer {key or cluster.key}"}
     return httpx2.AsyncClient(base_url=cluster.base_urls[api], headers=headers, **_checked(ledger or Ledger(), 1000))
 
 
 def _checked(ledger: Ledger, max_connections: int) -> dict[str, Any]:
-    """A transport of its own, so that no proxy of this machine's environment comes in between."""
+    """Returns client options with their own transport, so that no proxy from the environment is used."""
     limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
     return {
         "transport": httpx2.AsyncHTTPTransport(limits=limits),
@@ -156,13 +158,13 @@ def _checked(ledger: Ledger, max_connections: int) -> dict[str, Any]:
 
 
 class Stream:
-    """An open stream: what the SDK makes of it, and what was sent."""
+    """An open stream: the events that the SDK parsed, and the frames as they were sent."""
 
     def __init__(self, opened: AsyncStream[BetaManagedAgentsStreamSessionEvents]) -> None:
         self._opened = opened
         self._frames: deque[Frame] = opened.response.extensions[FRAMES]
         self.last_id = ""
-        """Where a reconnection goes on."""
+        """The id of the last frame, from which a new connection continues."""
         self.received: list[Event] = []
 
     def __aiter__(self) -> Self:
@@ -171,15 +173,15 @@ class Stream:
     async def __anext__(self) -> Event:
         seen = await anext(self._opened)
         frame = self._frames.popleft()
-        # The SDK guesses when it cannot tell; it must not have had to.
+        # If the SDK does not recognise a type it guesses one.
         if seen.type != frame.data["type"]:
-            raise AssertionError(f"the SDK took {frame.data} for {type(seen).__name__}")
+            raise AssertionError(f"the SDK parsed {frame.data} as {type(seen).__name__}")
         self.last_id = frame.id
         self.received.append(frame.data)
         return frame.data
 
     async def until(self, *types: str, patience: float = _PATIENCE) -> list[Event]:
-        """Everything up to and with the next event of one of these types."""
+        """Returns all events up to and including the next one of these types."""
         found: list[Event] = []
         async with asyncio.timeout(patience):
             async for event in self:
@@ -193,7 +195,7 @@ class Stream:
 
 
 def texts(received: Iterable[Event]) -> list[str]:
-    """The texts of the agent's messages."""
+    """Returns the texts of the agent's messages."""
     return [
         "".join(block["text"] for block in event["content"])
         for event in received

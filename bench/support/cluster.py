@@ -1,10 +1,10 @@
-"""A whole cell for a proof: the real stack, a scripted model, api replicas and workers, each a process to kill.
+"""Starts a whole cell for a claim: the real stack, a scripted model, api replicas and workers, each in its own process.
 
     async with open_cluster(apis=2, workers=2) as cluster:
         client = AsyncAnthropic(base_url=cluster.base_urls[0], api_key=cluster.key)
 
-When it closes it shows that nothing of it is left alive. A group of proofs shares the stack, not the rest: each cluster
-has a database, a task queue and processes of its own.
+When it closes it checks that none of its processes is alive. A group of claims can share the stack. Each cluster has
+its own database, task queue and processes.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from bench.support.forked_program import ForkedProgram
 from footplate import wiring
 from footplate.cli.children import WORKER_READY
 from footplate.config import Settings
-from footplate.stack import Program, Stack, StackSettings
+from footplate.stack import PythonService, Stack, StackSettings
 from footplate.stack.leftovers import wait_until
-from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.program import http_ok
+from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.program import is_http_ok
 from footplate.testing.process import ModelProcess
 
 _BASE: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONUNBUFFERED": "1"}
@@ -37,7 +37,7 @@ _shared: list[Stack] = []
 
 @asynccontextmanager
 async def shared(*, enabled: bool) -> AsyncIterator[None]:
-    """While it is open, clusters use one stack."""
+    """While this context is open, clusters share one stack."""
     if not enabled:
         yield
         return
@@ -63,10 +63,11 @@ async def open_cluster(
     stack: Stack | None = None,
     worker_module: str = "footplate",
 ) -> AsyncIterator["Cluster"]:
-    """Start one; `environment` reaches api and workers (`FOOTPLATE_LINGER`, …). Its files are deleted at the end.
+    """Starts a cluster. `environment` reaches the api and the workers (`FOOTPLATE_LINGER`, …). Its files are deleted at
+    the end.
 
-    It uses `stack`, which must be running, or the shared one, or starts its own. Another `worker_module` starts the
-    worker in its own way.
+    It uses `stack`, which must be running, or the shared one, or starts its own. `worker_module`: a module that starts
+    the worker in a different way.
     """
     directory = _new_directory()
     try:
@@ -110,23 +111,23 @@ class Cluster:
         self.key = ""
         self.failpoints = directory / "failpoints"
         """Arm one by writing a file there; see `footplate.failpoints`."""
-        self._ports = [free_port() for _ in range(apis)]
+        self._ports = [find_free_port() for _ in range(apis)]
         self._workers = workers
         self._extra = dict(environment)
         self._worker_module = worker_module
-        self.apis: list[Program] = []
-        self.workers: list[Program] = []
+        self.apis: list[PythonService] = []
+        self.workers: list[PythonService] = []
 
     @property
     def settings(self) -> StackSettings:
-        """As the stack's, but with the cluster's own database."""
+        """Returns the stack's settings with the cluster's own database."""
         of_stack = self.stack.settings
         url = databases.dsn(self.stack, self._database)
         return StackSettings(database_url=url, redis_url=of_stack.redis_url, temporal_address=of_stack.temporal_address)
 
     @property
     def ports(self) -> list[int]:
-        """Of the api replicas."""
+        """The ports of the api replicas."""
         return list(self._ports)
 
     @property
@@ -149,7 +150,7 @@ class Cluster:
                 group.create_task(program.start())
 
     async def aclose(self) -> None:
-        """Stop all, then look: whatever is alive by now was left behind."""
+        """Stops everything, then raises `NotHeld` if a process is still alive."""
         await asyncio.gather(*(program.stop() for program in [*self.apis, *self.workers]))
         await self.model.aclose()
         await databases.drop_database(self.stack, self._database)
@@ -158,15 +159,15 @@ class Cluster:
             return not self.alive()
 
         if not await wait_until(nothing_left, _GONE_WITHIN):
-            raise NotHeld(f"processes were left behind: {self.alive()}")
+            raise NotHeld(f"processes are still running: {self.alive()}")
 
     def alive(self) -> dict[int, str]:
-        """Every process of api, workers, tools and guardians that lives now."""
+        """Returns all living processes of the api, workers, tools and guardians."""
         own = remains.of(self.id, self.directory)
         return {pid: command for pid, command in own.items() if not self._is_of_stack(pid)}
 
     async def kill_worker(self, index: int, number: signal.Signals = signal.SIGKILL) -> None:
-        """SIGKILL waits for its end; any other signal (SIGSTOP, SIGCONT, SIGTERM) is just sent."""
+        """Sends a signal. Waits for the end after SIGKILL, and not after any other (SIGSTOP, SIGCONT, SIGTERM)."""
         await _kill(self.workers[index], number)
 
     async def kill_api(self, index: int, number: signal.Signals = signal.SIGKILL) -> None:
@@ -177,7 +178,7 @@ class Cluster:
         await self.workers[-1].start()
 
     async def restart_worker(self, index: int) -> None:
-        """Start it again, whether it was killed before or still runs."""
+        """Starts it again, whether it was killed or still runs."""
         await self.workers[index].restart()
 
     async def restart_api(self, index: int) -> None:
@@ -187,7 +188,7 @@ class Cluster:
         return await wiring.create_key(self._own_settings(), organisation, name, ["admin"])
 
     def environment(self) -> dict[str, str]:
-        """All that an api or a worker is given; nothing of this machine's own."""
+        """Returns the complete environment of an api or a worker. Nothing of this machine's is passed on."""
         return {
             **_BASE,
             **self.settings.environment(),
@@ -213,7 +214,7 @@ class Cluster:
             data_dir=self.directory / "data",
         )
 
-    def _api(self, number: int, port: int) -> Program:
+    def _api(self, number: int, port: int) -> PythonService:
         return ForkedProgram(
             self.directory / f"api-{number}",
             title=f"api {number}",
@@ -222,10 +223,10 @@ class Cluster:
             environment={**self.environment(), "FOOTPLATE_HOST": LOOPBACK, "FOOTPLATE_PORT": str(port)},
             log_file=self.directory / "logs" / f"api-{number}.log",
             address=f"{LOOPBACK}:{port}",
-            probe=partial(http_ok, LOOPBACK, port, "/readyz"),
+            probe=partial(is_http_ok, LOOPBACK, port, "/readyz"),
         )
 
-    def _worker(self, number: int) -> Program:
+    def _worker(self, number: int) -> PythonService:
         return ForkedProgram(
             self.directory / f"worker-{number}",
             title=f"worker {number}",
@@ -241,18 +242,18 @@ class Cluster:
         return f"cluster_{self.id}"
 
     def _is_of_stack(self, pid: int) -> bool:
-        """Its servers are stopped later, by the stack itself."""
+        """Whether the process is one of the stack's servers, which the stack itself stops later."""
         try:
             return Path(f"/proc/{pid}/cwd").readlink().is_relative_to(self.stack.directory)
         except OSError:
             return False
 
 
-async def _kill(program: Program, number: signal.Signals) -> None:
+async def _kill(program: PythonService, number: signal.Signals) -> None:
     if number is signal.SIGKILL:
         await program.kill()
     else:
-        program.send(number)
+        program.send_signal(number)
 
 
 def _new_directory() -> Path:

@@ -32,7 +32,7 @@ SERVERS: Final = (
     "footplate.harness.native",
     "footplate.harness.claude.harness",
 )
-"""What an api and a worker import."""
+"""Modules that an api and a worker import."""
 _LARGEST: Final = 1 << 18
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -189,7 +189,7 @@ def _run(request: Mapping[str, object], out: int, err: int) -> None:
             print(ending.code, file=sys.stderr)
         else:
             code = ending.code or 0
-    except BaseException:  # noqa: BLE001 - as the interpreter does it
+    except BaseException:  # noqa: BLE001 - as the interpreter does
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -1,8 +1,8 @@
-"""Sends that are timed to hit the moment at which an idle session's workflow completes.
+"""Times messages to arrive just when the workflow of an idle session completes.
 
-Each session has one turn; its workflow lingers and completes, and a second message is sent so that its wake arrives at
-Temporal just then. The first aim is measured on sessions that are left alone; then each round shifts it towards where
-as many arrive before as after. Where they really arrived is read from the histories.
+Each session has one turn. Its workflow lingers and completes, and a second message is sent so that its wake reaches
+Temporal at that time. The first delay is measured on sessions without a second message. Then each round shifts it
+until as many wakes arrive before as after. The histories show when they really arrived.
 """
 
 import asyncio
@@ -30,11 +30,12 @@ _PATIENCE: Final = 30.0
 @dataclass(frozen=True, slots=True)
 class Hit:
     where: Where
-    """Before the linger was over; between that and the workflow's end; after it, where it started the next run."""
+    """Before the linger ended; between that and the workflow's end; or after it, so that the wake started the next run.
+    """
     seconds: float
-    """How far from the time between the end of the linger and the end of the workflow the wake arrived."""
+    """Seconds between the wake and the interval from the end of the linger to the end of the workflow."""
     held_back: bool
-    """The worker said that the workflow is complete, and Temporal refused because of the wake."""
+    """Whether the worker completed the workflow and Temporal refused because of the wake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Race:
 
 
 async def race(lean: Lean, histories: Histories, *, sends: int, at_once: int) -> Race:
-    """Raises `NotHeld` if a second message is not answered, or a workflow stays open."""
+    """Runs the race. Raises `NotHeld` if a second message gets no response, or a workflow stays open."""
     ledger = Ledger()
     seat = await lean.seat()
     calibration = (_left_alone(lean, histories, seat, ledger) for _ in range(at_once))
@@ -74,7 +75,7 @@ async def race(lean: Lean, histories: Histories, *, sends: int, at_once: int) ->
 
 
 async def _left_alone(lean: Lean, histories: Histories, seat: dict[str, str], ledger: Ledger) -> float:
-    """From the turn's end, as a client sees it, to the workflow's."""
+    """Returns the seconds from the turn's end, as a client sees it, to the workflow's end."""
     session_id = (await lean.post("/v1/sessions", seat))["id"]
     async with lean.stream(events_path(session_id)) as stream:
         await lean.send(session_id, "first")

@@ -12,7 +12,7 @@ from footplate.store import migrate
 _TEMPLATE: Final = "footplate_template"
 _DRAFT: Final = "footplate_template_draft"
 _one_at_a_time: Final = asyncio.Lock()
-"""So that the template is made once."""
+"""Ensures that the template is made once."""
 
 
 def dsn(stack: Stack, name: str) -> str:
@@ -20,13 +20,13 @@ def dsn(stack: Stack, name: str) -> str:
 
 
 async def create_database(stack: Stack, name: str) -> str:
-    """Create a database with the current schema; returns its DSN. The first one on a server runs the migrations."""
+    """Creates a database with the current schema, and returns its DSN. The first one runs the migrations."""
     async with _one_at_a_time:
         if not await execute(stack, f"SELECT 1 FROM pg_database WHERE datname = '{_TEMPLATE}'"):
-            # Renamed when it is complete: a run that was killed meanwhile leaves no half-made template.
+            # Renamed when it is complete, so that a killed run leaves no partial template.
             await execute(stack, f"DROP DATABASE IF EXISTS {_DRAFT} WITH (FORCE)")
             await execute(stack, f"CREATE DATABASE {_DRAFT}")
-            await migrate.upgrade(dsn(stack, _DRAFT))
+            await migrate.upgrade_schema(dsn(stack, _DRAFT))
             await execute(stack, f"ALTER DATABASE {_DRAFT} RENAME TO {_TEMPLATE}")
         await execute(stack, f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
     return dsn(stack, name)
@@ -37,7 +37,7 @@ async def drop_database(stack: Stack, name: str) -> None:
 
 
 async def execute(stack: Stack, statement: str) -> object:
-    """Run one statement outside of any transaction; returns the first value of its result, if it has one."""
+    """Runs one statement outside a transaction, and returns the first value of its result, if any."""
     connection = await asyncpg.connect(stack.settings.database_url)
     try:
         return await connection.fetchval(statement)

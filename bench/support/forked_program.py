@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 from bench.support.command_server import SERVERS, CommandServer
-from footplate.stack import Program
+from footplate.stack import PythonService
 from footplate.stack.part import ChildProcess, open_log
 
 
 class _Preloaded:
-    """Started when the first program asks for it."""
+    """The server that programs are forked from. It starts at the first use."""
 
     def __init__(self) -> None:
         self._server: CommandServer | None = None
@@ -62,7 +62,7 @@ def real_starts() -> Iterator[None]:
         _preloaded[:] = set_aside
 
 
-class ForkedProgram(Program):
+class ForkedProgram(PythonService):
     async def _spawn(self) -> ChildProcess:
         module, *arguments = self.arguments()[1:]
         if not _preloaded or module != "footplate" or "PYTHONPATH" in self.environment():

@@ -10,7 +10,7 @@ from bench.prove.figure import require
 from bench.support.cluster import Cluster
 from bench.support.forked_program import ForkedProgram
 from footplate.cli.children import WORKER_READY
-from footplate.stack import Program
+from footplate.stack import PythonService
 from footplate.stack.leftovers import wait_until
 
 _REMOVED_WITHIN: Final = 60.0
@@ -18,7 +18,7 @@ _PATIENCE: Final = 180.0
 """Seconds that a worker may take to start: turns of other workers may keep the machine busy."""
 
 
-def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) -> Program:
+def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) -> PythonService:
     """Creates a worker with its own home and data directory.
 
     All workers share one object store: `objects`, or by default the one of the cluster's API.
@@ -42,7 +42,7 @@ def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) 
         log_file=cluster.directory / "logs" / f"worker-{name}.log",
         ready_mark=WORKER_READY,
     )
-    program.start_patience = _PATIENCE
+    program.start_timeout = _PATIENCE
     return program
 
 
@@ -50,7 +50,7 @@ def data_of(cluster: Cluster, name: str) -> Path:
     return cluster.directory / f"host-{name}" / "data"
 
 
-async def lose_host(cluster: Cluster, name: str, program: Program) -> None:
+async def lose_host(cluster: Cluster, name: str, program: PythonService) -> None:
     await program.kill()
     await remove_disk(cluster, name)
 

@@ -1,6 +1,6 @@
-"""An OpenAPI document as a list of operations, and the smallest request that each accepts. Pure.
+"""Reads the operations of an OpenAPI document and builds the smallest request that each accepts.
 
-Proofs are generated from it, so that a route that is added later is covered without anybody thinking of it.
+Claims generate their requests from it, so that they cover a new route without a change.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 _REF: Final = "#/components/schemas/"
 _BODIES: Final = ("application/json", "application/x-ndjson")
-"""Of the second, the first line."""
+"""Of an ndjson body, the schema describes the first line."""
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 
 
@@ -19,9 +19,9 @@ class Operation:
     path: str
     path_parameters: Sequence[str]
     query_parameters: Mapping[str, Mapping[str, Any]]
-    """By name, with the schema of each."""
+    """Schemas by parameter name."""
     body: Mapping[str, Any] | None
-    """The schema of its JSON body."""
+    """The schema of the JSON body."""
     needs_key: bool
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Operation:
 
 
 def is_supported(schema: Mapping[str, Any]) -> bool:
-    """Some fields exist only to be refused with a reason."""
+    """Tells whether a field is supported. Some fields exist only to be refused with a reason."""
     return "not supported" not in schema.get("description", "")
 
 
@@ -52,7 +52,7 @@ class Document:
                     yield self._operation(method.upper(), path, item[method])
 
     def minimal(self, schema: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-        """The smallest value that fits; a required property that is in `given` takes its value from there."""
+        """Returns the smallest valid value. Required properties that are in `given` take their value from there."""
         schema = self._resolve(schema)
         for word in ("const", "default"):
             if word in schema:
@@ -65,17 +65,17 @@ class Document:
         return self._by_type(schema, given)
 
     def properties(self, schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-        """Every property at any depth, by its name."""
+        """Returns every property at any depth, by name."""
         found: dict[str, Mapping[str, Any]] = {}
         self._collect(schema, found, set())
         return found
 
     def outer(self, schema: Mapping[str, Any]) -> frozenset[str]:
-        """The names of its own properties, and not of what is inside them."""
+        """Returns the names of the schema's own properties, without nested ones."""
         return frozenset(self._resolve(schema).get("properties", {}))
 
     def takes_text(self, schema: Mapping[str, Any]) -> bool:
-        """Whether a string, such as an id, fits: alone, in a list, or as one of several choices."""
+        """Tells whether a string, such as an id, is valid: alone, in a list, or as one of several choices."""
         schema = self._resolve(schema)
         choices = [each for word in ("anyOf", "oneOf", "allOf") for each in schema.get(word, ())]
         if "items" in schema:
@@ -113,7 +113,7 @@ class Document:
                 return False
             case "null":
                 return None
-        raise ValueError(f"no value is known that fits {schema}")
+        raise ValueError(f"no example value is known for the schema {schema}")
 
     def _collect(self, schema: Any, found: dict[str, Mapping[str, Any]], seen: set[str]) -> None:
         if isinstance(schema, list):

@@ -1,7 +1,7 @@
-"""Installs a package from outside of this tree, and lets its harness run turns: nothing of Footplate knows its name.
+"""Installs a separate package with a harness and runs turns with it; no code of Footplate mentions the package.
 
-The package is built and put into a directory of its own, without network, and that directory onto the path of api
-and workers; the entry point that it declares is all that connects the two.
+The package is built and installed offline in its own directory, which is added to the path of the API and the workers.
+Its entry point is the only connection to Footplate.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ HARNESS: Final = "echo_demo"
 
 
 async def install(target: Path) -> None:
-    """From a copy: a build leaves nothing in the tree."""
+    """Installs the package from a copy, so that the build leaves no files in the source tree."""
     copy = target.with_suffix(".source")
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     uv = shutil.which("uv")
-    require(holds=uv is not None, otherwise="uv is needed to install the package: `.ci/run` brings one along")
+    require(holds=uv is not None, otherwise="uv is needed to install the package: `.ci/run` provides it")
     process = await asyncio.create_subprocess_exec(
         *(str(uv), "pip", "install", "--quiet", "--offline", "--no-deps", "--no-build-isolation"),
         *("--python", sys.executable, "--target", str(target), str(copy)),
@@ -38,7 +38,7 @@ async def install(target: Path) -> None:
 
 
 def environment(target: Path) -> dict[str, str]:
-    """For a cluster whose processes find what was installed there."""
+    """Returns the environment variables with which a cluster's processes find the installed package."""
     return {"PYTHONPATH": str(target)}
 
 
@@ -49,8 +49,8 @@ async def run_turns(cluster: Cluster, ledger: Ledger) -> None:
         for number, word in enumerate(("one", "two", "three"), start=1):
             received = await client.run_turn(session_id, word)
             said = texts(received)
-            require(holds=said == [f"{number}: {word}"], otherwise=f"the harness said {said}")
+            require(holds=said == [f"{number}: {word}"], otherwise=f"the harness responded with {said}")
             stop = received[-1]["stop_reason"]
             require(holds=stop == {"type": "end_turn"}, otherwise=f"the turn ended with {stop}")
     asked = await cluster.model.requests()
-    require(holds=not asked, otherwise="a harness without a model asked one")
+    require(holds=not asked, otherwise="a harness without a model made a model request")

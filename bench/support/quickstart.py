@@ -1,6 +1,6 @@
-"""The reference's quickstart and what follows it, as stories for the official SDK. Each raises when it goes wrong.
+"""Scenarios with the official SDK: the quickstart, previews, custom tools and interrupts. Each raises when it fails.
 
-`core-1` tells all of them, many at once; `tests/compat` tells each by itself.
+The claim `official_sdk_quickstart` runs many of them at once; `tests/compat` runs each alone.
 """
 
 import asyncio
@@ -20,7 +20,9 @@ from footplate.testing import Replies, hang, replies, text, thinking, tool, usag
 Story = Callable[[Client], Awaitable[None]]
 
 STOPS_WITHIN: Final = 10.0
-"""Seconds from an interrupt to idle: far below what the interrupted work would take, above what a busy machine adds."""
+"""Maximum seconds from an interrupt to idle: far below the duration of the interrupted work, with room for a busy
+machine.
+"""
 _LONG: Final = 120
 _WEATHER: Final = {
     "type": "custom",
@@ -59,7 +61,7 @@ def _ask(script: str) -> Any:
 
 
 async def two_turns_on_one_stream(client: Client) -> None:
-    """Word for word as a user of the SDK writes it: nothing of ours but the base URL."""
+    """Runs two turns with code exactly as a user of the SDK writes it; only the base URL is ours."""
     sdk = client.sdk
     agent = await sdk.beta.agents.create(name="Helper", model=MODEL, tools=[{"type": "agent_toolset_20260401"}])
     environment = await sdk.beta.environments.create(
@@ -88,7 +90,7 @@ async def two_turns_on_one_stream(client: Client) -> None:
 
 async def _settled(session: BetaManagedAgentsSession, client: Client) -> None:
     _equal(session.status, "idle")
-    require(holds=bool(session.usage.input_tokens), otherwise="the session does not tell its usage")
+    require(holds=bool(session.usage.input_tokens), otherwise="the session does not report its usage")
     listed = [event async for event in client.sdk.beta.sessions.events.list(session.id)]
     _equal(listed[0].type, "user.message")
     _equal(listed[-1].type, "session.status_idle")
@@ -97,7 +99,7 @@ async def _settled(session: BetaManagedAgentsSession, client: Client) -> None:
 
 
 async def deltas(client: Client) -> None:
-    """Previews, put together by the SDK's own accumulator, become what the finished event says."""
+    """Checks that previews, joined by the SDK's accumulator, are a prefix of the finished event."""
     session_id = await client.session()
     accumulated: AccumulatedEvent | None = None
     previewed: dict[str, str] = {}
@@ -113,14 +115,14 @@ async def deltas(client: Client) -> None:
                 finished[event.id] = _said(event)
             if event.type == "session.status_idle":
                 break
-    # A preview may be lost, on a busy machine for one; it is never wrong.
+    # A preview may be lost, for example on a busy machine; it is never wrong.
     for event_id, seen in previewed.items():
         require(holds=finished[event_id].startswith(seen), otherwise=f"previewed {seen!r} of {finished[event_id]!r}")
     _equal(list(finished.values()), ["I will write it.", "hello.txt is there."])
 
 
 async def custom_tool(client: Client) -> None:
-    """Two calls wait for the client; the first answer leaves the second waiting; then the turn goes on."""
+    """Checks a turn with two pending calls: after the first result the second still waits, then the turn continues."""
     agent_id = await client.agent(tools=[TOOLSET, _WEATHER])
     session_id = await client.session(agent_id)
     async with client.stream(session_id) as stream:
@@ -138,7 +140,7 @@ async def custom_tool(client: Client) -> None:
 
 
 async def interrupt_of_a_slow_model(client: Client) -> None:
-    """What was said until then is kept, and is a prefix of what would have been said."""
+    """Checks that the text up to the interrupt is stored, and is a prefix of the full text."""
 
     async def saying(stream: Stream) -> None:
         await stream.until("event_delta")
@@ -156,7 +158,7 @@ async def interrupt_of_a_silent_model(client: Client) -> None:
 
 
 async def interrupt_of_a_running_tool(client: Client) -> None:
-    """The call gets a result that says so; the model is not asked again."""
+    """Checks that the interrupted call gets an error result, and that no further model request is made."""
 
     async def called(stream: Stream) -> None:
         await stream.until(events.AGENT_TOOL_USE)
@@ -168,7 +170,7 @@ async def interrupt_of_a_running_tool(client: Client) -> None:
 
 
 async def interrupt_of_nothing(client: Client) -> None:
-    """An idle session takes an interrupt up at once and stays as it is."""
+    """Checks that an idle session processes an interrupt at once and stays idle."""
     session_id = await client.session()
     await client.interrupt(session_id)
     _equal([event["type"] for event in await client.events(session_id)], [events.USER_INTERRUPT])
@@ -176,7 +178,7 @@ async def interrupt_of_nothing(client: Client) -> None:
 
 
 async def _interrupted(client: Client, script: str, ready: Callable[[Stream], Awaitable[None]]) -> Sequence[Event]:
-    """What follows the interrupt, up to idle. The session must then work as before, on the same stream."""
+    """Interrupts a turn and returns the events from then to idle. Then checks that the session works as before."""
     session_id = await client.session()
     async with client.stream(session_id, deltas=["agent.message"]) as stream:
         await client.send(session_id, _ask(script))
@@ -214,4 +216,4 @@ def _said(event: AccumulatedEvent) -> str:
 
 
 def _equal(found: object, wanted: object) -> None:
-    require(holds=found == wanted, otherwise=f"found {found!r} where {wanted!r} was due")
+    require(holds=found == wanted, otherwise=f"found {found!r} instead of {wanted!r}")

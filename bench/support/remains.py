@@ -1,4 +1,4 @@
-"""Is anything of a cluster still alive? Found by a mark in its environment, its place, or what it is told or shown."""
+"""Finds processes of a cluster that are still alive: by environment, working directory, arguments or mounts."""
 
 import os
 from collections.abc import Iterator
@@ -9,11 +9,12 @@ MARK: Final = "FOOTPLATE_CLUSTER"
 
 
 def of(cluster_id: str, directory: Path) -> dict[int, str]:
-    """Pid and command line of every process that carries the mark, or works below the cluster's directory or names it.
+    """Returns the pid and command line of every process that belongs to the cluster.
 
-    The mark reaches what our processes start unless they scrub it; servers overwrite their environment, but work in
-    the directory; a worker's last watch does neither, but is told of it. So it takes all to find all. Zombies have
-    none, and need neither memory nor a second look.
+    A process belongs to it if its environment has the cluster's id, if it works below the cluster's directory, or if
+    its arguments name that directory. All three are needed: child processes inherit the id unless it is scrubbed;
+    servers overwrite their environment but work in the directory; a worker's death watch only has the directory as an
+    argument. Zombies are not found, and need not be.
     """
     found = {}
     for entry in os.scandir("/proc"):
@@ -25,7 +26,7 @@ def of(cluster_id: str, directory: Path) -> dict[int, str]:
 
 
 def below(directory: Path) -> Iterator[Path]:
-    """Every file and directory there; what goes while we look is not there. (`Path.rglob` would raise.)"""
+    """Yields every path below the directory. Skips files that disappear meanwhile, where `Path.rglob` would raise."""
     for parent, directories, files in os.walk(directory):
         yield from (Path(parent, name) for name in (*directories, *files))
 
@@ -46,7 +47,10 @@ def _names(process: Path, directory: Path) -> bool:
 
 
 def works_below(process: Path, directory: Path) -> bool:
-    """By its working directory; one in a sandbox, which has paths of its own, by what is mounted there."""
+    """Tells whether a process works below the directory.
+
+    Outside of a sandbox its working directory decides; a sandbox has its own paths, so there its mounts decide.
+    """
     try:
         if (process / "ns/mnt").readlink() != Path("/proc/self/ns/mnt").readlink():
             return any(Path(root).is_relative_to(_on_its_disk(directory)) for root, _ in _mounts(process))
@@ -56,7 +60,7 @@ def works_below(process: Path, directory: Path) -> bool:
 
 
 def _on_its_disk(directory: Path) -> Path:
-    """Its path from the root of the file system that it is on: what mounts are known by in every namespace."""
+    """Returns the directory's path from the root of its file system, which identifies mounts in every namespace."""
     directory = directory.resolve()
     above = [(root, point) for root, point in _mounts(Path("/proc/self")) if directory.is_relative_to(point)]
     root, point = max(above, key=lambda mount: len(mount[1]))
@@ -64,7 +68,7 @@ def _on_its_disk(directory: Path) -> Path:
 
 
 def _mounts(process: Path) -> list[tuple[str, str]]:
-    """What of its file system is mounted, and where."""
+    """Returns the root within the file system and the mount point of each of the process's mounts."""
     lines = (line.split(" ", 5) for line in (process / "mountinfo").read_text().splitlines())
     return [(fields[3], fields[4]) for fields in lines]
 

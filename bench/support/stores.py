@@ -1,4 +1,4 @@
-"""How many bytes the product has written, store by store, between two moments."""
+"""Measures how many bytes the product writes to each store during a period."""
 
 import asyncio
 import re
@@ -25,14 +25,14 @@ _TOTAL: Final = re.compile(r"^Total\s+\d+\s+(?P<records>\d+) \[.*?\]\s+(?P<image
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     log: int
-    """PostgreSQL's write-ahead log without the images of whole pages."""
+    """PostgreSQL's write-ahead log without full-page images."""
     page_images: int
-    """Those images: how many there are depends on when the last checkpoint was, not on what was written."""
+    """Full-page images: their number depends on the time of the last checkpoint, not on what was written."""
     objects: int
     live: int
-    """All that was sent to Redis, questions included."""
+    """All bytes sent to Redis, including read commands."""
     history: int
-    """Temporal's, of the session's workflow, over all of its runs."""
+    """Temporal's history of the session's workflow, over all its runs."""
 
     @property
     def total(self) -> int:
@@ -40,7 +40,7 @@ class Written:
 
 
 class Stores:
-    """Of one cluster and one session's workflow in it. `begin`, let things happen, `end`."""
+    """Measures the bytes written by one cluster and one session's workflow between `begin` and `end`."""
 
     def __init__(self, cluster: Cluster, workflow_id: str, database: asyncpg.Connection, client: Client) -> None:
         self._cluster = cluster
@@ -66,7 +66,7 @@ class Stores:
         await self._database.close()
 
     async def begin(self) -> None:
-        """Turns autovacuum off until `end`: what it writes depends on when it runs, not on the product."""
+        """Starts the measurement. Turns autovacuum off until `end`, because its writes depend on when it runs."""
         await self._set_autovacuum("off")
         await self._database.execute("checkpoint")
         self._before = await self._sizes()
@@ -79,14 +79,17 @@ class Stores:
         return Written(log=records, page_images=images, objects=objects, live=live, history=history)
 
     async def note_run(self) -> None:
-        """To be called now and then: a run that came and went between two calls would be missed."""
+        """Records the history sizes of the workflow's runs.
+
+        Call it regularly: a run that starts and ends between two calls is missed.
+        """
         for run_id in [*self._runs, None]:
             try:
                 found = await self._client.get_workflow_handle(self._workflow_id, run_id=run_id).describe()
             except RPCError as error:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
-                continue  # before the first turn there is none
+                continue  # there is no run before the first turn
             self._runs[found.run_id] = found.raw_description.workflow_execution_info.history_size_bytes
 
     async def _set_autovacuum(self, state: str) -> None:
@@ -97,7 +100,7 @@ class Stores:
             return state == "on" or not await self._database.fetchval(_CLEANING)
 
         if not await wait_until(at_rest, _CLEANED_WITHIN):
-            raise NotHeld("PostgreSQL's autovacuum does not come to an end")
+            raise NotHeld("PostgreSQL's autovacuum did not finish")
 
     async def _sizes(self) -> tuple[int, int, int]:
         await self.note_run()
@@ -117,16 +120,16 @@ class Stores:
     async def _log_bytes(self, start: str, end: str) -> tuple[int, int]:
         assert self._cluster.stack.postgres is not None
         process = await asyncio.create_subprocess_exec(
-            *(str(binaries.postgres("pg_waldump")), "--stats", "--path", str(self._wal()), "-s", start, "-e", end),
+            *(str(binaries.find_postgres_program("pg_waldump")), "--stats", "--path", str(self._wal()), "-s", start, "-e", end),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
         output, errors = await process.communicate()
         found = _TOTAL.search(output.decode())
         if found is None:
-            raise NotHeld(f"pg_waldump did not tell: {errors.decode()}")
+            raise NotHeld(f"pg_waldump printed no totals: {errors.decode()}")
         return int(found["records"]), int(found["images"])
 
     def _wal(self) -> Path:
         assert self._cluster.stack.postgres is not None
-        return self._cluster.stack.postgres.data / "pg_wal"
+        return self._cluster.stack.postgres.data_directory / "pg_wal"

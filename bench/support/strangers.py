@@ -1,7 +1,7 @@
-"""Two organisations on one server, and what a stranger may not learn: the parts of `core-9`.
+"""Checks that one organisation cannot learn anything about another on the same server.
 
-A stranger asks for what belongs to the owner; the answer must be, byte for byte but for the ids, the answer for
-something that does not exist. The owner then asks the same and gets it, which shows that the question was a good one.
+A stranger requests an object of the owner. Apart from ids, the response must equal, byte for byte, the response for an
+object that does not exist. The owner then makes the same request and succeeds, which shows that it was a valid one.
 """
 
 import itertools
@@ -41,13 +41,13 @@ BODY_IDS: Final = {
     "file_id": "file_id",
     "session_id": "session_id",
 }
-"""Fields of request bodies that name something else, and what they name."""
+"""Fields of request bodies that refer to another object, and the path parameter of its kind."""
 INSTEAD: Final = ("project_ids", "workspace_id")
-"""Of these a body has one or the other."""
+"""A request body has one of these, never both."""
 ASKED_APART: Final = frozenset({"custom_tool_use_id", "tool_use_id", "at_event_id", "project_id"})
-"""Fields that name a part of the session itself; see `core_9`."""
+"""Fields that refer to a part of the session itself; the claim tests them separately."""
 INSIDE: Final = frozenset({"file_id"})
-"""Fields that some bodies have further inside; see `compare_files`."""
+"""Fields that some bodies only have at a deeper level; see `compare_files`."""
 _ASKING: Final = "asks-a-person"
 _VARIES: Final = frozenset({"request-id", "date"})
 
@@ -68,7 +68,7 @@ class Organisation:
         await self.client.sdk.close()
 
     async def settle(self, *, turns: int, harness: str = "native") -> "Ids":
-        """An agent of two versions, an environment, and a session with so many turns."""
+        """Creates one object of each kind: among them an agent with two versions and a session with `turns` turns."""
         sdk = self.client.sdk
         agent_id = await self.client.agent(extra_body={"harness": harness})
         await sdk.beta.agents.update(agent_id, version=1, name="renamed")
@@ -101,7 +101,7 @@ class Organisation:
         }
 
     async def _asked(self) -> str:
-        """One of two calls that wait for a person's word."""
+        """Creates two pending approvals and returns the id of one."""
         asking = {**TOOLSET, "default_config": {"permission_policy": {"type": "always_ask"}}}
         agent_id = await self.client.agent(tools=[asking], extra_body={"harness": "native"})
         session_id = await self.client.session(agent_id)
@@ -111,12 +111,12 @@ class Organisation:
 
 
 Ids = dict[str, str]
-"""By the name of the path's parameter."""
+"""Ids by path parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a stranger can see of an answer, ids and the request's own id apart."""
+    """The visible parts of a response, with object ids and the request id replaced."""
 
     status: int
     headers: Mapping[str, str]
@@ -125,11 +125,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request that names things by id, in its path or in its body."""
+    """One request that refers to objects by id, in its path or body."""
 
     operation: Operation
     ids: Mapping[str, str]
-    """By path parameter or by field of the body."""
+    """Ids by path parameter or body field."""
     body: Any = None
     query: tuple[tuple[str, str], ...] = ()
 
@@ -159,12 +159,12 @@ def _value(name: str, item_id: str) -> Any:
 
 
 def missing(name: str) -> str:
-    """An id that nothing has, of the same length and look."""
+    """Returns an unused id of the same length and format."""
     return ids.new_id(PREFIXES[BODY_IDS.get(name, name)])
 
 
 def named(operation: Operation, document: Document) -> Sequence[str]:
-    """What a request of this operation names by id. A name that nobody has an id for fails the proof."""
+    """Returns the names of the ids in a request of this operation. Raises for a name of an unknown kind."""
     names = list(operation.path_parameters)
     if operation.body is not None:
         outer = document.outer(operation.body)
@@ -176,14 +176,14 @@ def named(operation: Operation, document: Document) -> Sequence[str]:
             if name in BODY_IDS:
                 names.append(name)
             elif name not in ASKED_APART:
-                raise NotHeld(f"{operation} takes {name!r} in its body, and the proof does not know what that names")
+                raise NotHeld(f"{operation} takes {name!r} in its body, and the claim does not know what it refers to")
     unknown = [name for name in names if name not in PREFIXES and name not in BODY_IDS]
-    require(holds=not unknown, otherwise=f"{operation}: the proof has no ids for {unknown}")
+    require(holds=not unknown, otherwise=f"{operation}: the claim has no ids for {unknown}")
     return names
 
 
 def questions(operation: Operation, document: Document, own: Ids) -> Iterator[tuple[Question, Sequence[str]]]:
-    """The asker's own question, and each choice of names in it that could be somebody else's."""
+    """Yields a request with the caller's own ids, and each combination of ids to replace by another organisation's."""
     names = named(operation, document)
     if not names:
         return
@@ -202,7 +202,7 @@ def _choices(
     body = None
     if operation.body is not None:
         least = document.minimal(operation.body, {**mine, "name": ids.new_id("name")})
-        # Also what may be left out.
+        # Optional ids are included as well.
         body = least | {name: mine[name] for name in names if name not in operation.path_parameters}
     question = Question(operation, mine, body)
     for count in range(1, len(names) + 1):
@@ -211,7 +211,7 @@ def _choices(
 
 
 async def compare(question: Question, chosen: Sequence[str], foreign: Ids, stranger: Organisation) -> None:
-    """A stranger's answer for the owner's ids is the answer for ids that nothing has."""
+    """Requires that a stranger gets the same response for the owner's ids as for unused ids."""
     theirs = question.with_ids({name: foreign[BODY_IDS.get(name, name)] for name in chosen})
     nothing = question.with_ids({name: missing(name) for name in chosen})
     found, expected = await theirs.ask(stranger.http), await nothing.ask(stranger.http)
@@ -221,7 +221,7 @@ async def compare(question: Question, chosen: Sequence[str], foreign: Ids, stran
 
 
 async def snapshot(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
-    """All that a stranger might have changed."""
+    """Returns everything that a stranger might have changed."""
     seen = []
     for target in targets:
         session = f"/v1/sessions/{target['session_id']}"
@@ -236,13 +236,13 @@ async def snapshot(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
             f"{session}/turns",
         ):
             body = (await owner.http.get(path)).json()
-            body.pop("stats", None)  # how long it exists by now
+            body.pop("stats", None)  # contains its age
             seen.append(body)
     return seen
 
 
 async def compare_choices(operation: Operation, foreign: Ids, stranger: Organisation, own: Ids) -> int:
-    """The other ways to name an agent: by id and version, and with changes of one's own."""
+    """Compares the other forms of an agent reference: with a version, and with overrides. Returns their number."""
     agent_id, nothing = foreign["agent_id"], missing("agent_id")
     forms: list[JsonObject] = [
         {"type": "agent"},
@@ -261,7 +261,7 @@ async def compare_choices(operation: Operation, foreign: Ids, stranger: Organisa
 
 
 async def compare_files(foreign: Ids, stranger: Organisation, own: Ids) -> int:
-    """A file that a message or a new session names, of another organisation."""
+    """Compares messages and new sessions that refer to another organisation's file. Returns their number."""
     session = f"/v1/sessions/{own['session_id']}"
 
     def asked(file_id: str) -> list[tuple[str, JsonObject]]:
@@ -287,7 +287,7 @@ async def compare_files(foreign: Ids, stranger: Organisation, own: Ids) -> int:
 
 
 async def import_own(owner: Organisation, own: Ids) -> httpx2.Response:
-    """A transcript of one line, with names of the owner's own."""
+    """Imports a transcript of one line with the owner's own agent and environment."""
     said = {"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "content": "Hello"}}
     first = {"agent": own["agent_id"], "environment_id": own["environment_id"]}
     body = b"\n".join(orjson.dumps(line) for line in (first, {"line": said}))
@@ -295,7 +295,7 @@ async def import_own(owner: Organisation, own: Ids) -> httpx2.Response:
 
 
 async def foreign_answer(stranger: Organisation, own: Ids, tool_use_id: str) -> Reply:
-    """An answer to a custom tool's call, sent into the stranger's own session."""
+    """Sends a result for another organisation's custom tool call to the stranger's own session."""
     result = {"type": events.USER_CUSTOM_TOOL_RESULT, "custom_tool_use_id": tool_use_id, "content": []}
     response = await stranger.http.post(f"/v1/sessions/{own['session_id']}/events", json={"events": [result]})
     text = response.text.replace(tool_use_id, "ID").replace(response.headers["request-id"], "REQUEST")

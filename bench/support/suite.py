@@ -1,4 +1,4 @@
-"""Tests as part of a claim: all of them pass, and none may be skipped."""
+"""Runs pytest as part of a claim: all tests must pass, and none may be skipped."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 async def ran(*paths: str, **environment: str) -> list[str]:
-    """The names of those that ran, parameters and all."""
+    """Runs the tests and returns their names, with parameters."""
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         report = Path(directory, "report.xml")
         process = await asyncio.create_subprocess_exec(

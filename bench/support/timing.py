@@ -1,4 +1,4 @@
-"""Can the time of an answer tell two kinds of request apart? Asked of samples that were taken alternately. Pure."""
+"""Tests whether response times distinguish two kinds of request, from samples that were taken alternately."""
 
 import bisect
 import math
@@ -10,11 +10,13 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Difference:
     right: float
-    """How often one who sees one time of each kind names the slower kind rightly; 0.5 is chance (Mann-Whitney's U)."""
+    """Probability that an observer who sees one time of each kind identifies the slower kind; 0.5 is chance
+    (Mann-Whitney U).
+    """
     z: float
-    """The same in standard errors from chance."""
+    """The distance of `right` from chance in standard errors."""
     seconds: float
-    """Difference of the medians."""
+    """The difference of the medians."""
 
     @property
     def best_guess(self) -> float:

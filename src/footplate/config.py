@@ -16,17 +16,17 @@ from typing import Annotated, Final, Literal
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from footplate.domain.leases import HOLD
+from footplate.domain.leases import LEASE_SECONDS
 from footplate.domain.limits import RequestLimits
 from footplate.domain.networks import Network, NetworkMode
-from footplate.domain.projects import DEFAULT_ORGANISATION, OF_ORGANISATION
+from footplate.domain.projects import DEFAULT_ORGANISATION, ORGANISATION_PLACEHOLDER
 
-_BRAVE: Final = "https://api.search.brave.com/res/v1/web/search"
-_REST: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
-_UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
+_UNIT_SECONDS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_HOST_PATTERN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SECRET_BYTES: Final = range(24, 65)
-_ADVICE: Final = 'Create one with: echo "whsec_$(head -c 32 /dev/urandom | base64)"'
+_SECRET_ADVICE: Final = 'Create one with: echo "whsec_$(head -c 32 /dev/urandom | base64)"'
 
 
 def default_data_dir() -> Path:
@@ -36,16 +36,16 @@ def default_data_dir() -> Path:
 
 def private_dirs() -> list[Path]:
     """Return the directories in which the command line stores its keys and state, by the same rule as there."""
-    usual = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
-    return [Path(os.environ.get(name) or Path.home() / place) / "footplate" for name, place in usual.items()]
+    default_directories = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
+    return [Path(os.environ.get(name) or Path.home() / place) / "footplate" for name, place in default_directories.items()]
 
 
-def _own(name: str) -> AliasChoices:
+def _with_provider_alias(name: str) -> AliasChoices:
     """Return the names of a variable: Footplate's own first, then the provider's."""
     return AliasChoices(f"footplate_{name}", name)
 
 
-def _rest(value: object) -> object:
+def _parse_duration(value: object) -> object:
     """Parse a duration: a number of days, or a number with a unit. Empty means no policy. Zero is refused, as it is
     surely a mistake.
     """
@@ -53,21 +53,21 @@ def _rest(value: object) -> object:
         return value
     if not value.strip():
         return None
-    found = _REST.fullmatch(value.strip())
-    rest = timedelta(seconds=float(found[1]) * _UNITS[found[2] or "d"]) if found else timedelta()
-    if not rest:
+    found = _DURATION.fullmatch(value.strip())
+    duration = timedelta(seconds=float(found[1]) * _UNIT_SECONDS[found[2] or "d"]) if found else timedelta()
+    if not duration:
         raise ValueError(
             f"{value!r} is not a valid duration. "
             "Write a number of days, as in 90, or use a unit, as in 90d, 12h, 30m, 45s. Leave it empty for no policy."
         )
-    return rest
+    return duration
 
 
-def _release(value: object) -> object:
-    return None if value == "never" else _rest(value)
+def _parse_duration_or_never(value: object) -> object:
+    return None if value == "never" else _parse_duration(value)
 
 
-def _processors() -> int:
+def _count_processors() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -80,7 +80,7 @@ def _is_network(entry: str) -> bool:
     return True
 
 
-def _is_secret(text: str) -> bool:
+def _is_webhook_secret(text: str) -> bool:
     try:
         key = base64.b64decode(text.removeprefix("whsec_"), validate=True)
     except ValueError:
@@ -112,7 +112,7 @@ class Settings(BaseSettings, RequestLimits):
     """Time limit for one fetch of a project."""
     git_bytes: ByteSize = Field(default=ByteSize(10 << 30), gt=0)
     """Size limit of a project's repository on a host, and of the files in its commits."""
-    branch_lease: float = Field(default=HOLD, gt=0)
+    branch_lease: float = Field(default=LEASE_SECONDS, gt=0)
     """Seconds after which the lease of a process that writes to a project's branch expires, unless it is renewed."""
     snapshots: Literal["calls", "turns"] = "calls"
     """When files are uploaded to the object store: with the result of each call, or only at the end of each turn. The
@@ -154,7 +154,7 @@ class Settings(BaseSettings, RequestLimits):
     sandbox_uid: int = Field(default=65_520, ge=1)
     """The user id of commands if the worker runs as root. The default is an id that Debian and systemd do not
     assign."""
-    docker_host: Annotated[str, Field(validation_alias=_own("docker_host"))] = "unix:///var/run/docker.sock"
+    docker_host: Annotated[str, Field(validation_alias=_with_provider_alias("docker_host"))] = "unix:///var/run/docker.sock"
     """The socket of this machine's Docker engine. Containers have the same limits as the sandbox."""
     docker_image: str | None = None
     """The image of a turn's container. The engine must already have it; nothing is pulled."""
@@ -186,7 +186,7 @@ class Settings(BaseSettings, RequestLimits):
     memory as a warm one. The API and the workers must have the same value; 0 turns it off."""
     slot_seconds: float = 60.0
     """How long such a process waits for the first input."""
-    starts: int = Field(default_factory=_processors, ge=1)
+    starts: int = Field(default_factory=_count_processors, ge=1)
     """How many CLI processes a worker starts at the same time. Default: the number of processors."""
     heartbeat_timeout: float = 10.0
     """Seconds without a heartbeat after which a worker loses its turns."""
@@ -204,21 +204,21 @@ class Settings(BaseSettings, RequestLimits):
     """How long a stopping worker waits for running tools and model requests. A turn is handed over when its own one has
     ended. After this time it is cancelled, and another worker continues the turn without knowing the outcome."""
     sweep_interval: float = 10.0
-    retention: Annotated[timedelta | None, BeforeValidator(_rest)] = None
+    retention: Annotated[timedelta | None, BeforeValidator(_parse_duration)] = None
     """Idle time after which a session's log is archived as one object: days, or `12h`, `30m`. Default: never."""
-    retention_trees: Annotated[timedelta | None, BeforeValidator(_release)] = timedelta(days=7)
+    retention_trees: Annotated[timedelta | None, BeforeValidator(_parse_duration_or_never)] = timedelta(days=7)
     """Idle time after which a session's files are removed from the host; the object store still has them. Or
     `never`."""
-    retention_delete: Annotated[timedelta | None, BeforeValidator(_rest)] = None
+    retention_delete: Annotated[timedelta | None, BeforeValidator(_parse_duration)] = None
     """Idle time after which a session is deleted. Default: sessions are only deleted on request."""
-    gc_grace: Annotated[timedelta, BeforeValidator(_rest), Field(ge=timedelta(hours=1))] = timedelta(days=1)
+    gc_grace: Annotated[timedelta, BeforeValidator(_parse_duration), Field(ge=timedelta(hours=1))] = timedelta(days=1)
     """Minimum age of an unneeded object before it is removed. It must be longer than any upload takes, including
     retries, until the log refers to it."""
 
-    anthropic_api_key: Annotated[SecretStr | None, Field(validation_alias=_own("anthropic_api_key"))] = None
-    anthropic_base_url: Annotated[str | None, Field(validation_alias=_own("anthropic_base_url"))] = None
-    openai_api_key: Annotated[SecretStr | None, Field(validation_alias=_own("openai_api_key"))] = None
-    openai_base_url: Annotated[str | None, Field(validation_alias=_own("openai_base_url"))] = None
+    anthropic_api_key: Annotated[SecretStr | None, Field(validation_alias=_with_provider_alias("anthropic_api_key"))] = None
+    anthropic_base_url: Annotated[str | None, Field(validation_alias=_with_provider_alias("anthropic_base_url"))] = None
+    openai_api_key: Annotated[SecretStr | None, Field(validation_alias=_with_provider_alias("openai_api_key"))] = None
+    openai_base_url: Annotated[str | None, Field(validation_alias=_with_provider_alias("openai_base_url"))] = None
 
     metrics_address: str | None = None
     """The address of `/metrics`: host:port, a port on loopback, or `off`. Default: the API serves it on loopback, port
@@ -233,7 +233,7 @@ class Settings(BaseSettings, RequestLimits):
     """OpenTelemetry's own variables. Traces are on if one is set. The library reads it and the other variables
     itself."""
     otel_sdk_disabled: Annotated[bool, Field(validation_alias="otel_sdk_disabled")] = False
-    sentry_dsn: Annotated[SecretStr | None, Field(validation_alias=_own("sentry_dsn"))] = None
+    sentry_dsn: Annotated[SecretStr | None, Field(validation_alias=_with_provider_alias("sentry_dsn"))] = None
 
     web_allow: str = ""
     """Internal hosts, addresses and networks that web_fetch may reach, and sandboxes whose allow-list names them.
@@ -265,14 +265,14 @@ class Settings(BaseSettings, RequestLimits):
     search_api_key: SecretStr | None = None
 
     @property
-    def directory_roots(self) -> dict[str, list[str]]:
+    def allowed_directory_roots(self) -> dict[str, list[str]]:
         """The allowed root directories by organisation. Empty: sessions cannot name a directory."""
         anywhere = {DEFAULT_ORGANISATION: ["/"]} if self.named_directories else {}
         return {**anywhere, **self.named_roots}
 
     @property
-    def projects_place(self) -> str:
-        return self.projects_root or f"{self.data_dir.resolve()}/projects/{OF_ORGANISATION}"
+    def resolved_projects_root(self) -> str:
+        return self.projects_root or f"{self.data_dir.resolve()}/projects/{ORGANISATION_PLACEHOLDER}"
 
     @property
     def request_limits(self) -> RequestLimits:
@@ -302,28 +302,28 @@ class Settings(BaseSettings, RequestLimits):
 
     @property
     def search_address(self) -> str:
-        return self.search_url or _BRAVE
+        return self.search_url or _BRAVE_URL
 
     @model_validator(mode="after")
-    def _named_roots_are_absolute(self) -> "Settings":
+    def _check_named_roots(self) -> "Settings":
         for root in (root for roots in self.named_roots.values() for root in roots):
             if not root.startswith("/") or ".." in root.split("/"):
                 raise ValueError(f"FOOTPLATE_NAMED_ROOTS has {root!r}. Write absolute paths without `..`.")
         return self
 
     @model_validator(mode="after")
-    def _projects_root_is_absolute(self) -> "Settings":
+    def _check_projects_root(self) -> "Settings":
         if self.projects_root is not None and (
             not self.projects_root.startswith("/") or ".." in self.projects_root.split("/")
         ):
             raise ValueError(
                 f"FOOTPLATE_PROJECTS_ROOT is {self.projects_root!r}. Write an absolute path, as in /srv/projects, "
-                f"or /srv/projects/{OF_ORGANISATION} for more than one organisation."
+                f"or /srv/projects/{ORGANISATION_PLACEHOLDER} for more than one organisation."
             )
         return self
 
     @model_validator(mode="after")
-    def _search_is_whole(self) -> "Settings":
+    def _check_search(self) -> "Settings":
         if self.search_provider == "searxng" and not self.search_url:
             raise ValueError(
                 "FOOTPLATE_SEARCH_PROVIDER=searxng needs FOOTPLATE_SEARCH_URL, the address of your SearXNG."
@@ -335,10 +335,10 @@ class Settings(BaseSettings, RequestLimits):
         return self
 
     @model_validator(mode="after")
-    def _allowed_can_be_read(self) -> "Settings":
+    def _check_allowed_hosts(self) -> "Settings":
         for name, entries in (("WEB", self.web_allowed), ("MCP", self.mcp_allowed)):
             for entry in entries:
-                if not _is_network(entry) and not _HOST.fullmatch(entry):
+                if not _is_network(entry) and not _HOST_PATTERN.fullmatch(entry):
                     raise ValueError(
                         f"FOOTPLATE_{name}_ALLOW has {entry!r}, which is not a host name, address or network. "
                         "Examples: wiki.internal, 10.1.2.3, 10.1.0.0/16."
@@ -346,19 +346,19 @@ class Settings(BaseSettings, RequestLimits):
         return self
 
     @model_validator(mode="after")
-    def _hooks_can_be_asked(self) -> "Settings":
+    def _check_hooks(self) -> "Settings":
         try:
             hosts = self.hook_network.hosts
         except ValueError as error:
             raise ValueError(f"FOOTPLATE_HOOK_HOSTS: {error}") from None
         if hosts and self.hook_secret is None:
-            raise ValueError(f"FOOTPLATE_HOOK_HOSTS needs FOOTPLATE_HOOK_SECRET. {_ADVICE}")
-        if self.hook_secret is not None and not _is_secret(self.hook_secret.get_secret_value()):
-            raise ValueError(f"FOOTPLATE_HOOK_SECRET is not valid. {_ADVICE}")
+            raise ValueError(f"FOOTPLATE_HOOK_HOSTS needs FOOTPLATE_HOOK_SECRET. {_SECRET_ADVICE}")
+        if self.hook_secret is not None and not _is_webhook_secret(self.hook_secret.get_secret_value()):
+            raise ValueError(f"FOOTPLATE_HOOK_SECRET is not valid. {_SECRET_ADVICE}")
         return self
 
     @model_validator(mode="after")
-    def _network_is_whole(self) -> "Settings":
+    def _check_network(self) -> "Settings":
         if (self.sandbox_network == "allow") != bool(self.sandbox_allowed_hosts.strip(" ,")):
             raise ValueError(
                 "FOOTPLATE_SANDBOX_NETWORK=allow and FOOTPLATE_SANDBOX_ALLOWED_HOSTS must be set together. Set both, "
@@ -371,7 +371,7 @@ class Settings(BaseSettings, RequestLimits):
         return self
 
     @model_validator(mode="after")
-    def _readable_are_there(self) -> "Settings":
+    def _check_readable_paths(self) -> "Settings":
         for path in self.sandbox_readable_paths:
             if not Path(path).is_absolute() or not Path(path).is_dir():
                 raise ValueError(
@@ -386,7 +386,7 @@ class Settings(BaseSettings, RequestLimits):
         return [name.strip() for name in f"{self.docker_image or ''},{self.docker_images}".split(",") if name.strip()]
 
     @model_validator(mode="after")
-    def _docker_is_whole(self) -> "Settings":
+    def _check_docker(self) -> "Settings":
         if self.environment != "docker":
             return self
         if bool(self.docker_image) == bool(self.docker_container):
@@ -406,7 +406,7 @@ class Settings(BaseSettings, RequestLimits):
         return self
 
     @model_validator(mode="after")
-    def _lease_is_shorter(self) -> "Settings":
+    def _check_lease(self) -> "Settings":
         if self.lease >= self.heartbeat_timeout:
             raise ValueError(
                 "FOOTPLATE_LEASE must be shorter than FOOTPLATE_HEARTBEAT_TIMEOUT, because "

@@ -28,7 +28,7 @@ APPROVAL_POINTS: Final = ("after_ask",)
 TREE_POINTS: Final = ("tree_written", "files_kept")
 
 API_POINTS: Final = ("before_answer",)
-LEAVING_POINTS: Final = ("before_ref", "after_ref")
+DELIVERY_POINTS: Final = ("before_ref", "after_ref")
 
 # Failpoints of retention and deletion.
 ARCHIVE_POINTS: Final = (
@@ -39,7 +39,7 @@ ARCHIVE_POINTS: Final = (
     "archive_replaced",
 )
 DELETION_POINTS: Final = ("deletion_committed", "deletion_objects")
-COLLECTING_POINTS: Final = ("collecting_judged", "collecting_removed")
+GC_POINTS: Final = ("collecting_judged", "collecting_removed")
 
 _directory: Final = os.environ.get("FOOTPLATE_FAILPOINTS") or None
 
@@ -47,7 +47,7 @@ _directory: Final = os.environ.get("FOOTPLATE_FAILPOINTS") or None
 async def hit(name: str) -> None:
     if _directory is None:
         return
-    action = _take(Path(_directory), name)
+    action = _claim_action(Path(_directory), name)
     if action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif action == "stop":
@@ -62,12 +62,12 @@ async def hit_later(name: str, seconds: float) -> None:
     await hit(name)
 
 
-def _take(directory: Path, name: str) -> str | None:
-    taken = directory / f".{name}.{os.getpid()}"
+def _claim_action(directory: Path, name: str) -> str | None:
+    claimed = directory / f".{name}.{os.getpid()}"
     try:
-        (directory / name).rename(taken)
+        (directory / name).rename(claimed)
     except FileNotFoundError:
         return None
-    action = taken.read_text().strip()
-    taken.rename(directory / f"{name}.hit")
+    action = claimed.read_text().strip()
+    claimed.rename(directory / f"{name}.hit")
     return action

@@ -16,14 +16,14 @@ from jsonschema import Draft202012Validator
 
 from footplate.cli import local
 from footplate.client import AsyncFootplate
-from footplate.stack.ports import free_port
+from footplate.stack.ports import find_free_port
 
 SCHEMAS: Final = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 
 
-def _asking(subagent: str, script: str) -> Mapping[str, Any]:
-    given = {"description": "Look", "prompt": f"Go. [[script:{script}]]", "subagent_type": subagent}
-    return {"tool": "Agent", "input": given}
+def _delegate(subagent: str, script: str) -> Mapping[str, Any]:
+    input = {"description": "Look", "prompt": f"Go. [[script:{script}]]", "subagent_type": subagent}
+    return {"tool": "Agent", "input": input}
 
 
 SCRIPTS: Final[Mapping[str, Any]] = {
@@ -43,8 +43,8 @@ SCRIPTS: Final[Mapping[str, Any]] = {
     "bad": [[{"http_error": 400, "message": "that model does not exist"}]],
     "ask": [[{"tool": "ask", "input": {"question": "Which one?"}}], [{"text": "Thank you."}]],
     "here": [[{"tool": "bash", "input": {"command": "pwd > here.txt"}}], [{"text": "Here."}]],
-    "delegate": [[_asking("scout", "look")], [{"text": "It looked."}]],
-    "both": [[_asking("scout", "look"), _asking("cook", "look")], [{"text": "Both looked."}]],
+    "delegate": [[_delegate("scout", "look")], [{"text": "It looked."}]],
+    "both": [[_delegate("scout", "look"), _delegate("cook", "look")], [{"text": "Both looked."}]],
     "look": [
         [{"tool": "Bash", "input": {"command": "echo looked >> looked.txt"}}],
         {"steps": [{"text": "All quiet."}], "repeat": True},
@@ -70,25 +70,25 @@ class Done:
 class Cell:
     def __init__(self, home: Path, commands: CommandServer) -> None:
         self.home = home
-        self.person = home.with_name(f"{home.name}-person")
+        self.user_home = home.with_name(f"{home.name}-person")
         """The home directory of the user. Agents do not work in it."""
-        self.person.mkdir()
+        self.user_home.mkdir()
         self._commands = commands
-        self.port = free_port()
+        self.port = find_free_port()
         self.script = home / "script.json"
-        self.script.write_text(json.dumps({"scripts": {name: {"replies": said} for name, said in SCRIPTS.items()}}))
+        self.script.write_text(json.dumps({"scripts": {name: {"replies": replies} for name, replies in SCRIPTS.items()}}))
         self._dev: asyncio.subprocess.Process | None = None
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.person), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        return {"PATH": os.environ["PATH"], "HOME": str(self.user_home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
 
     @property
     def _data(self) -> Path:
-        return self.person / ".local/share/footplate"
+        return self.user_home / ".local/share/footplate"
 
     def client(self) -> AsyncFootplate:
-        running, key = local.find(self._data), local.key(self._data)
+        running, key = local.find_dev_server(self._data), local.load_api_key(self._data)
         assert running is not None
         assert key is not None
         return AsyncFootplate(running.base_url, key)
@@ -115,7 +115,7 @@ class Cell:
         self._dev.send_signal(signal.SIGTERM)
         assert await self._dev.wait() == 0
         assert not remains.of(self.home.name, self._data)
-        assert local.find(self._data) is None
+        assert local.find_dev_server(self._data) is None
 
     async def spawn(self, *arguments: str, **extra: str) -> Command:
         """Starts a command in its own process, forked from one that has already loaded the command line."""

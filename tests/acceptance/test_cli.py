@@ -26,14 +26,14 @@ async def _json(cell: Cell, schema: str, *arguments: str) -> Any:
     return fits(schema, done.out)
 
 
-async def _until(process: Command, text: bytes) -> None:
+async def _read_until(process: Command, text: bytes) -> None:
     assert process.stdout is not None
     async with asyncio.timeout(60):
         while text not in await process.stdout.readline():
             pass
 
 
-async def test_run_streams_the_answer_and_folds_the_tools(cell: Cell) -> None:
+async def test_run_streams_the_response_and_shows_tools_in_one_line(cell: Cell) -> None:
     done = await cell.run("run", "Say hello")
     assert (done.code, done.out) == (0, "I say hello.\n\nDone.\n")
     tool, ending, session = done.err.splitlines()
@@ -43,14 +43,14 @@ async def test_run_streams_the_answer_and_folds_the_tools(cell: Cell) -> None:
     assert "\x1b" not in done.err
 
 
-async def test_run_as_json(cell: Cell) -> None:
+async def test_run_prints_json(cell: Cell) -> None:
     result = await _json(cell, "run", "run", "Say hello")
     assert (result["status"], result["exit_code"], result["text"]) == ("completed", 0, "Done.")
     assert (result["usage"]["requests"], result["attempts"]) == (2, 1)
     assert "cost_microusd" not in result["usage"] or result["usage"]["cost_microusd"] is None
 
 
-async def test_run_as_lines(cell: Cell) -> None:
+async def test_run_prints_json_lines(cell: Cell) -> None:
     done = await cell.run("run", "--output", "stream-json", "--previews", "Say hello")
     lines = [fits("run-line", line) for line in done.out.splitlines()]
     types = [line["type"] for line in lines]
@@ -59,7 +59,7 @@ async def test_run_as_lines(cell: Cell) -> None:
     assert {"event_start", "event_delta", "agent.tool_use", "agent.tool_result"} <= set(types)
 
 
-async def test_one_agent_is_made_and_used_again(cell: Cell, client: AsyncFootplate) -> None:
+async def test_one_agent_is_created_and_reused(cell: Cell, client: AsyncFootplate) -> None:
     first, second = [await _json(cell, "run", "run", "Say hello") for _ in range(2)]
     sessions = [await client.sessions.retrieve(each["session_id"]) for each in (first, second)]
     assert sessions[0].agent.id == sessions[1].agent.id
@@ -67,7 +67,7 @@ async def test_one_agent_is_made_and_used_again(cell: Cell, client: AsyncFootpla
     assert sessions[0].title == "Say hello"
 
 
-async def test_an_agent_that_is_gone_is_replaced(cell: Cell, client: AsyncFootplate) -> None:
+async def test_an_archived_agent_is_replaced(cell: Cell, client: AsyncFootplate) -> None:
     first = await client.sessions.retrieve((await _json(cell, "run", "run", "Say hello"))["session_id"])
     await client.agents.archive(first.agent.id)
     second = await client.sessions.retrieve((await _json(cell, "run", "run", "Say hello"))["session_id"])
@@ -75,7 +75,7 @@ async def test_an_agent_that_is_gone_is_replaced(cell: Cell, client: AsyncFootpl
 
 
 @pytest.mark.requirement("K1")
-async def test_a_session_goes_on_with_other_words_for_one_turn(cell: Cell, client: AsyncFootplate) -> None:
+async def test_a_session_continues_with_overrides_for_one_turn(cell: Cell, client: AsyncFootplate) -> None:
     first = await _json(cell, "run", "run", "Say hello")
     second = await _json(
         cell, "run", "run", "--session", "last", "--model", "claude-sonnet-5", "--system", "Be brief.", "And again"
@@ -87,7 +87,7 @@ async def test_a_session_goes_on_with_other_words_for_one_turn(cell: Cell, clien
 
 
 @pytest.mark.requirement("C1")
-async def test_it_works_in_the_directory_that_it_is_called_in(cell: Cell, client: AsyncFootplate) -> None:
+async def test_run_works_in_the_current_or_the_given_directory(cell: Cell, client: AsyncFootplate) -> None:
     """One instruction runs on a repository."""
     project = cell.home / "project"
     project.mkdir()
@@ -104,7 +104,7 @@ async def test_it_works_in_the_directory_that_it_is_called_in(cell: Cell, client
 
 
 @pytest.mark.requirement("C1")
-async def test_tools_that_are_taken_away_are_not_run(cell: Cell) -> None:
+async def test_disallowed_tools_are_not_run(cell: Cell) -> None:
     """Allowed and disallowed tools are enforced."""
     for option in (["--disallowed-tools", "bash"], ["--allowed-tools", "read,grep"]):
         done = await cell.run("run", *option, "[[script:here]]")
@@ -116,7 +116,7 @@ async def test_tools_that_are_taken_away_are_not_run(cell: Cell) -> None:
     assert "bash, read" in refused.err
 
 
-async def test_the_prompt_may_come_from_a_pipe(cell: Cell) -> None:
+async def test_the_prompt_can_be_read_from_a_pipe(cell: Cell) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "footplate", "run", "--json"),
         env=cell.environment,
@@ -127,14 +127,14 @@ async def test_the_prompt_may_come_from_a_pipe(cell: Cell) -> None:
     assert fits("run", out.decode())["status"] == "completed"
 
 
-async def test_failed_is_1(cell: Cell) -> None:
+async def test_a_failed_turn_exits_with_1(cell: Cell) -> None:
     done = await cell.run("run", "[[script:bad]]")
     assert done.code == 1
     assert "that model does not exist" in done.err
     assert "failed" in done.err
 
 
-async def test_needs_action_is_3(cell: Cell, client: AsyncFootplate) -> None:
+async def test_a_turn_that_needs_action_exits_with_3(cell: Cell, client: AsyncFootplate) -> None:
     tool = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {"type": "object"}}
     agent = await client.agents.create(name="asker", model="anthropic:scripted", tools=[tool])
     result = await _json(cell, "run", "run", "--agent", "asker", "[[script:ask]]")
@@ -144,11 +144,11 @@ async def test_needs_action_is_3(cell: Cell, client: AsyncFootplate) -> None:
     assert 'ask {"question": "Which one?"}  waits for an answer' in done.err
 
 
-async def test_what_waits_for_a_person_is_approved_or_denied(cell: Cell, client: AsyncFootplate) -> None:
-    asking = {"name": "bash", "permission_policy": {"type": "always_ask"}}
-    toolset = {"type": "agent_toolset_20260401", "configs": [asking]}
+async def test_pending_calls_are_approved_or_denied(cell: Cell, client: AsyncFootplate) -> None:
+    bash_config = {"name": "bash", "permission_policy": {"type": "always_ask"}}
+    toolset = {"type": "agent_toolset_20260401", "configs": [bash_config]}
     await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
-    for word in (["approve"], ["deny", "--message", "Not today."]):
+    for command in (["approve"], ["deny", "--message", "Not today."]):
         result = await _json(cell, "run", "run", "--agent", "careful", "Say hello")
         assert (result["exit_code"], len(result["pending"])) == (3, 1)
         session_id = str(result["session_id"])
@@ -157,28 +157,28 @@ async def test_what_waits_for_a_person_is_approved_or_denied(cell: Cell, client:
         listed = await cell.run("approvals")
         assert waiting["id"] in listed.out
         assert "footplate approve ID" in listed.err
-        (answered,) = await _json(cell, "approvals", *word, waiting["id"])
-        assert answered["status"] == ("allowed" if word[0] == "approve" else "denied")
+        (decided,) = await _json(cell, "approvals", *command, waiting["id"])
+        assert decided["status"] == ("allowed" if command[0] == "approve" else "denied")
         async with asyncio.timeout(60):
             while (await client.turns.retrieve(session_id, result["turn_id"])).status != "completed":  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-        told = [event.wire() async for event in client.events.list(session_id, types=["agent.tool_result"])]
-        assert len(told) == 1
-        assert ("Not today." in str(told)) == (word[0] == "deny")
+        results = [event.wire() async for event in client.events.list(session_id, types=["agent.tool_result"])]
+        assert len(results) == 1
+        assert ("Not today." in str(results)) == (command[0] == "deny")
         attached = await cell.run("attach", session_id)
         assert (attached.code, attached.out.rstrip().endswith("Done.")) == (0, True), attached.out
-    said = await _json(cell, "audit", "audit", "ls", "--session", session_id)
-    assert [(entry["kind"], entry["outcome"]) for entry in said] == [("answer", "deny"), ("decision", "ask")]
+    trail = await _json(cell, "audit", "audit", "ls", "--session", session_id)
+    assert [(entry["kind"], entry["outcome"]) for entry in trail] == [("answer", "deny"), ("decision", "ask")]
     exported = await cell.run("audit", "export", "--session", session_id)
-    assert [json.loads(line)["id"] for line in exported.out.splitlines()] == [entry["id"] for entry in said[::-1]]
+    assert [json.loads(line)["id"] for line in exported.out.splitlines()] == [entry["id"] for entry in trail[::-1]]
     assert (await _json(cell, "audit-verify", "audit", "verify"))["faults"] == []
-    await _replayed(cell, session_id)
+    await _check_replay(cell, session_id)
     again = await cell.run("approve", waiting["id"])
     assert again.code == 1
     assert "was already decided: deny" in again.err
 
 
-async def _replayed(cell: Cell, session_id: str) -> None:
+async def _check_replay(cell: Cell, session_id: str) -> None:
     """Checks that the replay denies the call that required approval."""
     rules = cell.home / "rules.json"
     rules.write_text(json.dumps({"permissions": {"deny": ["Bash"]}}))
@@ -190,20 +190,20 @@ async def _replayed(cell: Cell, session_id: str) -> None:
     assert (await cell.run("policy", "replay", "--rules", "none.json")).code == 1
 
 
-async def test_the_organisation_s_rules_are_written_and_shown(cell: Cell, client: AsyncFootplate) -> None:
+async def test_the_rules_of_the_organisation_are_set_and_shown(cell: Cell, client: AsyncFootplate) -> None:
     rules = cell.home / "organisation.json"
     hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": "true", "timeout": 5}]}
     rules.write_text(json.dumps({"permissions": {"deny": ["Bash(never *)"]}, "hooks": {"PreToolUse": [hook]}}))
     try:
         written = await _json(cell, "policy", "policy", "set", "--rules", str(rules))
         assert written["permissions"]["deny"] == ["Bash(never *)"]
-        termed = await _json(cell, "policy", "policy", "set", "--expires", "60", "--two-people")
-        assert termed["permissions"] == written["permissions"]
-        assert (termed["approvals"]["expires_after_seconds"], termed["approvals"]["two_people"]) == (60, True)
-        assert await _json(cell, "policy", "policy", "show") == termed
+        with_expiry = await _json(cell, "policy", "policy", "set", "--expires", "60", "--two-people")
+        assert with_expiry["permissions"] == written["permissions"]
+        assert (with_expiry["approvals"]["expires_after_seconds"], with_expiry["approvals"]["two_people"]) == (60, True)
+        assert await _json(cell, "policy", "policy", "show") == with_expiry
         shown = await cell.run("policy", "show")
-        for words in ("deny", "Bash(never *)", "PreToolUse Bash: true", "after 60 s without an answer: deny"):
-            assert words in shown.out
+        for expected in ("deny", "Bash(never *)", "PreToolUse Bash: true", "after 60 s without an answer: deny"):
+            assert expected in shown.out
     finally:
         await client.policies.update(permissions={}, approvals={})
     assert "has no rules" in (await cell.run("policy", "show")).out
@@ -216,15 +216,15 @@ async def test_a_command_is_explained_without_a_server(cell: Cell) -> None:
 
 
 @pytest.mark.requirement("C1")
-async def test_timed_out_is_4_and_the_turn_is_stopped(cell: Cell, client: AsyncFootplate) -> None:
+async def test_a_timeout_exits_with_4_and_stops_the_turn(cell: Cell, client: AsyncFootplate) -> None:
     result = await _json(cell, "run", "run", "--timeout", "1", "[[script:slow]]")
     assert (result["exit_code"], result["status"]) == (4, "timed_out")
     assert (await client.turns.retrieve(result["session_id"], result["turn_id"])).status == "interrupted"
 
 
-async def test_ctrl_c_interrupts_and_is_5(cell: Cell, client: AsyncFootplate) -> None:
+async def test_ctrl_c_interrupts_and_exits_with_5(cell: Cell, client: AsyncFootplate) -> None:
     process = await cell.spawn("run", "[[script:slow]]")
-    await _until(process, b"This takes long")
+    await _read_until(process, b"This takes long")
     process.send_signal(signal.SIGINT)
     _, err = await process.communicate()
     assert process.returncode == 5
@@ -232,10 +232,10 @@ async def test_ctrl_c_interrupts_and_is_5(cell: Cell, client: AsyncFootplate) ->
     assert (await client.turns.list(session_id).page()).data[0].status == "interrupted"
 
 
-async def test_a_second_ctrl_c_leaves_and_is_130(cell: Cell) -> None:
+async def test_a_second_ctrl_c_detaches_and_exits_with_130(cell: Cell) -> None:
     """Uses a scratch directory: the session may keep working if the command exits before the interrupt is sent."""
     process = await cell.spawn("run", "--scratch", "[[script:slow]]")
-    await _until(process, b"This takes long")
+    await _read_until(process, b"This takes long")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     assert b"Interrupting" in await process.stderr.readline()
@@ -245,12 +245,12 @@ async def test_a_second_ctrl_c_leaves_and_is_130(cell: Cell) -> None:
 
 
 @pytest.mark.requirement("F3")
-async def test_limit_reached_is_6(cell: Cell) -> None:
+async def test_a_reached_limit_exits_with_6(cell: Cell) -> None:
     assert (await cell.run("run", "--max-turns", "1", "Say hello")).code == 6
 
 
 @pytest.mark.requirement("K4")
-async def test_killing_the_command_line_harms_nothing(cell: Cell, client: AsyncFootplate) -> None:
+async def test_killing_the_command_line_does_not_stop_the_turn(cell: Cell, client: AsyncFootplate) -> None:
     process = await cell.spawn("run", "[[script:nap]]")
     for _ in range(200):
         found = (await client.sessions.list(limit=1, statuses=["running"]).page()).data
@@ -263,7 +263,7 @@ async def test_killing_the_command_line_harms_nothing(cell: Cell, client: AsyncF
     assert (result["status"], result["text"], result["attempts"]) == ("completed", "Still here.", 1)
 
 
-async def test_in_the_background(cell: Cell) -> None:
+async def test_a_background_run_can_be_attached(cell: Cell) -> None:
     done = await cell.run("run", "--background", "Say hello")
     session_id = done.out.strip()
     assert done.code == 0
@@ -275,7 +275,7 @@ async def test_in_the_background(cell: Cell) -> None:
     assert (await _json(cell, "run", "attach", started["session_id"]))["status"] == "completed"
 
 
-async def test_attach_without_anything_to_watch(cell: Cell, client: AsyncFootplate) -> None:
+async def test_attaching_to_a_session_without_messages_fails_with_a_hint(cell: Cell, client: AsyncFootplate) -> None:
     agent = await client.agents.create(name="quiet", model="anthropic:scripted")
     environment = await client.environments.create(name="quiet", config={"type": "cloud"})
     session = await client.sessions.create(agent=agent.id, environment_id=environment.id)
@@ -286,7 +286,7 @@ async def test_attach_without_anything_to_watch(cell: Cell, client: AsyncFootpla
     assert (await _json(cell, "run", "attach", session.id))["exit_code"] == 1
 
 
-async def test_lists_and_details(cell: Cell) -> None:
+async def test_sessions_are_listed_and_shown(cell: Cell) -> None:
     session_id = (await _json(cell, "run", "run", "Say hello"))["session_id"]
     assert session_id in [each["id"] for each in await _json(cell, "sessions", "ls", "--limit", "3")]
     assert (await cell.run("ls", "--quiet", "--limit", "1")).out == f"{session_id}\n"
@@ -301,7 +301,7 @@ async def test_lists_and_details(cell: Cell) -> None:
     assert "Done." in shown
 
 
-async def test_logs(cell: Cell) -> None:
+async def test_logs_are_printed_and_followed(cell: Cell) -> None:
     session_id = (await _json(cell, "run", "run", "Say hello"))["session_id"]
     text = (await cell.run("logs")).out
     assert text.startswith("> Say hello\nI say hello.\n  bash  echo hello  ok ")
@@ -310,35 +310,35 @@ async def test_logs(cell: Cell) -> None:
     last = (await cell.run("logs", "--tail", "2", "--json")).out.splitlines()
     assert [json.loads(line)["id"] for line in last] == [each["id"] for each in lines[-2:]]
     following = await cell.spawn("logs", "--follow", session_id)
-    await _until(following, b"Done.")
+    await _read_until(following, b"Done.")
     await cell.run("run", "--session", session_id, "Once more")
-    await _until(following, b"> Once more")
+    await _read_until(following, b"> Once more")
     following.send_signal(signal.SIGINT)
     await following.communicate()
     assert following.returncode == 130
 
 
-async def test_fork(cell: Cell) -> None:
+async def test_a_session_is_forked_at_an_event(cell: Cell) -> None:
     parent = (await _json(cell, "run", "run", "Hello"))["session_id"]
     log = [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()]
-    said = next(event["id"] for event in log if event["type"] == "agent.message")
-    made = await _json(cell, "session", "fork", parent, "--at", said, "--title", "Another way")
-    assert (made["title"], made["forked_from"]["event_id"]) == ("Another way", said)
+    event_id = next(event["id"] for event in log if event["type"] == "agent.message")
+    made = await _json(cell, "session", "fork", parent, "--at", event_id, "--title", "Another way")
+    assert (made["title"], made["forked_from"]["event_id"]) == ("Another way", event_id)
     shown = await cell.run("show", made["id"])
-    assert f"{parent} at {said}" in shown.out
+    assert f"{parent} at {event_id}" in shown.out
     plain = await cell.run("fork", parent)
     assert plain.out.strip().startswith("sesn_")
-    went_on = await _json(cell, "run", "run", "--session", parent, "--fork-at", said, "Now differently")
-    assert (went_on["status"], went_on["session_id"] != parent) == ("completed", True)
-    longer = [json.loads(line) for line in (await cell.run("logs", went_on["session_id"], "--json")).out.splitlines()]
-    place = [event["id"] for event in longer].index(said)
-    assert longer[: place + 1] == log[: place + 1]
+    continued = await _json(cell, "run", "run", "--session", parent, "--fork-at", event_id, "Now differently")
+    assert (continued["status"], continued["session_id"] != parent) == ("completed", True)
+    longer = [json.loads(line) for line in (await cell.run("logs", continued["session_id"], "--json")).out.splitlines()]
+    index = [event["id"] for event in longer].index(event_id)
+    assert longer[: index + 1] == log[: index + 1]
     assert [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()] == log
     wrong = await cell.run("fork", parent, "--at", "sevt_none", "--json")
     assert (wrong.code, fits("session", wrong.out)["error"]["code"]) == (1, "invalid_request")
 
 
-async def test_interrupt_archive_rm(cell: Cell) -> None:
+async def test_a_session_is_interrupted_archived_and_deleted(cell: Cell) -> None:
     started = await _json(cell, "run-background", "run", "--background", "[[script:slow]]")
     session_id = started["session_id"]
     assert (await _json(cell, "interrupt", "interrupt", session_id))["session_id"] == session_id
@@ -354,24 +354,24 @@ async def test_interrupt_archive_rm(cell: Cell) -> None:
     assert (gone.code, fits("session-detail", gone.out)["error"]["code"]) == (1, "not_found")
 
 
-async def test_agents_and_environments(cell: Cell) -> None:
+async def test_agents_and_environments_are_managed(cell: Cell) -> None:
     made = await _json(cell, "agent", "agents", "create", "--name", "mine", "--model", "claude-sonnet-5")
     assert made["id"] in [each["id"] for each in await _json(cell, "agents", "agents", "ls")]
     assert made["id"] in (await cell.run("agents", "ls")).out
     assert (await _json(cell, "agent", "agents", "show", made["id"]))["tools"]
     assert "claude-sonnet-5" in (await cell.run("agents", "show", made["id"])).out
     assert (await _json(cell, "agent", "agents", "archive", made["id"]))["archived_at"]
-    room = await _json(cell, "environment", "environments", "create", "--name", "mine")
-    assert room["id"] in [each["id"] for each in await _json(cell, "environments", "environments", "ls")]
-    assert (await _json(cell, "environment", "environments", "show", room["id"]))["name"] == "mine"
-    assert room["id"] in (await cell.run("environments", "show", room["id"])).out
+    environment = await _json(cell, "environment", "environments", "create", "--name", "mine")
+    assert environment["id"] in [each["id"] for each in await _json(cell, "environments", "environments", "ls")]
+    assert (await _json(cell, "environment", "environments", "show", environment["id"]))["name"] == "mine"
+    assert environment["id"] in (await cell.run("environments", "show", environment["id"])).out
     taken = await cell.run("environments", "create", "--name", "mine")
     assert taken.code == 1
     assert taken.err
-    assert (await _json(cell, "deleted", "environments", "rm", room["id"]))[0]["id"] == room["id"]
+    assert (await _json(cell, "deleted", "environments", "rm", environment["id"]))[0]["id"] == environment["id"]
 
 
-async def test_profiles_and_doctor(cell: Cell) -> None:
+async def test_profiles_are_listed_and_doctor_passes(cell: Cell) -> None:
     assert fits("profiles", (await cell.run("config", "list", "--json")).out)[-1]["name"] == "local"
 
     async def all_is_well() -> bool:
@@ -382,7 +382,7 @@ async def test_profiles_and_doctor(cell: Cell) -> None:
     assert await wait_until(all_is_well, 60)
 
 
-async def test_a_key_that_is_wrong_is_1_and_says_where_it_came_from(cell: Cell) -> None:
+async def test_a_wrong_key_exits_with_1_and_names_its_source(cell: Cell) -> None:
     wrong = {"FOOTPLATE_BASE_URL": f"http://127.0.0.1:{cell.port}", "FOOTPLATE_API_KEY": "wrong"}
     done = await cell.run("ls", **wrong)
     assert done.code == 1
@@ -390,14 +390,14 @@ async def test_a_key_that_is_wrong_is_1_and_says_where_it_came_from(cell: Cell) 
     assert "api-keys create" in done.err
 
 
-async def test_completion_lists_live_ids_in_time(cell: Cell) -> None:
+async def test_completion_lists_session_ids_quickly(cell: Cell) -> None:
     session_id = (await _json(cell, "run", "run", "Say hello"))["session_id"]
-    asked = {"_FOOTPLATE_COMPLETE": "complete_bash", "COMP_WORDS": "footplate attach ", "COMP_CWORD": "2"}
+    request = {"_FOOTPLATE_COMPLETE": "complete_bash", "COMP_WORDS": "footplate attach ", "COMP_CWORD": "2"}
     spent: list[float] = []
     bare: list[float] = []
     for _ in range(5):
         before = _children_cpu_seconds()
-        done = await cell.run_program(**asked)
+        done = await cell.run_program(**request)
         spent.append(_children_cpu_seconds() - before)
         assert session_id in done.out.splitlines()
         before = _children_cpu_seconds()
@@ -412,18 +412,18 @@ def _children_cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def test_some_answer_is_held_against_every_schema() -> None:
+def test_every_schema_is_tested() -> None:
     tests = Path(__file__).parent.parent
     text = "".join(
         path.read_text()
-        for place in ("acceptance", "integration/cli", "unit/cli")
-        for path in (tests / place).glob("*.py")
+        for directory in ("acceptance", "integration/cli", "unit/cli")
+        for path in (tests / directory).glob("*.py")
     )
-    held = set(re.findall(r'(?:fits|schema|_json)\((?:cell, )?"([a-z-]+)"', text))
-    assert [name for name in answers.SCHEMAS if name not in held] == []
+    tested = set(re.findall(r'(?:fits|schema|_json)\((?:cell, )?"([a-z-]+)"', text))
+    assert [name for name in answers.SCHEMAS if name not in tested] == []
 
 
-async def test_files_come_and_go(cell: Cell, tmp_path: Path) -> None:
+async def test_files_are_uploaded_downloaded_and_deleted(cell: Cell, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("the blue door\n")
     made = await _json(cell, "file", "files", "upload", str(path))
@@ -434,28 +434,28 @@ async def test_files_come_and_go(cell: Cell, tmp_path: Path) -> None:
     assert (await cell.run("files", "get", made["id"])).code == 1
 
 
-async def test_a_transcript_comes_and_goes(cell: Cell, tmp_path: Path) -> None:
-    said = {"role": "user", "content": "Remember the blue door"}
-    line = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "theirs", "message": said}
+async def test_a_transcript_is_imported_and_exported(cell: Cell, tmp_path: Path) -> None:
+    message = {"role": "user", "content": "Remember the blue door"}
+    line = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "theirs", "message": message}
     path = tmp_path / "transcript.jsonl"
     path.write_text(json.dumps(line) + "\n" + '{"type": "assist')
     (done,) = await _json(cell, "import", "import", str(path))
     assert (done["lines"], done["left_out"], done["error"]) == (1, 1, None)
     assert await _json(cell, "import", "import", str(tmp_path / "transcript.jsonl")) == [done]
     assert "Remember the blue door" in (await cell.run("logs", done["session_id"])).out
-    place = {"CLAUDE_CONFIG_DIR": str(tmp_path / "config")}
-    pulled = fits("pull", (await cell.run("pull", done["session_id"], "--json", **place)).out)
+    environment = {"CLAUDE_CONFIG_DIR": str(tmp_path / "config")}
+    pulled = fits("pull", (await cell.run("pull", done["session_id"], "--json", **environment)).out)
     (written,) = (tmp_path / "config" / "projects").rglob("*.jsonl")
     assert (pulled["path"], pulled["command"]) == (str(written), f"claude --resume {written.stem}")
     assert json.loads(written.read_text()) == {**line, "sessionId": written.stem}
     native = await _json(cell, "run", "run", "Say hello")
-    refused = await cell.run("pull", native["session_id"], **place)
+    refused = await cell.run("pull", native["session_id"], **environment)
     assert (refused.code, "'native' does not support transcript export" in refused.err) == (1, True)
     empty = await cell.run("import", str(cell.home))
     assert (empty.code, "No transcripts were found" in empty.err) == (1, True)
 
 
-async def test_what_a_session_changed(cell: Cell) -> None:
+async def test_the_changes_of_a_session_are_shown(cell: Cell) -> None:
     done = await _json(cell, "run", "run", "--scratch", "[[script:here]]")
     (tree,) = (await _json(cell, "diff", "diff", done["session_id"]))["trees"]
     assert [(file["path"], file["status"], file["added"]) for file in tree["files"]] == [("here.txt", "added", 1)]

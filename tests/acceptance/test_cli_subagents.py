@@ -16,12 +16,12 @@ from footplate.stack.leftovers import wait_until
 
 pytestmark = pytest.mark.timing
 
-ASKING = {"name": "bash", "permission_policy": {"type": "always_ask"}}
-TOOLSET = {"type": "agent_toolset_20260401", "configs": [ASKING]}
+BASH_CONFIG = {"name": "bash", "permission_policy": {"type": "always_ask"}}
+TOOLSET = {"type": "agent_toolset_20260401", "configs": [BASH_CONFIG]}
 QUESTION = "Allow it?"
 
 
-async def lead(client: AsyncFootplate, **more: Any) -> str:
+async def create_lead_agent(client: AsyncFootplate, **more: Any) -> str:
     """Creates an agent with two subagents whose commands need approval."""
     made: dict[str, Any] = {"model": "anthropic:scripted", "tools": [TOOLSET]}
     members = [(await client.agents.create(name=name, **made)).id for name in ("scout", "cook")]
@@ -29,7 +29,7 @@ async def lead(client: AsyncFootplate, **more: Any) -> str:
     return (await client.agents.create(name="lead", harness="claude", multiagent=asks, **made, **more)).id
 
 
-async def waiting(client: AsyncFootplate, number: int = 1) -> list[Approval]:
+async def wait_for_approvals(client: AsyncFootplate, number: int = 1) -> list[Approval]:
     found: list[Approval] = []
 
     async def there() -> bool:
@@ -40,7 +40,7 @@ async def waiting(client: AsyncFootplate, number: int = 1) -> list[Approval]:
     return found
 
 
-def effects(folder: Path) -> int:
+def count_effects(folder: Path) -> int:
     """Counts the commands that were executed: each adds a line."""
     file = folder / "looked.txt"
     return len(file.read_text().splitlines()) if file.exists() else 0
@@ -59,29 +59,29 @@ async def watching(cell: Cell, *arguments: str) -> AsyncIterator[Terminal]:
 
 
 @pytest.mark.parametrize(("typed", "status"), [("y\n", "allowed"), ("n\n", "denied")])
-async def test_who_watches_is_asked_in_the_middle_of_the_turn(
+async def test_a_watching_user_decides_during_the_turn(
     cell: Cell, client: AsyncFootplate, tmp_path: Path, typed: str, status: str
 ) -> None:
-    command = ("run", "--directory", str(tmp_path), "--agent", await lead(client), "[[script:delegate]]")
+    command = ("run", "--directory", str(tmp_path), "--agent", await create_lead_agent(client), "[[script:delegate]]")
     async with watching(cell, *command) as terminal:
-        (ask,) = await waiting(client)
+        (ask,) = await wait_for_approvals(client)
         assert await wait_until(partial(terminal.shows, QUESTION), 60)
-        assert (ask.agent_name, effects(tmp_path)) == ("scout", 0)
+        assert (ask.agent_name, count_effects(tmp_path)) == ("scout", 0)
         terminal.type(typed)
     assert "scout: bash echo looked >> looked.txt  needs approval" in terminal.text
     assert "Subagent scout asks: bash" in terminal.text
     assert "command: echo looked >> looked.txt" in terminal.text
     assert "It looked." in terminal.lines
     assert (await client.approvals.retrieve(ask.id)).status == status
-    assert effects(tmp_path) == (1 if status == "allowed" else 0)
-    (said,) = [one async for one in client.events.list(ask.session_id, types=["user.tool_confirmation"])]
-    assert said.session_thread_id == ask.session_thread_id is not None
+    assert count_effects(tmp_path) == (1 if status == "allowed" else 0)
+    (confirmation,) = [one async for one in client.events.list(ask.session_id, types=["user.tool_confirmation"])]
+    assert confirmation.session_thread_id == ask.session_thread_id is not None
 
 
-async def test_the_call_that_asks_for_a_subagent_is_asked_about_as_its_calls_are(
+async def test_starting_a_subagent_and_its_calls_need_approval(
     cell: Cell, client: AsyncFootplate, tmp_path: Path
 ) -> None:
-    agent = await lead(client, permissions={"ask": ["Agent"]})
+    agent = await create_lead_agent(client, permissions={"ask": ["Agent"]})
     async with watching(cell, "run", "--directory", str(tmp_path), "--agent", agent, "[[script:delegate]]") as terminal:
         assert await wait_until(partial(terminal.shows, QUESTION), 60)
         assert "Subagent" not in terminal.text
@@ -89,35 +89,35 @@ async def test_the_call_that_asks_for_a_subagent_is_asked_about_as_its_calls_are
         assert await wait_until(partial(terminal.shows, QUESTION, 2), 60)
         assert "Subagent scout asks: bash" in terminal.text
         terminal.type("y\n")
-    assert effects(tmp_path) == 1
+    assert count_effects(tmp_path) == 1
 
 
-async def test_who_attaches_is_asked_too(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
+async def test_an_attached_user_is_asked_too(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
     command = (
         "run",
         "--background",
         "--directory",
         str(tmp_path),
         "--agent",
-        await lead(client),
+        await create_lead_agent(client),
         "[[script:delegate]]",
     )
     session_id = (await cell.run(*command)).out.strip()
-    await waiting(client)
+    await wait_for_approvals(client)
     async with watching(cell, "attach", session_id) as terminal:
         assert await wait_until(partial(terminal.shows, QUESTION), 60)
         terminal.type("y\n")
-    assert effects(tmp_path) == 1
+    assert count_effects(tmp_path) == 1
     async with watching(cell, "attach", session_id) as terminal:
         pass
     assert QUESTION not in terminal.text
 
 
-async def test_an_answer_from_elsewhere_ends_the_question(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
+async def test_a_decision_from_another_client_closes_the_prompt(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
     """Input typed for it does not count for the next approval."""
-    command = ("run", "--directory", str(tmp_path), "--agent", await lead(client), "[[script:both]]")
+    command = ("run", "--directory", str(tmp_path), "--agent", await create_lead_agent(client), "[[script:both]]")
     async with watching(cell, *command) as terminal:
-        asks = {str(ask.agent_name): ask for ask in await waiting(client, 2)}
+        asks = {str(ask.agent_name): ask for ask in await wait_for_approvals(client, 2)}
         assert await wait_until(partial(terminal.shows, QUESTION), 60)
         first = "scout" if "scout asks" in terminal.text else "cook"
         second = ({*asks} - {first}).pop()
@@ -127,8 +127,8 @@ async def test_an_answer_from_elsewhere_ends_the_question(cell: Cell, client: As
         assert await wait_until(partial(terminal.shows, QUESTION, 2), 10)
         terminal.type("\n")
         assert await wait_until(partial(terminal.shows, f"footplate approve {asks[second].id}"), 60)
-        assert effects(tmp_path) == 0
+        assert count_effects(tmp_path) == 0
         await client.approvals.allow(asks[second])
     assert "It was denied meanwhile: not today" in terminal.text
     assert "Both looked." in terminal.lines
-    assert effects(tmp_path) == 1
+    assert count_effects(tmp_path) == 1

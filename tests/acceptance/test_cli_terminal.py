@@ -25,7 +25,7 @@ async def test_no_line_is_wider_than_the_terminal(cell: Cell, width: int) -> Non
     assert any(line.startswith("  bash  echo xxx") for line in terminal.lines)
 
 
-async def test_colour_and_none(cell: Cell) -> None:
+async def test_colour_can_be_turned_off(cell: Cell) -> None:
     coloured, plain = Terminal(100), Terminal(100)
     await coloured.run(cell, "run", "[[script:wide]]")
     await plain.run(cell, "run", "[[script:wide]]", NO_COLOR="1")
@@ -33,7 +33,7 @@ async def test_colour_and_none(cell: Cell) -> None:
     assert not COLOUR.search(plain.text)
 
 
-async def test_an_agents_words_do_not_steer_the_terminal(cell: Cell) -> None:
+async def test_an_agents_text_does_not_control_the_terminal(cell: Cell) -> None:
     terminal = Terminal(100)
     await terminal.run(cell, "run", "[[script:wide]]", NO_COLOR="1")
     assert "<U+001B>[31mred" in terminal.text
@@ -42,20 +42,20 @@ async def test_an_agents_words_do_not_steer_the_terminal(cell: Cell) -> None:
 
 
 @pytest.mark.parametrize("command", [["ls"], ["show"], ["agents", "ls"], ["config", "list"]], ids=" ".join)
-async def test_tables_fit(cell: Cell, command: list[str]) -> None:
+async def test_tables_fit_the_terminal(cell: Cell, command: list[str]) -> None:
     terminal = Terminal(60)
     assert await terminal.run(cell, *command) == 0
     assert max(len(line) for line in terminal.lines) <= 60
 
 
-async def test_a_dumb_terminal_gets_lines_alone(cell: Cell) -> None:
+async def test_a_dumb_terminal_receives_plain_lines(cell: Cell) -> None:
     terminal = Terminal(100)
     await terminal.run(cell, "run", "[[script:nap]]", TERM="dumb", NO_COLOR="1")
     assert "\x1b" not in terminal.text
 
 
 @pytest.mark.requirement("O10")
-async def test_everything_is_killed_and_the_command_line_goes_on(cell: Cell) -> None:
+async def test_the_command_line_continues_after_the_server_was_killed(cell: Cell) -> None:
     terminal = Terminal(100)
     running = asyncio.create_task(terminal.run(cell, "run", "[[script:nap]]"))
     assert await wait_until(partial(terminal.shows, "sleep 4"), 60)
@@ -71,9 +71,9 @@ async def test_everything_is_killed_and_the_command_line_goes_on(cell: Cell) -> 
 @pytest.mark.parametrize(
     ("typed", "code", "ending"), [("y\n", 0, "completed"), ("n\n", 0, "completed"), ("\n", 3, "needs action")]
 )
-async def test_who_sits_at_the_terminal_is_asked(cell: Cell, typed: str, code: int, ending: str) -> None:
-    asking = {"name": "bash", "permission_policy": {"type": "always_ask"}}
-    toolset = {"type": "agent_toolset_20260401", "configs": [asking]}
+async def test_the_user_at_the_terminal_is_asked(cell: Cell, typed: str, code: int, ending: str) -> None:
+    bash_config = {"name": "bash", "permission_policy": {"type": "always_ask"}}
+    toolset = {"type": "agent_toolset_20260401", "configs": [bash_config]}
     async with cell.client() as client:
         agent = await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
     terminal = Terminal(100)
@@ -86,9 +86,9 @@ async def test_who_sits_at_the_terminal_is_asked(cell: Cell, typed: str, code: i
     assert "command: echo hello" in terminal.text
 
 
-async def test_approve_shows_the_whole_call_and_asks(cell: Cell) -> None:
-    asking = {"name": "bash", "permission_policy": {"type": "always_ask"}}
-    toolset = {"type": "agent_toolset_20260401", "configs": [asking]}
+async def test_approve_shows_the_whole_call_and_asks_for_confirmation(cell: Cell) -> None:
+    bash_config = {"name": "bash", "permission_policy": {"type": "always_ask"}}
+    toolset = {"type": "agent_toolset_20260401", "configs": [bash_config]}
     async with cell.client() as client:
         agent = await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
         started = await cell.run("run", "--agent", agent.id, "--output", "json", "Say hello")

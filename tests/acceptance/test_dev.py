@@ -15,7 +15,7 @@ from bench.support import remains
 
 from footplate.cli import local
 from footplate.stack.leftovers import wait_until
-from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.ports import LOOPBACK, find_free_port
 from footplate.stack.program import http_status
 
 pytestmark = pytest.mark.timing
@@ -26,7 +26,7 @@ MARK = "acceptance-of-dev"
 class Dev:
     def __init__(self, home: Path) -> None:
         self.data = home / "data"
-        self.port = free_port()
+        self.port = find_free_port()
         self._home = home
         self._started: list[asyncio.subprocess.Process] = []
 
@@ -47,12 +47,12 @@ class Dev:
         assert process.stderr is not None
         raise AssertionError((await process.stderr.read()).decode())
 
-    async def answers(self) -> bool:
-        secret = local.key(self.data)
+    async def responds(self) -> bool:
+        secret = local.load_api_key(self.data)
         assert secret is not None
         return await http_status(LOOPBACK, self.port, "/v1/agents", {"x-api-key": secret}) == 200
 
-    async def nothing_left(self) -> bool:
+    async def has_no_orphans(self) -> bool:
         return not remains.of(MARK, self.data)
 
     def end(self) -> None:
@@ -68,22 +68,22 @@ async def dev(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dev]:
     made.end()
 
 
-async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_part_dies(dev: Dev) -> None:
+async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_service_dies(dev: Dev) -> None:
     first = await dev.start()
-    secret = local.key(dev.data)
-    assert await dev.answers()
+    secret = local.load_api_key(dev.data)
+    assert await dev.responds()
     first.kill()
     await first.wait()
-    assert await wait_until(dev.nothing_left, 30)
+    assert await wait_until(dev.has_no_orphans, 30)
     second = await dev.start()
-    assert local.key(dev.data) == secret
-    assert await dev.answers()
+    assert local.load_api_key(dev.data) == secret
+    assert await dev.responds()
     redis = next(pid for pid, command in remains.of(MARK, dev.data).items() if "redis-server" in command)
     os.kill(redis, signal.SIGKILL)
     assert await second.wait() == 1
     assert second.stderr is not None
-    said = (await second.stderr.read()).decode()
-    assert "Redis was ended by SIGKILL" in said
-    assert "redis.log" in said
-    assert await dev.nothing_left()
-    assert local.find(dev.data) is None
+    output = (await second.stderr.read()).decode()
+    assert "Redis was ended by SIGKILL" in output
+    assert "redis.log" in output
+    assert await dev.has_no_orphans()
+    assert local.find_dev_server(dev.data) is None

@@ -46,18 +46,18 @@ def new_repository(projects: Path) -> Path:
     return repository
 
 
-def said(events: list[Event]) -> list[str]:
+def tool_outputs(events: list[Event]) -> list[str]:
     results = [event for event in events if event["type"] == "agent.tool_result"]
     return ["".join(block["text"] for block in event["content"]).strip() for event in results]
 
 
-def apply(patch: bytes, place: Path) -> None:
-    place.mkdir(exist_ok=True)
-    subprocess.run(["git", "init", "-q"], cwd=place, check=True)
-    subprocess.run(["git", "apply"], cwd=place, input=patch, check=True)
+def apply(patch: bytes, directory: Path) -> None:
+    directory.mkdir(exist_ok=True)
+    subprocess.run(["git", "init", "-q"], cwd=directory, check=True)
+    subprocess.run(["git", "apply"], cwd=directory, input=patch, check=True)
 
 
-async def a_session(client: Client, harness: str, repository: Path | None) -> str:
+async def create_session(client: Client, harness: str, repository: Path | None) -> str:
     agent = await client.agent(extra_body={"harness": harness})
     if repository is None:
         return await client.session(agent)
@@ -65,7 +65,7 @@ async def a_session(client: Client, harness: str, repository: Path | None) -> st
     return await client.session(agent, extra_body={"project_ids": [made["id"]]})
 
 
-class Lost(ABC):
+class LostSession(ABC):
     """A session on a host that is lost with its disk, and continues on another."""
 
     def __init__(self, cluster: Cluster, client: Client, harness: str) -> None:
@@ -79,14 +79,14 @@ class Lost(ABC):
         return tool(NAMES[self.harness], {"command": command})
 
     @abstractmethod
-    async def begin(self, stack: AsyncExitStack) -> None:
+    async def run_until_loss(self, stack: AsyncExitStack) -> None:
         """Runs until just before the host is lost."""
 
     @abstractmethod
     async def finish(self) -> None: ...
 
 
-class InTheMiddle(Lost):
+class LostDuringCall(LostSession):
     """The third call is running, and the two before it changed files."""
 
     def __init__(self, cluster: Cluster, client: Client, harness: str, repository: Path | None) -> None:
@@ -94,7 +94,7 @@ class InTheMiddle(Lost):
         self._repository = repository
         self._seen: list[Event] = []
 
-    async def begin(self, stack: AsyncExitStack) -> None:
+    async def run_until_loss(self, stack: AsyncExitStack) -> None:
         begin = "echo two > file"
         look = "cat file in/new link; ls -A | tr '\\n' ' '"
         if self._repository is not None:
@@ -111,7 +111,7 @@ class InTheMiddle(Lost):
                 [text("Done.")],
             ),
         )
-        session_id = await a_session(self.client, self.harness, self._repository)
+        session_id = await create_session(self.client, self.harness, self._repository)
         self._stream = await stack.enter_async_context(self.client.stream(session_id))
         await self.client.send_text(session_id, f"[[script:{name}]]")
         while sum(event["type"] == "agent.tool_use" for event in self._seen) < 3:
@@ -119,13 +119,13 @@ class InTheMiddle(Lost):
         await asyncio.sleep(0.5)
 
     async def finish(self) -> None:
-        self.results = said(self._seen + await self._stream.until_idle(patience=120))
+        self.results = tool_outputs(self._seen + await self._stream.until_idle(patience=120))
 
 
-class BetweenTurns(Lost):
+class LostBetweenTurns(LostSession):
     """It received files and has used no tool yet: an uploaded file is stored with the message that names it."""
 
-    async def begin(self, stack: AsyncExitStack) -> None:
+    async def run_until_loss(self, stack: AsyncExitStack) -> None:
         del stack
         client = self.client
         look = self.bash("cat .footplate/uploads/*/a.txt given/b.txt")
@@ -150,13 +150,13 @@ class BetweenTurns(Lost):
 
     async def finish(self) -> None:
         turn = await self.client.run_turn(self._session_id, f"[[script:look-{self.harness}]]", patience=120)
-        self.results = said(turn)
+        self.results = tool_outputs(turn)
 
 
-class BeforeTheFirstCall(Lost):
+class LostBeforeFirstCall(LostSession):
     """The model is responding and no call was made: a file is stored with the message that announces it."""
 
-    async def begin(self, stack: AsyncExitStack) -> None:
+    async def run_until_loss(self, stack: AsyncExitStack) -> None:
         client = self.client
         look = self.bash("cat .footplate/uploads/*/a.txt")
         slow = text("one two three four five six seven eight", chunks=8, delay=8)
@@ -170,12 +170,12 @@ class BeforeTheFirstCall(Lost):
         await client.sdk.beta.files.delete(made.id)
 
     async def finish(self) -> None:
-        self.results = said(await self._stream.until_idle(patience=120))
+        self.results = tool_outputs(await self._stream.until_idle(patience=120))
 
 
-def _with_file(words: str, file_id: str) -> Any:
+def _with_file(prompt: str, file_id: str) -> Any:
     document = {"type": "document", "source": {"type": "file", "file_id": file_id}, "deliver": "file"}
-    return {"type": "user.message", "content": [{"type": "text", "text": words}, document]}
+    return {"type": "user.message", "content": [{"type": "text", "text": prompt}, document]}
 
 
 @pytest.fixture(scope="module")
@@ -185,19 +185,19 @@ async def after_the_loss(stack: Stack, projects: Path) -> AsyncIterator[dict[str
     async with AsyncExitStack() as exits:
         cluster = await exits.enter_async_context(open_cluster(workers=0, stack=stack, environment=environment))
         client = await exits.enter_async_context(Client(cluster))
-        lost: dict[str, Lost] = {}
+        lost: dict[str, LostSession] = {}
         for harness in NAMES:
-            lost[f"{harness} project"] = InTheMiddle(cluster, client, harness, new_repository(projects))
-            lost[f"{harness} scratch"] = InTheMiddle(cluster, client, harness, None)
-            lost[f"{harness} between"] = BetweenTurns(cluster, client, harness)
+            lost[f"{harness} project"] = LostDuringCall(cluster, client, harness, new_repository(projects))
+            lost[f"{harness} scratch"] = LostDuringCall(cluster, client, harness, None)
+            lost[f"{harness} between"] = LostBetweenTurns(cluster, client, harness)
         first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
         exits.push_async_callback(first.kill)
         exits.push_async_callback(second.kill)
         await first.start()
-        await asyncio.gather(*(session.begin(exits) for session in lost.values()))
+        await asyncio.gather(*(session.run_until_loss(exits) for session in lost.values()))
         # Last, because the model's slow response must not end before.
-        lost["native answering"] = BeforeTheFirstCall(cluster, client, "native")
-        await lost["native answering"].begin(exits)
+        lost["native answering"] = LostBeforeFirstCall(cluster, client, "native")
+        await lost["native answering"].run_until_loss(exits)
         await lose_host(cluster, "a", first)
         await second.start()
         await asyncio.gather(*(session.finish() for session in lost.values()))
@@ -218,13 +218,13 @@ async def test_another_host_finishes_the_turn_with_the_files(
 
 
 @pytest.mark.parametrize("harness", NAMES)
-async def test_a_file_that_came_with_a_message_is_there_on_another_host(
+async def test_a_file_attached_to_a_message_is_available_on_another_host(
     after_the_loss: dict[str, list[str]], harness: str
 ) -> None:
     assert after_the_loss[f"{harness} between"] == ["a.txtb.txt"]
 
 
-async def test_a_file_that_the_model_was_told_of_is_there_when_the_host_is_lost_at_once(
+async def test_an_announced_file_survives_an_immediate_loss_of_the_host(
     after_the_loss: dict[str, list[str]],
 ) -> None:
     assert after_the_loss["native answering"] == ["a.txt"]
@@ -233,7 +233,7 @@ async def test_a_file_that_the_model_was_told_of_is_there_when_the_host_is_lost_
 @pytest.mark.requirement("S4")
 @pytest.mark.parametrize("with_project", [True, False])
 @pytest.mark.parametrize("harness", ["native", "claude"])
-async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
+async def test_a_fork_has_the_files_of_its_event_and_a_diff_shows_the_changes(
     one_worker: Cluster, projects: Path, tmp_path: Path, harness: str, *, with_project: bool
 ) -> None:
     cluster = one_worker
@@ -247,7 +247,7 @@ async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
     await cluster.model.install("more", replies([bash("echo more > file; rm made-1; cat made-*")], [text("Done.")]))
     await cluster.model.install("look", replies([bash("ls -A | tr '\\n' ' '; cat file")], [text("Seen.")]))
     async with Client(cluster) as client:
-        session_id = await a_session(client, harness, repository)
+        session_id = await create_session(client, harness, repository)
         events = await client.run_turn(session_id, "[[script:work]]", patience=120)
         results = [event["id"] for event in events if event["type"] == "agent.tool_result"]
         await client.run_turn(session_id, "[[script:more]]", patience=120)
@@ -256,7 +256,7 @@ async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
         fork = await client.sdk.post(
             f"/v1/sessions/{session_id}/fork", body={"at_event_id": results[1]}, cast_to=dict[str, Any]
         )
-        (seen,) = said(await client.run_turn(fork["id"], "[[script:look]]", patience=120))
+        (seen,) = tool_outputs(await client.run_turn(fork["id"], "[[script:look]]", patience=120))
         here = ".git file made-1 made-2 other" if with_project else "file made-1 made-2"
         begins = "one\n" if with_project else ""
         assert seen == f"{here} {begins}line 1\nline 2"
@@ -282,21 +282,21 @@ async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
         }
 
         async def patch() -> bytes:
-            answer = await client.http.get(
+            response = await client.http.get(
                 f"{cluster.base_urls[0]}/v1/sessions/{session_id}/diff?format=patch",
                 headers={"x-api-key": cluster.key},
             )
-            assert answer.status_code == 200, answer.text
-            return answer.content
+            assert response.status_code == 200, response.text
+            return response.content
 
         whole = await patch()
         await asyncio.to_thread(shutil.move, cluster.directory / "data" / "trees", tmp_path / "gone")
         assert await patch() == whole, "from the object store alone it is the same"
 
-        async def nothing_left() -> bool:
+        async def diffs_are_removed() -> bool:
             return not [*(cluster.directory / "data" / "diffs").iterdir()]
 
-        assert await wait_until(nothing_left, 10)
-    place = repository or tmp_path / "empty"
-    await asyncio.to_thread(apply, whole, place)
-    assert ((place / "file").read_text(), (place / "made-3").read_text()) == ("more\n", "3\n")
+        assert await wait_until(diffs_are_removed, 10)
+    directory = repository or tmp_path / "empty"
+    await asyncio.to_thread(apply, whole, directory)
+    assert ((directory / "file").read_text(), (directory / "made-3").read_text()) == ("more\n", "3\n")

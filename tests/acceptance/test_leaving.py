@@ -73,15 +73,15 @@ def footplate(cluster: Cluster, commands: CommandServer, user: Path) -> Footplat
     return run
 
 
-def tells_the_conflict(told: Any) -> None:
-    assert (told["exit_code"], told["error"]["code"]) == (1, "merge_conflict")
-    [conflict] = told["error"]["conflicts"]
+def check_conflict_report(report: Any) -> None:
+    assert (report["exit_code"], report["error"]["code"]) == (1, "merge_conflict")
+    [conflict] = report["error"]["conflicts"]
     assert (conflict["path"], conflict["reason"]) == ("file", "both changed the same lines")
     assert all([conflict["lines"], conflict["last_commit"]]), conflict
 
 
 @pytest.mark.parametrize("harness", ["native", "claude"])
-async def test_work_leaves_by_the_command_line(
+async def test_work_is_delivered_by_the_command_line(
     cluster: Cluster, footplate: Footplate, user: Path, tmp_path: Path, harness: str
 ) -> None:
     await cluster.model.install("work", replies([tool(NAMES[harness], {"command": WORK})], [text("Done.")]))
@@ -132,7 +132,7 @@ async def test_work_leaves_by_the_command_line(
     assert (code, "file: both changed the same lines" in err) == (1, True), err
     code, out, err = await footplate("merge", session, "--into", "other", "--json")
     assert (code, err) == (1, "")
-    tells_the_conflict(fits("left", out))
+    check_conflict_report(fits("left", out))
     code, _, err = await footplate("apply", session)
     assert (code, "file: changed here and by the session" in err) == (1, True), err
     assert await git(user, "status", "--porcelain") == ""

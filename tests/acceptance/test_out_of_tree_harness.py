@@ -15,7 +15,7 @@ from footplate.stack import Stack
 async def test_a_harness_of_another_package_runs_turns(stack: Stack, tmp_path: Path) -> None:
     target = tmp_path / "installed"
     await out_of_tree.install(target)
-    assert out_of_tree.HARNESS not in registry.installed()
+    assert out_of_tree.HARNESS not in registry.installed_harnesses()
     ledger = Ledger()
     async with open_cluster(stack=stack, environment=out_of_tree.environment(target)) as cluster:
         await out_of_tree.run_turns(cluster, ledger)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from footplate.stack.ports import free_port
+from footplate.stack.ports import find_free_port
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _BLOCK: Final = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -77,7 +77,7 @@ class Shared:
         started = "".join(snippet.code for snippet in page if snippet.is_background) or page[0].page
         if started not in self._environments:
             home = self._scratch / f"home-{len(self._environments)}"
-            self._environments[started] = {**_environment(home), "FOOTPLATE_PORT": str(free_port())}
+            self._environments[started] = {**_environment(home), "FOOTPLATE_PORT": str(find_free_port())}
         return self._environments[started]
 
     def runs(self, snippet: Snippet) -> bool:

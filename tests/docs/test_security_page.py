@@ -7,7 +7,7 @@ from bench.support.escape import attempt, page, suite
 
 from footplate.config import Settings
 from footplate.environments.sandbox import view
-from footplate.environments.sandbox.limits import Limits
+from footplate.environments.sandbox.limits import SandboxLimits
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SECURITY = (DOCS / "security.md").read_text()
@@ -47,9 +47,9 @@ def test_every_setting_of_the_environments_exists_and_is_told() -> None:
     assert f"| {fields['SANDBOX_DISK'].default // gib} GiB |" in ENVIRONMENTS
     assert f"| {fields['SANDBOX_PIDS'].default} |" in ENVIRONMENTS
     assert f"| {fields['SANDBOX_CPUS'].default} |" in ENVIRONMENTS
-    assert (Limits().memory, Limits().disk) == (fields["SANDBOX_MEMORY"].default, fields["SANDBOX_DISK"].default)
+    assert (SandboxLimits().memory, SandboxLimits().disk) == (fields["SANDBOX_MEMORY"].default, fields["SANDBOX_DISK"].default)
 
 
 def test_every_place_inside_is_told() -> None:
-    for place in (view.WORKSPACE, *view.STATE.values()):
+    for place in (view.WORKSPACE_MOUNT, *view.STATE_MOUNTS.values()):
         assert f"| `{place}` |" in ENVIRONMENTS

@@ -16,7 +16,7 @@ def test_every_tool_and_input_is_listed() -> None:
         name: re.findall(r"`(\w+)`", inputs)
         for name, inputs in re.findall(r"^\| `(\w+)` \| ([^|]*) \|", PAGE, re.MULTILINE)
     }
-    for name, model in tool_inputs.INPUTS.items():
+    for name, model in tool_inputs.TOOL_INPUTS.items():
         assert listed[name] == list(model.model_fields), name
 
 

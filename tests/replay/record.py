@@ -18,7 +18,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from footplate.config import Settings
 from footplate.engine.activities import SweepActivities, TurnActivities
-from footplate.engine.turn import Ended, TryAgain, TurnRunner
+from footplate.engine.turn import TurnEnded, RetryTurn, TurnRunner
 from footplate.engine.wake import TemporalWaker, workflow_id
 from footplate.engine.worker import run_worker
 from footplate.stack.leftovers import wait_until
@@ -36,7 +36,7 @@ class ScriptedTurns(TurnRunner):
     """Ends the turns of each session with scripted outcomes, in order. A turn with `None` waits for `release`."""
 
     def __init__(self) -> None:
-        self.outcomes: dict[str, list[Ended | TryAgain | None]] = {}
+        self.outcomes: dict[str, list[TurnEnded | RetryTurn | None]] = {}
         self.prepared: list[str] = []
         self.started = asyncio.Event()
         self.release = asyncio.Event()
@@ -45,7 +45,7 @@ class ScriptedTurns(TurnRunner):
         del organisation
         self.prepared.append(session_id)
 
-    async def run(self, organisation: str, session_id: str) -> Ended | TryAgain:
+    async def run(self, organisation: str, session_id: str) -> TurnEnded | RetryTurn:
         del organisation
         outcome = self.outcomes[session_id].pop(0)
         if outcome is not None:
@@ -56,15 +56,15 @@ class ScriptedTurns(TurnRunner):
         except asyncio.CancelledError:
             self.outcomes[session_id].insert(0, None)
             raise
-        return Ended(more=False)
+        return TurnEnded(has_more=False)
 
 
 class NothingToSweep:
-    async def to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[tuple[str, str]]:
+    async def find_sessions_to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[tuple[str, str]]:
         del older_than, lost_for, limit
         return ()
 
-    async def forget(self) -> None:
+    async def delete_stale_rows(self) -> None:
         return
 
 
@@ -76,7 +76,7 @@ class Recorder:
         self._into = into
         self._waker = TemporalWaker(client, settings)
 
-    def session(self, name: str, *outcomes: Ended | TryAgain | None) -> str:
+    def session(self, name: str, *outcomes: TurnEnded | RetryTurn | None) -> str:
         self.turns.outcomes[session_id := f"sesn_{name}"] = [*outcomes]
         return session_id
 
@@ -141,7 +141,7 @@ def _without_paths(value: Any) -> Any:
 
 
 async def one_turn(recorder: Recorder) -> None:
-    session_id = recorder.session("one_turn", Ended(more=False))
+    session_id = recorder.session("one_turn", TurnEnded(has_more=False))
     await recorder.wake(session_id)
     await recorder.until_turns_are_done(session_id)
     await recorder.write("one-turn-open", recorder.handle(session_id))
@@ -149,7 +149,7 @@ async def one_turn(recorder: Recorder) -> None:
 
 async def prepared(recorder: Recorder) -> None:
     """Prepares a session before its first turn, and once more when that is no longer needed."""
-    session_id = recorder.session("prepared", Ended(more=False), Ended(more=False))
+    session_id = recorder.session("prepared", TurnEnded(has_more=False), TurnEnded(has_more=False))
     await recorder.prepare(session_id)
     await recorder.wake(session_id)
     await asyncio.sleep(0.3)
@@ -161,20 +161,20 @@ async def prepared(recorder: Recorder) -> None:
 
 
 async def wakes_during_a_turn(recorder: Recorder) -> None:
-    session_id = recorder.session("wakes", None, Ended(more=True), Ended(more=True), Ended(more=False))
+    session_id = recorder.session("wakes", None, TurnEnded(has_more=True), TurnEnded(has_more=True), TurnEnded(has_more=False))
     await recorder.wake(session_id)
     await recorder.turns.started.wait()
     for _ in range(3):
         await recorder.wake(session_id)
     recorder.turns.release.set()
     await recorder.until_turns_are_done(session_id)
-    await recorder.wake(recorder.session("wakes", Ended(more=False)))
+    await recorder.wake(recorder.session("wakes", TurnEnded(has_more=False)))
     await recorder.until_turns_are_done(session_id)
     await recorder.write("several-turns-and-wakes", recorder.handle(session_id))
 
 
 async def linger_ends(recorder: Recorder) -> None:
-    session_id = recorder.session("linger", Ended(more=False))
+    session_id = recorder.session("linger", TurnEnded(has_more=False))
     await recorder.wake(session_id)
     await recorder.until_turns_are_done(session_id)
     await recorder.until_over(recorder.handle(session_id))
@@ -182,7 +182,7 @@ async def linger_ends(recorder: Recorder) -> None:
 
 
 async def continued_as_new(recorder: Recorder) -> None:
-    session_id = recorder.session("continued", *[Ended(more=True)] * 15, Ended(more=False))
+    session_id = recorder.session("continued", *[TurnEnded(has_more=True)] * 15, TurnEnded(has_more=False))
     await recorder.wake(session_id)
     first = recorder.client.get_workflow_handle(
         workflow_id(ORGANISATION, session_id), run_id=(await recorder.handle(session_id).describe()).run_id
@@ -195,8 +195,8 @@ async def continued_as_new(recorder: Recorder) -> None:
 
 
 async def tried_again(recorder: Recorder) -> None:
-    again = [TryAgain(0.1, "The model is overloaded."), TryAgain(0.2, "The model is overloaded.")]
-    session_id = recorder.session("tried_again", *again, Ended(more=False))
+    again = [RetryTurn(0.1, "The model is overloaded."), RetryTurn(0.2, "The model is overloaded.")]
+    session_id = recorder.session("tried_again", *again, TurnEnded(has_more=False))
     await recorder.wake(session_id)
     await recorder.until_turns_are_done(session_id)
     await recorder.write("tried-again", recorder.handle(session_id))

@@ -5,22 +5,22 @@ from pathlib import Path
 from bench.support.bypass import corpus
 from bench.support.bypass.arena import Arena
 
-from footplate.domain.permissions import Outcome
-from footplate.gate.commands import judge
-from footplate.gate.files import RealLinks
-from footplate.gate.places import Place
+from footplate.domain.permissions import PermissionOutcome
+from footplate.gate.commands import explain_command
+from footplate.gate.files import LocalLinkResolver
+from footplate.gate.places import PathContext
 
 
 def test_no_bypass_is_allowed_in_any_form(tmp_path: Path) -> None:
     arena = Arena(tmp_path)
     arena.reset()
-    place = Place(root=str(arena.tree), home=str(arena.home), links=RealLinks())
+    place = PathContext(root=str(arena.tree), home=str(arena.home), links=LocalLinkResolver())
     policies = {name: corpus.policy(name) for name in corpus.SETS}
     allowed = [
         (each.rules, each.nested, each.command)
         for case in corpus.cases()
         for each in (case, *corpus.nested(case))
-        if judge(policies[each.rules], each.placed(arena.tree, arena.outside), place).decision.outcome is Outcome.ALLOW
+        if explain_command(policies[each.rules], each.placed(arena.tree, arena.outside), place).decision.outcome is PermissionOutcome.ALLOW
     ]
     assert allowed == []
 
@@ -32,8 +32,8 @@ def test_the_corpus_is_large_and_of_many_kinds() -> None:
 
 
 def test_everyday_commands_are_not_asked_about() -> None:
-    rules, place = corpus.policy("everyday"), Place(root="/work/tree", home="/home/dev")
+    rules, place = corpus.policy("everyday"), PathContext(root="/work/tree", home="/home/dev")
     everyday = corpus.everyday()
-    asked = [each for each in everyday if judge(rules, each, place).decision.outcome is not Outcome.ALLOW]
+    asked = [each for each in everyday if explain_command(rules, each, place).decision.outcome is not PermissionOutcome.ALLOW]
     assert len(everyday) >= 200
     assert len(asked) <= 0.05 * len(everyday), asked

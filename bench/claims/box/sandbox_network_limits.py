@@ -21,13 +21,13 @@ from bench.prove.figure import Figure, NotHeld
 from bench.support.egress import cases, inside
 from bench.support.egress.cases import Case
 from bench.support.egress.servers import Servers, open_servers
-from footplate.domain.addresses import Address, Reach
+from footplate.domain.addresses import Address, AddressPolicy
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.networks import Network
 from footplate.domain.ports import Endpoint
-from footplate.environments.guardian import clock
-from footplate.environments.opening import Sandboxed
-from footplate.environments.sandbox.probe import find
+from footplate.environments.guardian import lease_clock
+from footplate.environments.opening import SandboxFactory
+from footplate.environments.sandbox.probe import probe_sandbox
 from footplate.proxy.egress import AllowListProxy
 from footplate.proxy.models import ModelProxy
 from footplate.testing import ScriptedModel, replies, reply, text
@@ -95,22 +95,22 @@ async def _round(servers: Servers, mode: str) -> tuple[int, int, list[str]]:
 async def _attempts(
     directory: Path, servers: Servers, mode: str, names: _Names
 ) -> tuple[dict[str, dict[str, str]], list[Case]]:
-    found = await find(UID)
+    found = await probe_sandbox(UID)
     listed = [f"{host}:{servers.port}" for host in cases.ALLOWED]
     network = Network.allow(listed) if mode == "allow" else Network("open" if mode == "open" else "none")
-    egress = AllowListProxy(Reach(cases.INTERNAL_BUT_ALLOWED), names)
-    backend = Backend(name="sandbox", network=network, cuts_network=True, allow_lists=True)
-    sandboxed = Sandboxed(directory, backend, found.host, uid=UID, egress=egress)
+    egress = AllowListProxy(AddressPolicy(cases.INTERNAL_BUT_ALLOWED), names)
+    backend = Backend(name="sandbox", network=network, can_limit_network=True, supports_allow_lists=True)
+    sandboxed = SandboxFactory(directory, backend, found.host, uid=UID, egress=egress)
     hi = replies(reply(text("hi"), repeat=True))
     async with (
         ScriptedModel({"hi": hi}) as model,
         ModelProxy({"anthropic": Endpoint(secrets.token_hex(20), model.url)}) as proxy,
     ):
-        deadline = clock() + _PATIENCE
+        deadline = lease_clock() + _PATIENCE
         grant = proxy.grant(deadline=deadline)
         tried = {"allow": cases.of_list, "none": cases.of_none, "open": cases.of_open}[mode](servers)
         tried += cases.with_token(grant.endpoints["anthropic"].api_key)
-        environment = await sandboxed.open(
+        environment = await sandboxed.open_environment(
             "org", "session", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant
         )
         try:

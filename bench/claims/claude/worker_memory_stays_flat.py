@@ -125,7 +125,7 @@ async def _look(cluster: Cluster) -> _Seen:
     pid = cluster.workers[0].pid
     assert pid is not None
     worker = psutil.Process(pid)
-    held = cluster.directory / "data" / leases.DIRECTORY
+    held = cluster.directory / "data" / leases.LEASES_DIRECTORY
 
     async def calm() -> bool:
         return not _count(held)

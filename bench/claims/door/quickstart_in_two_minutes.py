@@ -17,7 +17,7 @@ from bench.support.newcomer.desk import Desk, Watched, stop
 from bench.support.newcomer.installing import Installed
 from bench.support.newcomer.page import ROOT, FirstScreen, first_screen
 from footplate.domain.json import JsonObject
-from footplate.stack.ports import free_port
+from footplate.stack.ports import find_free_port
 
 _FIRST: Final = 120.0
 _SECOND: Final = 10.0
@@ -30,7 +30,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         scratch = Path(directory)
         folder = scratch / "bare"
         folder.mkdir()
-        desk = Desk(folder, {"FOOTPLATE_PORT": str(free_port())})
+        desk = Desk(folder, {"FOOTPLATE_PORT": str(find_free_port())})
         installed = None
         if quick:
             await desk.run(f"export PATH='{Path(sys.executable).parent}':$PATH")

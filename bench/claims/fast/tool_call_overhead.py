@@ -33,7 +33,7 @@ from bench.support.speed.process_tree import process_tree_cpu_seconds
 from bench.support.speed.repository import make_repository
 from bench.support.speed.sandbox import opened, spawn_bare
 from footplate.domain.json import JsonObject
-from footplate.environments.opening import Sandboxed
+from footplate.environments.opening import SandboxFactory
 from footplate.environments.sandbox import probe
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.proxy.models import ModelProxy
@@ -165,8 +165,8 @@ async def _measure_bare(root: Path, commands: Sequence[str], sessions: int, turn
     """Returns the time of a command in the persistent shell, and the CPU time of bubblewrap started for it."""
     await asyncio.to_thread(root.mkdir, exist_ok=True)
     await asyncio.to_thread(root.chmod, 0o755)
-    found = await probe.find(UID)
-    sandboxed = Sandboxed(root, SANDBOX, found.host, uid=UID)
+    found = await probe.probe_sandbox(UID)
+    sandboxed = SandboxFactory(root, SANDBOX, found.host, uid=UID)
     took: list[float] = []
     async with ModelProxy({}) as proxy, AsyncExitStack() as exits:
         names = [f"bare-{time.monotonic_ns()}-{number}" for number in range(sessions)]

@@ -132,7 +132,7 @@ class _Seen:
 
 
 async def _look(cluster: Cluster) -> _Seen:
-    held = cluster.directory / "data" / leases.DIRECTORY
+    held = cluster.directory / "data" / leases.LEASES_DIRECTORY
 
     def count() -> int:
         return len([*held.iterdir()]) if held.exists() else 0

@@ -20,7 +20,7 @@ from bench.support.existing_files import cli, ours
 from bench.support.existing_files.shapes import Shape, repository, shapes
 from bench.support.mcp_server.process import McpProcess
 from footplate.domain.json import Json
-from footplate.domain.permissions import Outcome, stricter
+from footplate.domain.permissions import PermissionOutcome, stricter
 
 _QUICK: Final = ("ask_list", "hooks_that_refuse")
 _LEAST: Final = 6
@@ -94,7 +94,7 @@ class _Trial:
         return faults
 
 
-def _compared(its: Outcome, here: Outcome, reason: str) -> tuple[str, str]:
+def _compared(its: PermissionOutcome, here: PermissionOutcome, reason: str) -> tuple[str, str]:
     """Returns how the outcomes compare, and the fault if there is one."""
     if its is here:
         return "same", f"is the same, although {reason!r} expects it to be stricter" if reason else ""

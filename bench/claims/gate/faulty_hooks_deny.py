@@ -20,7 +20,7 @@ from bench.support.crash import work
 from footplate.domain import events
 from footplate.domain.json import Json
 from footplate.testing import replies, text, tool
-from footplate.testing.hooks import HookServer, install_bad_hooks, open_hook_server
+from footplate.testing.hooks import HookServer, install_faulty_hooks, start_hook_server
 
 _SECONDS: Final = 3
 _LONG: Final = 60
@@ -118,7 +118,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for way, (command, reason) in _chosen("command", _COMMANDS, quick=quick).items():
             await run.both("command", way, reason, {"command": command})
         for way, (answer, reason) in _chosen("http", _ANSWERS, quick=quick).items():
-            run.server.answer, run.server.floods = answer, way == "floods"
+            run.server.response, run.server.floods = answer, way == "floods"
             await run.both("http", way, reason, {"url": run.server.url})
         for way, reason in _chosen("python", _FUNCTIONS, quick=quick).items():
             await run.both("python", way, reason, {"name": way})
@@ -143,8 +143,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 @asynccontextmanager
 async def _open() -> AsyncIterator[_Run]:
     with tempfile.TemporaryDirectory(prefix="footplate-hooks-") as directory:
-        install_bad_hooks(Path(directory) / "site")
-        async with backends.settings(backends.default()) as settings, open_hook_server() as server:
+        install_faulty_hooks(Path(directory) / "site")
+        async with backends.settings(backends.default()) as settings, start_hook_server() as server:
             more = {
                 "FOOTPLATE_HOOK_HOSTS": f"127.0.0.1:{server.port}",
                 "FOOTPLATE_HOOK_SECRET": _SECRET,
@@ -184,7 +184,7 @@ async def _set(run: _Run, permissions: Mapping[str, Any]) -> None:
 
 async def _no_prompt(run: _Run, most: int | None) -> int:
     """Sets a failing hook of each kind before prompts; returns the number of stopped prompts."""
-    run.server.answer, run.server.floods = _ANSWERS["fails"][0], False
+    run.server.response, run.server.floods = _ANSWERS["fails"][0], False
     hooks = (
         {"type": "command", "command": "exit 7"},
         {"type": "http", "url": run.server.url},
@@ -211,7 +211,7 @@ async def _turn(run: _Run, harness: str) -> list[dict[str, Any]]:
 
 async def _still_heard(run: _Run) -> list[str]:
     """Checks that hooks without output let all calls through: the others were denied because of their faults."""
-    run.server.says({})
+    run.server.set_response({})
     hooks = [
         {"type": "command", "command": "cat > /dev/null"},
         {"type": "http", "url": run.server.url},

@@ -21,9 +21,9 @@ from bench.support.bypass import corpus
 from bench.support.made_up import grammar, traced
 from bench.support.made_up.broken import Breaker
 from footplate.domain.json import Json
-from footplate.domain.permissions import Layer, Outcome
-from footplate.gate.commands import decide
-from footplate.gate.places import Place
+from footplate.domain.permissions import Layer, PermissionOutcome
+from footplate.gate.commands import decide_command
+from footplate.gate.places import PathContext
 from footplate.gate.policy import Policy
 
 _ALL: Final = 1_000_000
@@ -31,7 +31,7 @@ _BATCH: Final = 10_000
 _SLOWEST_US: Final = 1_000
 _LOOSE: Final = 10
 """The factor for the limit of a small sample."""
-_PLACE: Final = Place(root="/work/tree", home="/home/dev")
+_PLACE: Final = PathContext(root="/work/tree", home="/home/dev")
 _WRITABLE: Final = frozenset({"src", "tests", "docs", "build"})
 """The directories that the everyday rules let commands write, besides logs; written down independently of the gate."""
 _READERS: Final = frozenset({
@@ -100,7 +100,7 @@ def _batch(seed: int, size: int) -> _Found:
     cases = [_broken(breaker, rng, team) if index % 2 else _known(rng) for index in range(size)]
     gc.freeze()
     for case in cases:
-        if _timed(case.policy, case.command, found) is not Outcome.ALLOW:
+        if _timed(case.policy, case.command, found) is not PermissionOutcome.ALLOW:
             continue
         if case.meant is None:
             found.allowed.append(case.command)
@@ -112,7 +112,7 @@ def _batch(seed: int, size: int) -> _Found:
 def _known(rng: random.Random) -> _Case:
     rules, truth = grammar.rules(rng), grammar.Truth()
     command = grammar.command(rng, truth)
-    policy = Policy.parse({Layer.PROJECT: {Outcome.ALLOW: [*rules.allow, "Edit(src/*)"], Outcome.DENY: rules.deny}})
+    policy = Policy.parse({Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}})
     return _Case(command, policy, _Meant(rules, truth))
 
 
@@ -120,10 +120,10 @@ def _broken(breaker: Breaker, rng: random.Random, policy: Policy) -> _Case:
     return _Case(breaker.make(rng), policy)
 
 
-def _timed(policy: Policy, command: str, found: _Found) -> Outcome | None:
+def _timed(policy: Policy, command: str, found: _Found) -> PermissionOutcome | None:
     start = time.thread_time_ns()
     try:
-        outcome = decide(policy, command, _PLACE).outcome
+        outcome = decide_command(policy, command, _PLACE).outcome
     except Exception as error:  # noqa: BLE001 - the claim is that there is none
         found.faults.append(f"{error!r} at {command!r}")
         return None
@@ -135,7 +135,7 @@ def _timed(policy: Policy, command: str, found: _Found) -> Outcome | None:
 
 async def _witnessed(commands: list[str]) -> list[str]:
     """Runs allowed commands in bash; returns those that run or write something that no rule allows."""
-    rules = [each.rule.text for each in corpus.policy("everyday").rules if each.rule.outcome is Outcome.ALLOW]
+    rules = [each.rule.text for each in corpus.policy("everyday").rules if each.rule.outcome is PermissionOutcome.ALLOW]
     named = {text.removeprefix("Bash(").split()[0].rstrip(")") for text in rules if text.startswith("Bash(")}
     permitted = named | _READERS
     words = {part for command in commands for part in command.split() if part.isidentifier()}

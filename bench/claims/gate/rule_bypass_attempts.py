@@ -17,10 +17,10 @@ from bench.support.bypass import corpus, sessions
 from bench.support.bypass.arena import Arena
 from bench.support.bypass.sessions import AGENT, HARNESSES, Found
 from footplate.domain.json import Json
-from footplate.domain.permissions import Outcome
-from footplate.gate.commands import judge
-from footplate.gate.files import RealLinks
-from footplate.gate.places import Place
+from footplate.domain.permissions import PermissionOutcome
+from footplate.gate.commands import explain_command
+from footplate.gate.files import LocalLinkResolver
+from footplate.gate.places import PathContext
 
 _MOST_ASKED: Final = 0.05
 _LEAST_CASES: Final = 300
@@ -36,16 +36,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     hidden = 0
     with tempfile.TemporaryDirectory() as folder:
         arena = Arena(Path(folder))
-        place = Place(root=str(arena.tree), home=str(arena.home), links=RealLinks())
+        place = PathContext(root=str(arena.tree), home=str(arena.home), links=LocalLinkResolver())
         for case in written[::25] if quick else written:
             arena.reset()
             allowed: list[str] = []
             for each in (case, *corpus.nested(case)):
                 command = each.placed(arena.tree, arena.outside)
-                outcome = judge(policies[each.rules], command, place).decision.outcome
+                outcome = explain_command(policies[each.rules], command, place).decision.outcome
                 said[outcome] += 1
                 hidden += bool(each.nested)
-                allowed += [command] if outcome is Outcome.ALLOW else []
+                allowed += [command] if outcome is PermissionOutcome.ALLOW else []
             if not (await arena.run(case.placed(arena.tree, arena.outside), case.rules)).forbidden:
                 idle.append(f"{case.rules}: {case.command}")
             for command in allowed:
@@ -80,19 +80,19 @@ def _figure(
     quick: bool,
 ) -> Figure:
     everyday = corpus.everyday()
-    rules, place = corpus.policy("everyday"), Place(root="/work/tree", home="/home/dev")
-    asked = [each for each in everyday if judge(rules, each, place).decision.outcome is not Outcome.ALLOW]
+    rules, place = corpus.policy("everyday"), PathContext(root="/work/tree", home="/home/dev")
+    asked = [each for each in everyday if explain_command(rules, each, place).decision.outcome is not PermissionOutcome.ALLOW]
     tried = sum(said.values()) - hidden
     works = tried - len(idle)
     harnesses: dict[str, Json] = {harness: made.calls[f"{harness} {AGENT}"] for harness in HARNESSES}
     headline = (
-        f"{tried + hidden:,} attacks: {said[Outcome.ALLOW]} allowed; {len(asked)} of {len(everyday)} everyday commands "
+        f"{tried + hidden:,} attacks: {said[PermissionOutcome.ALLOW]} allowed; {len(asked)} of {len(everyday)} everyday commands "
         "asked needlessly"
     )
     summary = (
         f"{tried} attacks in {len({case.group for case in written})} groups, {works} of which have a forbidden effect "
-        f"without the gate, and {hidden} more spellings: {said[Outcome.DENY]} denied, {said[Outcome.ASK]} asked, "
-        f"{said[Outcome.ALLOW]} allowed; made by a model in sessions of "
+        f"without the gate, and {hidden} more spellings: {said[PermissionOutcome.DENY]} denied, {said[PermissionOutcome.ASK]} asked, "
+        f"{said[PermissionOutcome.ALLOW]} allowed; made by a model in sessions of "
         f"{' and '.join(f'`{harness}` {number}' for harness, number in harnesses.items())}; "
         f"{len(forbidden)} forbidden effects; of {len(everyday)} everyday commands "
         f"{len(asked)} asked needlessly (limit 5%)"

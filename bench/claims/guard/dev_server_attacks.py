@@ -17,7 +17,7 @@ from bench.support.shared_host.dev_server import DevServer, open_dev_server
 from bench.support.shared_host.other_user import Attempts, attack_as_other_user
 from bench.support.shared_host.web_page import attack_by_web_pages, find_browser
 from footplate.cli import local
-from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.ports import LOOPBACK, find_free_port
 from footplate.stack.temporal_connection import connect_temporal
 
 _SWEEP: Final = "sweep/footplate"
@@ -54,7 +54,7 @@ async def _attack_with_decoy(ports: Sequence[int]) -> Attempts:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         writer.close()
 
-    async with await asyncio.start_server(answer, LOOPBACK, decoy := free_port()):
+    async with await asyncio.start_server(answer, LOOPBACK, decoy := find_free_port()):
         found = await attack_by_web_pages([*ports, decoy])
     deceived = [what for what in found.achieved if f":{decoy}" in what]
     require(holds=bool(deceived), otherwise="the pages do not even reach an open server")
@@ -65,7 +65,7 @@ async def _attack_with_decoy(ports: Sequence[int]) -> Attempts:
 
 async def _state(dev: DevServer) -> dict[str, Any]:
     """Returns everything that an attack could change or stop."""
-    running = local.find(dev.data)
+    running = local.find_dev_server(dev.data)
     require(holds=running is not None, otherwise="the owner does not find `footplate dev`")
     assert running is not None
     temporal = await connect_temporal(running.temporal_address)

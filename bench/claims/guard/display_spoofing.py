@@ -24,7 +24,7 @@ from bench.support.display import parsing
 from bench.support.display.inputs import make_inputs
 from bench.support.display.screens import Screen, Screens
 from footplate.client import AsyncFootplate
-from footplate.domain.visible_text import read_shown
+from footplate.domain.visible_text import recover_text
 from footplate.stack.leftovers import wait_until
 from footplate.testing import replies, text, tool
 
@@ -129,7 +129,7 @@ class _Trial:
             given = one.input or {}
             require(holds=each in (given.get("command"), given.get("content")), otherwise=f"{each!r} became {given}")
             assert one.display is not None
-            shown = {read_shown(field.name)[0]: read_shown(field.text)[0] for field in one.display.input}
+            shown = {recover_text(field.name)[0]: recover_text(field.text)[0] for field in one.display.input}
             same = all(shown[key] == value for key, value in given.items() if isinstance(value, str))
             self._judge("`display`", recovered=same and one.display.whole, about=each)
         return session.id, {one.id: one.input or {} for one in whole}
@@ -207,16 +207,16 @@ class _Trial:
         for width in (*_WIDTHS, None):
             screen = await self._look(screens, "diff", "--stat", session.id, width=width)
             lines = parsing.STYLE.sub("", screen.out).split("\n")
-            paths = [read_shown(line[2:].rpartition("  ")[0])[0] for line in lines if line.startswith("A ")]
+            paths = [recover_text(line[2:].rpartition("  ")[0])[0] for line in lines if line.startswith("A ")]
             self._judge(f"diff --stat at {width}", recovered=sorted(paths) == wanted, about=f"{len(paths)} files")
             spoken = await self._look(screens, "run", "--session", session.id, "Go. [[script:says]]", width=width)
-            heard = read_shown(parsing.STYLE.sub("", spoken.out))[0]
+            heard = recover_text(parsing.STYLE.sub("", spoken.out))[0]
             if width is None:
                 self._judge("run in a pipe", recovered=heard.rstrip("\n") == said.rstrip("\n"), about="what it says")
             else:
                 self._judge(f"run at {width}", recovered=" ".join(said.split()) in " ".join(heard.split()), about="it")
                 patch = await self._look(screens, "diff", session.id, width=width)
-                same = [read_shown(line)[0] for line in patch.out.split("\n")] == exact.out.split("\n")
+                same = [recover_text(line)[0] for line in patch.out.split("\n")] == exact.out.split("\n")
                 self._judge(f"diff at {width}", recovered=same, about="the patch")
 
     async def _look(self, screens: Screens, *arguments: str, width: int | None, exact: bool = False) -> Screen:

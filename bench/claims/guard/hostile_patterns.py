@@ -23,9 +23,9 @@ from bench.support.guard import hostile_texts
 from bench.support.guard.hostile_texts import Case, Request
 from bench.support.speed.measured import quantile
 from footplate.domain.errors import FootplateError
-from footplate.domain.permissions import Layer, Outcome
+from footplate.domain.permissions import Layer, PermissionOutcome
 from footplate.gate import commands
-from footplate.gate.places import Place
+from footplate.gate.places import PathContext
 from footplate.gate.policy import Policy
 from footplate.testing import replies, text, tool
 
@@ -149,8 +149,8 @@ def _judge_by(rule: str) -> float:
     """Returns the CPU milliseconds of evaluating the long command with the rule."""
     began = time.thread_time()
     with contextlib.suppress(FootplateError):  # the rule is refused
-        commands.judge(
-            Policy.parse({Layer.PROJECT: {Outcome.DENY: [rule]}}), _COMMAND[:9_000], Place(root="/work/tree")
+        commands.explain_command(
+            Policy.parse({Layer.PROJECT: {PermissionOutcome.DENY: [rule]}}), _COMMAND[:9_000], PathContext(root="/work/tree")
         )
     return (time.thread_time() - began) * 1000
 

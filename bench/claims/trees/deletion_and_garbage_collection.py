@@ -32,7 +32,7 @@ from bench.support.hosts import data_of, host
 from footplate.domain.snapshots import Snapshot
 from footplate.stack.leftovers import wait_until
 from footplate.testing import replies, text, tool
-from footplate.trees.packs import Step
+from footplate.trees.packs import SnapshotStep
 
 _SETTINGS: Final = {
     "FOOTPLATE_LEASE": "30",
@@ -177,7 +177,7 @@ class _Trial:
             (folder / f"body_{number}.json").write_text(json.dumps({"text": self._lost[-1]}))
             for found in sorted((self._objects / "default" / one.id).rglob("*.pack"))[-1:]:
                 at = int(found.name.partition("-")[0])
-                name = Step(at, Snapshot(f"{number:040d}"), Snapshot(f"{number + 1:040d}")).name(0, 1)
+                name = SnapshotStep(at, Snapshot(f"{number:040d}"), Snapshot(f"{number + 1:040d}")).part_name(0, 1)
                 shutil.copyfile(found, found.with_name(name))
 
     async def _collect(self) -> int:

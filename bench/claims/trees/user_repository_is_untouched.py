@@ -20,7 +20,7 @@ from bench.support import backends
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
 from footplate.testing import replies, text, tool
-from footplate.testing.scratch import USUAL
+from footplate.testing.scratch import DEFAULT_PROGRAMS
 
 _SESSIONS: Final = 100
 _SESSIONS_QUICK: Final = 4
@@ -76,7 +76,7 @@ async def _settings(backend: str) -> AsyncIterator[dict[str, str]]:
     if backend != "docker":
         yield {"FOOTPLATE_ENVIRONMENT": backend}
         return
-    async with backends.engine([*USUAL, "git"]) as address:
+    async with backends.engine([*DEFAULT_PROGRAMS, "git"]) as address:
         yield {
             "FOOTPLATE_ENVIRONMENT": backend,
             "FOOTPLATE_DOCKER_HOST": address,

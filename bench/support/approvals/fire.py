@@ -107,11 +107,11 @@ class Fire:
         programs = self.cluster.workers if victim == "worker" else self.cluster.apis
 
         async def dead() -> bool:
-            return not all(program.running for program in programs)
+            return not all(program.is_running for program in programs)
 
         await wait_until(dead, _MEETS_WITHIN)
         for program in programs:
-            if not program.running:
+            if not program.is_running:
                 self.count[victim] += 1
                 await program.restart()
 

@@ -51,11 +51,11 @@ def scripts(shape: Shape, tag: str) -> dict[str, Replies]:
     if shape.kind == "subagent":
         inside = {"description": "Leave a line", "prompt": f"Go. [[script:{tag}-inside]]", "subagent_type": "helper"}
         return {
-            tag: replies([tool(threads.TOOL, inside)], done),
+            tag: replies([tool(threads.SUBAGENT_TOOL, inside)], done),
             f"{tag}-inside": replies([_echo(shape, "a")], done),
         }
     if shape.kind == "mcp":
-        return {tag: replies([tool(mcp.model_name(NAME, "note"), {"line": tag})], done)}
+        return {tag: replies([tool(mcp.model_tool_name(NAME, "note"), {"line": tag})], done)}
     if shape.kind == "reads":
         return {tag: replies([_bash(shape, f"head -n 1 {_TOKEN}")], done)}
     return {tag: replies([_echo(shape, letter) for letter in ("abc" if shape.kind == "parallel" else "a")], done)}

@@ -25,8 +25,7 @@ class Canary:
         return self.value.split("\\")[1].split("&")[0]
 
     def looks(self) -> dict[str, bytes]:
-        """Returns the bytes to search for, by encoding. The core matches every encoding that keeps letters as they are.
-        """
+        """Returns the bytes to search for, by encoding. The core matches every encoding that keeps letters."""
         found = {
             "plain": self.value.encode(),
             "URL-encoded": quote(self.value, safe="").encode(),

@@ -144,7 +144,7 @@ async def temporal(cluster: Cluster) -> AsyncIterator[bytes]:
 
 def processes(cluster: Cluster) -> Iterator[bytes]:
     """Yields what other users could read of guardians, sandboxes and tools. The api and the workers have the key."""
-    holders = {program.pid for program in (*cluster.apis, *cluster.workers) if program.running}
+    holders = {program.pid for program in (*cluster.apis, *cluster.workers) if program.is_running}
     for pid in remains.of(cluster.id, cluster.directory):
         for name in ("environ", "cmdline") if pid not in holders else ("cmdline",):
             try:

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.addresses import Reach
-from footplate.domain.running import TreeGround
+from footplate.domain.addresses import AddressPolicy
+from footplate.domain.running import CheckoutTarget
 from footplate.store.objects import Objects
-from footplate.trees.keeping import Keeper
+from footplate.trees.keeping import SnapshotUploader
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.sessions import SessionTrees
 
@@ -18,16 +18,16 @@ _AGENT: Final = (65_520, 65_520)
 
 
 def open_trees(data: Path, *, projects: Path) -> SessionTrees:
-    mirrors = Mirrors(data, root=str(projects), address_policy=Reach(), seconds=_SECONDS)
-    return SessionTrees(data, mirrors, Keeper(Objects.open(None, data)), seconds=_SECONDS)
+    mirrors = Mirrors(data, root=str(projects), address_policy=AddressPolicy(), seconds=_SECONDS)
+    return SessionTrees(data, mirrors, SnapshotUploader(Objects.open(None, data)), seconds=_SECONDS)
 
 
-def ground_of(tree: Path) -> TreeGround:
-    return TreeGround(
+def ground_of(tree: Path) -> CheckoutTarget:
+    return CheckoutTarget(
         tree=tree,
-        seen=str(tree),
-        beside=tree.with_name(f"{tree.name}.state"),
-        beside_seen="",
-        objects_seen=None,
-        user=_AGENT if os.geteuid() == 0 else (os.geteuid(), os.getegid()),
+        inside_path=str(tree),
+        additional_directory=tree.with_name(f"{tree.name}.state"),
+        additional_inside_path="",
+        objects_inside_path=None,
+        owner=_AGENT if os.geteuid() == 0 else (os.geteuid(), os.getegid()),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.support.changes.drawing import ChangeSet
 from bench.support.changes.model import differences, write
-from footplate.domain.snapshots import FileChange, Taken
+from footplate.domain.snapshots import FileChange, TakenSnapshot
 from footplate.trees import diffs, restoring, snapshots
 from footplate.trees.git import Git, write_attributes
 
@@ -28,20 +28,20 @@ async def judge(changes: ChangeSet) -> tuple[list[str], int]:
         write(files, {}, changes.before)
         early, late = changes.repositories[::2], changes.repositories[1::2]
         _make_repositories(files, early)
-        old = await snapshots.take(host, files)
+        old = await snapshots.take_snapshot(host, files)
         write(files, changes.before, changes.after)
         _make_repositories(files, late)
-        new = await snapshots.take(host, files)
-        faults = [f"omitted: {left}" for taken in (old, new) for left in taken.left_out]
-        if await snapshots.take(host, files) != new:
+        new = await snapshots.take_snapshot(host, files)
+        faults = [f"omitted: {left}" for taken in (old, new) for left in taken.omitted]
+        if await snapshots.take_snapshot(host, files) != new:
             faults.append("the same files got a different id")
         patch = place / "patch"
         with patch.open("wb") as written:
-            async with diffs.patch(host, old.snapshot.tree, new.snapshot.tree) as pieces:
+            async with diffs.stream_patch(host, old.snapshot.tree, new.snapshot.tree) as pieces:
                 async for piece in pieces:
                     written.write(piece)
         faults += _applied(place, patch, changes)
-        faults += _summarised(changes, await diffs.summary(host, old.snapshot.tree, new.snapshot.tree))
+        faults += _summarised(changes, await diffs.summarise_changes(host, old.snapshot.tree, new.snapshot.tree))
         faults += await _restored(place, host, new, changes)
         return faults, patch.stat().st_size
 
@@ -72,13 +72,13 @@ def _summarised(changes: ChangeSet, lines: list[FileChange]) -> list[str]:
     return [] if names == set(changes.after) else ["the summary lists different files"]
 
 
-async def _restored(place: Path, host: Path, taken: Taken, changes: ChangeSet) -> list[str]:
+async def _restored(place: Path, host: Path, taken: TakenSnapshot, changes: ChangeSet) -> list[str]:
     other, target = place / "other.git", place / "restored"
     await Git(git_dir=other).run("init", "--quiet", "--bare", str(other))
     write_attributes(other)
     (other / "objects" / "info" / "alternates").write_text(f"{host / 'objects'}\n")
     target.mkdir()
-    await restoring.restore(other, taken.snapshot, target)
+    await restoring.restore_snapshot(other, taken.snapshot, target)
     faults = [f"restored, {fault}" for fault in differences(target, changes.after)]
     other_history = [
         path

@@ -32,13 +32,13 @@ async def measure(files: int, rounds: int) -> Measured:
             git(tree, "update-index", "-q", "--refresh", accept=(0, 1))
         await _make_host(host, ours)
         await asyncio.sleep(1.1)  # both read files again that are newer than the index
-        before = (await snapshots.take(host, ours)).snapshot.tree
+        before = (await snapshots.take_snapshot(host, ours)).snapshot.tree
         found = Measured()
         for number in range(rounds):
             turns = [_ours(host, ours, number, found), _bare(bare, place / "index", number, found)]
             for turn in turns if number % 2 else reversed(turns):
                 await turn
-            after = await timed(snapshots.take(host, ours), found.nothing)
+            after = await timed(snapshots.take_snapshot(host, ours), found.nothing)
             await _diffs(host, before, after.snapshot.tree, number, found)
             before = after.snapshot.tree
     return found
@@ -46,7 +46,7 @@ async def measure(files: int, rounds: int) -> Measured:
 
 async def _ours(host: Path, tree: Path, number: int, found: Measured) -> None:
     _change(tree, number)
-    await timed(snapshots.take(host, tree), found.snapshot)
+    await timed(snapshots.take_snapshot(host, tree), found.snapshot)
 
 
 async def _bare(tree: Path, index: Path, number: int, found: Measured) -> None:
@@ -59,7 +59,7 @@ async def _bare(tree: Path, index: Path, number: int, found: Measured) -> None:
 async def _diffs(host: Path, old: str, new: str, number: int, found: Measured) -> None:
     require(holds=old != new, otherwise="a change made no difference")
     turns = [
-        lambda: timed(diffs.summary(host, old, new), found.diff),
+        lambda: timed(diffs.summarise_changes(host, old, new), found.diff),
         lambda: timed(
             program(host, "git", "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", old, new), found.bare_diff
         ),
@@ -93,13 +93,13 @@ async def _stream() -> tuple[int, int]:
         tree.mkdir()
         await Git(git_dir=host).run("init", "-q", "--bare", str(host))
         write_attributes(host)
-        before = (await snapshots.take(host, tree)).snapshot.tree
+        before = (await snapshots.take_snapshot(host, tree)).snapshot.tree
         for number in range(110):
             (tree / f"{number}").write_text("".join(f"{number} line {line:010d}\n" for line in range(5000)))
-        after = (await snapshots.take(host, tree)).snapshot.tree
+        after = (await snapshots.take_snapshot(host, tree)).snapshot.tree
         first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         size = 0
-        async with diffs.patch(host, before, after) as pieces:
+        async with diffs.stream_patch(host, before, after) as pieces:
             async for piece in pieces:
                 size += len(piece)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - first

@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.support.changes.in_process import ORGANISATION, ground_of, open_trees
 from bench.support.changes.repositories import fill, program, space, timed
 from footplate.domain.projects import SessionProject
-from footplate.domain.running import KeptTree, TreeGround
+from footplate.domain.running import SessionTree, CheckoutTarget
 from footplate.trees.sessions import SessionTrees
 
 
@@ -44,11 +44,11 @@ async def _session(trees: SessionTrees, project: SessionProject, data: Path, num
     tree = data / "workspaces" / ORGANISATION / session_id
     ground = ground_of(tree)
     based = await timed(_start(trees, project, session_id, ground), found.start)
-    kept = KeptTree(organisation=ORGANISATION, session_id=session_id, project=based, files=tree)
+    kept = SessionTree(organisation=ORGANISATION, session_id=session_id, project=based, files=tree)
     await timed(trees.store_snapshot(kept, None), found.first_snapshot)
 
 
-async def _start(trees: SessionTrees, project: SessionProject, session_id: str, ground: TreeGround) -> SessionProject:
+async def _start(trees: SessionTrees, project: SessionProject, session_id: str, ground: CheckoutTarget) -> SessionProject:
     based = replace(project, base=await trees.resolve_base(ORGANISATION, project))
     await trees.check_out(ORGANISATION, session_id, [based], ground)
     return based

@@ -1,4 +1,4 @@
-"""Claude Code as one would run it oneself: the SDK and its CLI, no sandbox, no log. What ours is held against."""
+"""Runs Claude Code directly, with the SDK and its CLI, no sandbox and no log, as the baseline of comparisons."""
 
 import tempfile
 import time
@@ -17,7 +17,7 @@ _QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATE
 
 @asynccontextmanager
 async def client(model: ModelProcess, **more: Any) -> AsyncIterator[sdk.ClaudeSDKClient]:
-    """Connected; with a home and a working directory of its own. `more`: further options."""
+    """Yields a connected client with its own home and working directory. `more`: further options."""
     with tempfile.TemporaryDirectory(prefix="footplate-bare-", ignore_cleanup_errors=True) as directory:
         env = {
             **dict.fromkeys(_QUIET, "1"),
@@ -27,7 +27,7 @@ async def client(model: ModelProcess, **more: Any) -> AsyncIterator[sdk.ClaudeSD
             "CLAUDE_CONFIG_DIR": f"{directory}/config",
         }
         options = sdk.ClaudeAgentOptions(
-            cli_path=program.path(),
+            cli_path=program.find_cli(),
             cwd=directory,
             env=env,
             model=MODEL,
@@ -42,7 +42,7 @@ async def client(model: ModelProcess, **more: Any) -> AsyncIterator[sdk.ClaudeSD
 
 
 async def deltas(connected: sdk.ClaudeSDKClient, prompt: str) -> list[tuple[str, float]]:
-    """The text of a turn in its pieces, each with the moment at which it came."""
+    """Runs a turn, and returns each chunk of its text with the time of arrival."""
     found: list[tuple[str, float]] = []
     await connected.query(prompt)
     async for message in connected.receive_response():
@@ -54,7 +54,7 @@ async def deltas(connected: sdk.ClaudeSDKClient, prompt: str) -> list[tuple[str,
 
 
 async def cold(model: ModelProcess, prompt: str) -> float:
-    """Seconds from nothing to the first token."""
+    """Returns the seconds from starting the CLI to the first token."""
     began = time.time()
     async with client(model) as connected:
         return (await deltas(connected, prompt))[0][1] - began

@@ -1,16 +1,16 @@
-"""What a model was shown of a conversation, without what the CLI adds on its own."""
+"""Reads the conversation from a model request, without the CLI's own additions."""
 
 from typing import Any, Final
 
 from footplate.domain.json import JsonObject
 
 FILLERS: Final = ("Continue from where you left off.", "No response requested.")
-"""What it puts where nobody said anything: after a call that has no result of its own, say."""
+"""Texts that the CLI inserts where a message is missing, for example after a call without a result."""
 OWN_WORDS: Final = ("<system-reminder>", *FILLERS)
 
 
 def said(request: JsonObject) -> list[tuple[str, str]]:
-    """Role and text of everything that somebody said, in order."""
+    """Returns the role and text of each message, in order."""
     body: Any = request["body"]
     found = []
     for message in body["messages"]:

@@ -1,10 +1,10 @@
-"""What many measurements of one thing say."""
+"""Statistics of repeated measurements."""
 
 import math
 from collections.abc import Sequence
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The nearest of those that were measured."""
+    """Returns the nearest measured value."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]

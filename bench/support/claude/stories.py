@@ -1,4 +1,4 @@
-"""What both harnesses are told to do, each tool by the name that its model knows, and what is compared of it."""
+"""Scripted scenarios for both harnesses, with the tool names that each model knows, and the fields to compare."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ ASK: Final = {
     "description": "Ask the person.",
     "input_schema": {"type": "object", "properties": {"question": {"type": "string"}}},
 }
-"""A custom tool, which every teller of these stories has."""
+"""A custom tool that every session of these scenarios has."""
 
 _FILE: Final = "/workspace/notes.txt"
 _CLI_NAMES: Final = {**TOOL_NAMES, "ask": "mcp__custom__ask"}
@@ -87,6 +87,8 @@ _AGREED: Final[Mapping[str, Callable[[Event], object]]] = {
 
 
 def told(event: Event) -> str:
-    """What two harnesses have to agree about. Not the words of a result: a CLI's tool has its own."""
+    """Returns the part of an event that both harnesses must agree on. The text of a result may differ: the CLI's tools
+    have their own.
+    """
     agreed = _AGREED.get(event["type"])
     return f"{event['type']} {agreed(event) if agreed else ''}".strip()

@@ -1,4 +1,4 @@
-"""Who is killed: the CLI of a session, the worker that holds it, or both at once."""
+"""Kills the CLI of a session, the worker that runs it, or both."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ VICTIMS: Final[tuple[Victim, ...]] = ("cli", "worker", "both")
 
 
 def of(cluster: Cluster, session_id: str) -> dict[int, bytes]:
-    """The session's processes, each with its program."""
+    """Returns the session's processes, each with its program."""
     directory = work.workspace(cluster, session_id)
     found = {}
     for entry in os.scandir("/proc"):
@@ -28,13 +28,13 @@ def of(cluster: Cluster, session_id: str) -> dict[int, bytes]:
 
 
 def clis(cluster: Cluster, session_id: str) -> list[int]:
-    """The processes of the session's CLI."""
-    wanted = bytes(program.path())
+    """Returns the processes of the session's CLI."""
+    wanted = bytes(program.find_cli())
     return [pid for pid, name in of(cluster, session_id).items() if name == wanted]
 
 
 def kill_cli(cluster: Cluster, session_id: str) -> int:
-    """How many died."""
+    """Kills the CLI, and returns the number of its processes."""
     pids = clis(cluster, session_id)
     for pid in pids:
         with suppress(ProcessLookupError):
@@ -43,7 +43,7 @@ def kill_cli(cluster: Cluster, session_id: str) -> int:
 
 
 async def kill(victim: Victim, crew: Crew, session_id: str) -> tuple[int, Death | None]:
-    """How many processes were hit, and the worker's death if it was one of them."""
+    """Kills the victim. Returns how many processes were killed, and the worker's death if it was one of them."""
     hit = 0
     if victim in {"cli", "both"}:
         hit += kill_cli(crew.cluster, session_id)

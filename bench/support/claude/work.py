@@ -1,4 +1,4 @@
-"""The turn that is broken off: ten calls of the CLI's own Bash, alone and in pairs, each of which leaves one line."""
+"""Scripts the turn that is interrupted: ten calls of the CLI's Bash, alone and in pairs, which append a line each."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +15,7 @@ from footplate.testing import Replies, Step, replies, reply, text, tool
 CALLS: Final = 10
 SCRIPT: Final = "claude-lines"
 PROMPT: Final = f"Leave your lines. [[script:{SCRIPT}]]"
-# Cut off from its shell by every means that a command has: it dies with the turn all the same, or it is found.
+# Detached from its shell in every way that a command has: it must die with the turn all the same.
 _DAEMON: Final = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)"
 
 
@@ -36,13 +36,13 @@ def _call(name: str, also: str = ":") -> Step:
 
 
 async def judged(cluster: Cluster, session_id: str, seen: Sequence[int]) -> tuple[Account, int]:
-    """What became of it, and how many calls were lost before they began."""
+    """Checks the session. Returns its account, and how many calls were lost before they started."""
     lost = await unstarted(cluster, session_id)
     return await account(cluster, session_id, seen, calls=CALLS - lost), lost
 
 
 async def unstarted(cluster: Cluster, session_id: str) -> int:
-    """Calls that were lost before they began, which the model was told."""
+    """Counts the calls that were lost before they started, as reported to the model."""
     connection = await asyncpg.connect(cluster.settings.database_url, timeout=30)
     try:
         rows = await connection.fetch(

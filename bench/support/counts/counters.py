@@ -1,7 +1,7 @@
-"""Reads every count from outside of the product: from PostgreSQL's log, Redis, Temporal and the kernel.
+"""Reads every count from outside the product: from PostgreSQL's log, Redis, Temporal and the kernel.
 
-A piece of work is repeated, and a count is the lowest of all repetitions. This leaves out what a busy machine or a
-timer adds to some of them; what a change of the code adds is in each.
+The work is repeated, and a count is the lowest of all repetitions. That removes the additions of a busy machine or a
+timer, which appear in some repetitions; an addition by a code change appears in all.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from footplate.store.database import SQL
 from footplate.wiring import DEFAULT_ORGANISATION
 
 Counts = dict[str, dict[str, int]]
-"""By kind, then by name."""
+"""Counts by kind, then by name."""
 
 _MESSAGE: Final = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ", re.MULTILINE)
 _STATEMENT: Final = re.compile(r"LOG:  (?:execute [^:]*|statement): (?P<text>.*)", re.DOTALL)
@@ -57,7 +57,7 @@ class Repetitions:
     least: int
     most: int
     expected: Callable[[Counts], bool] = lambda _: True
-    """Whether counts are as expected: if not, the work is repeated beyond the least number."""
+    """Whether the counts are as expected. If not, the work is repeated beyond the minimum."""
 
     def suffice(self, done: int, counts: Counts) -> bool:
         return done >= self.most or (done >= self.least and self.expected(counts))
@@ -73,7 +73,7 @@ class Counters:
     async def count(
         self, work: Callable[[], Awaitable[object]], repetitions: Repetitions, *, session_id: str
     ) -> Counts:
-        """What `work` costs."""
+        """Repeats `work` and returns its counts."""
         sums = [await self._sums(session_id)]
         while True:
             await work()
@@ -85,7 +85,7 @@ class Counters:
                 return counts
 
     async def updates(self) -> Updates:
-        """Of the cluster's whole life."""
+        """Returns the updates since the cluster's start."""
         await asyncio.sleep(_REPORT_SECONDS)
         row = await self._database.fetchrow(_UPDATES)
         assert row is not None
@@ -101,7 +101,7 @@ class Counters:
         }
 
     async def settle(self, session_id: str) -> Counter[str]:
-        """Wait until the session's workflow rests; its history, by type."""
+        """Waits until the session's workflow is idle, and returns its history events by type."""
         handle = self._temporal.get_workflow_handle(workflow_id(DEFAULT_ORGANISATION, session_id))
         while True:
             events = [EventType.Name(event.event_type) async for event in handle.fetch_history_events()]
@@ -111,7 +111,7 @@ class Counters:
             await asyncio.sleep(0.02)
 
     def _statements(self) -> Counter[str]:
-        """By name, and those that have none by their text."""
+        """Counts statements by name, and those without a name by their text."""
         assert self._cluster.stack.postgres is not None
         found: Counter[str] = Counter()
         for message in _MESSAGE.split(self._cluster.stack.postgres.log.read_text()):
@@ -142,7 +142,7 @@ class Counters:
 async def open_counters(cluster: Cluster) -> AsyncIterator[Counters]:
     settings = cluster.settings
     database = await asyncpg.connect(settings.database_url)
-    await database.execute("set log_statement = 'none'")  # of this connection, whatever the server's own setting is
+    await database.execute("set log_statement = 'none'")  # for this connection, whatever the server's setting is
     await _log_statements(database, "all")
     try:
         async with Redis.from_url(settings.redis_url) as redis:
@@ -159,7 +159,7 @@ async def _log_statements(database: asyncpg.Connection, which: str) -> None:
 
 
 def _lowest(counted: list[Counter[str]]) -> dict[str, int]:
-    """The lowest count of each name, less the one process that `next_pid` starts."""
+    """Returns the lowest count of each name, less the one process that `next_pid` starts."""
     names = sorted({name for one in counted for name in one})
     lowest = {name: min(one[name] for one in counted) - (name == _PROCESSES) for name in names}
     return {name: count for name, count in lowest.items() if count > 0}

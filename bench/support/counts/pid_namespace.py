@@ -1,8 +1,8 @@
-"""Runs `footplate` in a pid namespace of its own: the kernel numbers what is started there one by one.
+"""Runs `footplate` in its own pid namespace, where the kernel numbers processes and threads one by one.
 
     python -m bench.support.counts.pid_namespace worker
 
-It needs root. A thread has a number too.
+It needs root.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The pieces of work that are counted, with a client that follows the session's stream."""
+"""The scenarios that are counted, with a client that follows the session's stream."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ _IDLE_SECONDS: Final = 0.25
 @dataclass(frozen=True, slots=True)
 class Measured:
     counts: dict[str, Counts]
-    """By scenario."""
+    """Counts by scenario."""
     updates: Updates
 
 
@@ -55,7 +55,7 @@ class _Session:
 
 
 async def measure(repetitions: Callable[[str], Repetitions], *, all_scenarios: bool = True) -> Measured:
-    """Repeat each scenario as often as `repetitions` says for its name.
+    """Repeats each scenario as often as `repetitions` returns for its name.
 
     Without `all_scenarios` Claude Code runs only text and write, because each start of its CLI takes seconds.
     """
@@ -98,7 +98,7 @@ class _Scenarios:
     repetitions: Callable[[str], Repetitions]
 
     async def count(self, name: str, work: Callable[[_Session], Awaitable[object]]) -> Counts:
-        """In a session of its own."""
+        """Counts the work in a new session."""
         body = {"name": "counted", "model": MODEL, "tools": self.tools, "harness": self.harness}
         agent = await self.lean.post("/v1/agents", body)
         seat = {**await self.lean.seat(), "agent": agent["id"]}

@@ -1,8 +1,8 @@
-"""The committed table of counts: how it is read and written, and what differs from it.
+"""Reads and writes the committed table of counts, and compares measured counts with it.
 
     python -m bench.support.counts.table > bench/support/counts/table.toml
 
-counts everything again and writes the table anew.
+counts everything again and replaces the table.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from bench.support.counts.counters import Counts, Repetitions
 
 _TABLE: Final = Path(__file__).with_name("table.toml")
 _MAY_BE_FEWER: Final = {"redis", "processes"}
-"""On a busy machine more events share one command, and threads of a pool are used again."""
+"""Kinds that may be fewer: on a busy machine more events share one command, and a pool's threads are reused."""
 _NOT_COMPARED: Final = {("claude", "redis")}
-"""How many entries its events make depends on when each line of the CLI arrives."""
+"""The number of entries depends on when each line of the CLI arrives."""
 _BY_TIME: Final = {"rules"}
-"""Statements that a turn repeats every second, so that a slow machine makes more of them."""
+"""Statements that a turn repeats every second, so that a slow machine runs more of them."""
 _HEAD: Final = """\
-# What each scenario costs, each time that it runs. CI counts again and fails where a count differs; Redis commands,
+# The counts of one run of each scenario. CI counts again and fails where a count differs; Redis commands,
 # processes and threads may be fewer. Those of Claude Code are upper limits, without Redis commands. Written by
 # `python -m bench.support.counts.table`.
 """
@@ -33,7 +33,7 @@ def load_table() -> dict[str, Counts]:
 
 
 def differences(table: Mapping[str, Counts], measured: Mapping[str, Counts]) -> list[str]:
-    """Of the scenarios that were measured, each in words."""
+    """Describes each difference, for the scenarios that were measured."""
     found = []
     for scenario, kinds in measured.items():
         known = table.get(scenario, {})

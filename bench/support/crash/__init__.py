@@ -1,1 +1,1 @@
-"""How core-2 and core-3 break a cell, and how they find out what became of it."""
+"""Kills processes of a cell, and checks its sessions afterwards, for core-2 and core-3."""

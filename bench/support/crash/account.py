@@ -1,4 +1,4 @@
-"""What became of a session, straight from the database and the disk, held against what must be true of it."""
+"""Reads a session from the database and the disk, and checks it against what must be true."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _SAYS_UNKNOWN: Final = "outcome of this call is unknown"
 @dataclass(frozen=True, slots=True)
 class Call:
     id: str
-    """Of its `agent.tool_use` event."""
+    """The id of its `agent.tool_use` event."""
     name: str
     results: int
     unknown: bool
@@ -42,14 +42,14 @@ class Account:
         return {call.id for call in self.calls if call.unknown}
 
 
-# The server may be restarted under the question too, which is no fault of anybody's.
+# PostgreSQL may be restarted during the query, which is no fault.
 @stamina.retry(
     on=(asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, asyncpg.InterfaceError, OSError), timeout=30
 )
 async def _rows(
     cluster: Cluster, session_id: str
 ) -> tuple[asyncpg.Record | None, list[asyncpg.Record], list[asyncpg.Record], list[asyncpg.Record]]:
-    """Of the session: its head, its log, its turns, its conversation."""
+    """Returns the session's head, log, turns and conversation."""
     connection = await asyncpg.connect(cluster.settings.database_url, timeout=30)
     try:
         head = await connection.fetchrow("select * from session_heads where session_id = $1", session_id)
@@ -64,7 +64,9 @@ async def _rows(
 async def account(
     cluster: Cluster, session_id: str, seen: Sequence[int], *, turns: int = 1, calls: int = work.CALLS
 ) -> Account:
-    """`seen`: the positions that a watching client was given. `turns`: one for each message that was acknowledged."""
+    """Checks the session. `seen`: the positions that a watching client received. `turns`: one for each acknowledged
+    message.
+    """
     head, log, run, entries = await _rows(cluster, session_id)
     assert head is not None
     made = _calls(log)
@@ -99,7 +101,7 @@ def _calls(log: Sequence[Row]) -> list[Call]:
                     failed=any(body["is_error"] for body in found),
                 )
             )
-    # A result of no call is as wrong as a call with two.
+    # A result without a call is as wrong as a call with two results.
     return [*calls, *(Call(use, "?", -1, unknown=False, failed=True) for use in results)]
 
 
@@ -110,7 +112,7 @@ def _log_faults(head: Row, log: Sequence[Row], seen: Sequence[int]) -> list[str]
         faults.append(f"the log is not gap-free: {[row['seq'] for row in log]} of {head['seq']}")
     again = Counter(row["event_id"] for row in log if row["ref_seq"] is None)
     if twice := [event_id for event_id, count in again.items() if count > 1]:
-        faults.append(f"events stand twice: {twice}")
+        faults.append(f"events are in the log twice: {twice}")
     if list(seen) != whole:
         lost, extra = sorted(set(whole) - set(seen)), [seq for seq, n in Counter(seen).items() if n > 1]
         faults.append(f"the stream lost {lost}, repeated {extra}, or changed the order")
@@ -137,7 +139,7 @@ def _call_faults(calls: Sequence[Call], expected: int) -> list[str]:
 def _line_faults(calls: Sequence[Call], lines: Counter[str]) -> list[str]:
     faults = [f"call {name} ran {count} times" for name, count in lines.items() if count > 1]
     faults += [
-        f"call {call.name} has a result and left no line"
+        f"call {call.name} has a result and wrote no line"
         for call in calls
         if not call.unknown and lines[call.name] == 0
     ]

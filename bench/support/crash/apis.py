@@ -1,7 +1,7 @@
-"""SIGKILL of the api while clients send: the SDK's own retries lose no message and make none twice.
+"""Kills the api while clients send messages, and checks that the SDK's retries lose and duplicate none.
 
-Each kill comes at a random moment of the sending. Where a message was committed the client is not told, tries again,
-and nothing but the api's memory of what it has answered prevents a second message; door-3 looks at that closely.
+Each kill comes at a random time while messages are sent. If a message was committed and its response lost, the client
+retries, and only the api's idempotency record prevents a second message; door-3 tests that in detail.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ select body, created_at from events where session_id = $1 and type = $2 and ref_
 
 @dataclass(slots=True)
 class _Chat:
-    """A session that is sent one message for each kill, and the client that watches all of it."""
+    """A session that receives one message for each kill, and the client that watches all of it."""
 
     session_id: str
     watcher: Watcher
@@ -41,7 +41,7 @@ class _Chat:
 
 
 async def kill_api(cell: Cell, *, kills: int, chance: random.Random) -> None:
-    """The cell's client has to be patient: what it sends meets an api that is away for seconds."""
+    """Kills the api. The cell's client needs many retries, because the api is away for seconds."""
     retried = _count_retries(cell)
     killed: list[float] = []
     async with AsyncExitStack() as exits, asyncio.TaskGroup() as group:
@@ -74,7 +74,7 @@ def _count_retries(cell: Cell) -> Counter[str]:
 
 
 async def _usual_time(cell: Cell, chats: list[_Chat]) -> float:
-    """How long sending takes when nobody is killed."""
+    """Returns how long sending takes without a kill."""
     times = []
     for number in range(5):
         began = time.monotonic()
@@ -95,7 +95,7 @@ async def _send(cell: Cell, chat: _Chat, text: str) -> None:
 
 
 async def _conclude(cell: Cell, chat: _Chat, killed: list[float]) -> int:
-    """How many messages were committed by an api that was killed before it could say so."""
+    """Checks a chat. Returns how many messages were committed by an api that was killed before it responded."""
     connection = await asyncpg.connect(cell.cluster.settings.database_url)
     try:
         rows = await connection.fetch(_MESSAGES, chat.session_id, events.USER_MESSAGE)
@@ -107,7 +107,7 @@ async def _conclude(cell: Cell, chat: _Chat, killed: list[float]) -> int:
         text = orjson.loads(row["body"])["content"][0]["text"]
         found[text] += 1
         committed[text] = row["created_at"]
-    faults = [f"{text!r} stands {count} times in the log" for text, count in found.items() if count > 1]
+    faults = [f"{text!r} is in the log {count} times" for text, count in found.items() if count > 1]
     faults += [f"{text!r} was acknowledged and is not in the log" for text in chat.acknowledged if not found[text]]
     cell.findings.fault(*(f"{chat.session_id}: {fault}" for fault in faults))
     cell.findings.tallies["messages"] += len(chat.sent)

@@ -1,4 +1,4 @@
-"""What all parts of core-2 work with: a cluster, a client, and turns that are watched and accounted for."""
+"""The cluster and client that all parts of core-2 share, and turns that are watched and checked."""
 
 import asyncio
 import secrets
@@ -25,15 +25,15 @@ class Cell:
     client: Client
     agent: str
     turn_time: float = 0.0
-    """Of one undisturbed turn, in seconds."""
+    """The seconds of one undisturbed turn."""
     findings: Findings = field(default_factory=Findings)
 
     async def session(self) -> str:
-        """Under a name of its own: to the api a retry of one creation and another creation look the same otherwise."""
+        """Creates a session with a unique title. Otherwise the api could not tell a retry from another creation."""
         return await self.client.session(self.agent, title=secrets.token_hex(8))
 
     async def turn(self, begun: Callable[[str], None] = lambda _: None) -> Account:
-        """A session whose one turn is watched to its end and then accounted for. `begun` is told its id."""
+        """Runs one turn in a new session, watches it to its end and checks it. `begun` receives the session id."""
         session_id = await self.session()
         async with Watcher(self.client, session_id) as watcher:
             await self.client.send_text(session_id, work.PROMPT)
@@ -45,7 +45,7 @@ class Cell:
         return found
 
     async def begin(self, group: asyncio.TaskGroup) -> tuple[str, asyncio.Task[Account]]:
-        """Return as soon as the turn's message is acknowledged; the rest goes on in the group."""
+        """Returns as soon as the turn's message is acknowledged. The rest continues in the group."""
         begun: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         task = group.create_task(self.turn(begun.set_result))
         waiting: set[asyncio.Future[Any]] = {task, begun}
@@ -53,7 +53,7 @@ class Cell:
         return begun.result(), task
 
     async def measure(self, turns: int) -> None:
-        """How long a turn takes that nobody disturbs."""
+        """Measures how long an undisturbed turn takes."""
         sessions = [(await self.turn()).session_id for _ in range(turns)]
         connection = await asyncpg.connect(self.cluster.settings.database_url)
         try:

@@ -1,4 +1,4 @@
-"""The two workers of a cluster: who holds what, and how one is killed and comes back."""
+"""Finds which worker runs a session, kills it, and records its death."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ where h.holder = $1 and h.status = 'running' and not exists (
     where r.session_id = u.session_id and r.type = $3 and r.body ->> 'tool_use_id' = u.event_id
 )
 """
-# What the dead worker had sent to the database may still commit; nobody takes its turns over before its heartbeat ends.
+# Statements that the dead worker sent may still commit. No worker takes its turns over before its heartbeat ends.
 _SETTLING: Final = 0.3
 
 
@@ -31,9 +31,9 @@ class Death:
     """A worker that was killed while it was busy."""
 
     sessions: int
-    """Turns that it held."""
+    """The number of turns that it ran."""
     in_flight: frozenset[str]
-    """Calls that had begun and had no result."""
+    """Calls that had started and had no result."""
     aftermath: Aftermath
 
 
@@ -44,13 +44,13 @@ class Crew:
     database: "asyncpg.Pool[asyncpg.Record]"
 
     async def holder(self, session_id: str) -> int | None:
-        """The number of the worker that runs the session's turn now."""
+        """Returns the number of the worker that runs the session's turn."""
         found = await self.database.fetchval("select holder from session_heads where session_id = $1", session_id)
         ids = [self.id_of(number) for number in range(len(self.cluster.workers))]
         return ids.index(found) if found in ids else None
 
     def id_of(self, number: int) -> str:
-        """Under which id the database knows a worker since its last start."""
+        """Returns the worker's id in the database since its last start."""
         found = _HELD.findall(self.cluster.workers[number].log.read_text())
         return found[-1] if found else ""
 
@@ -58,10 +58,10 @@ class Crew:
         async def held() -> bool:
             return await self.holder(session_id) is not None
 
-        require(holds=await wait_until(held, patience), otherwise=f"nobody took the turn of {session_id}")
+        require(holds=await wait_until(held, patience), otherwise=f"no worker took the turn of {session_id}")
 
     async def kill(self, number: int) -> Death:
-        """SIGKILL, now."""
+        """Kills a worker with SIGKILL."""
         self.survivors.look()
         pid = self.cluster.workers[number].pid
         assert pid is not None
@@ -69,12 +69,12 @@ class Crew:
         return await self._dead(number, pid)
 
     async def killed_itself(self, *, patience: float) -> tuple[int, Death] | None:
-        """Wait for a failpoint to kill one."""
+        """Waits until a failpoint has killed a worker."""
         pids = [worker.pid for worker in self.cluster.workers]
         dead: list[int] = []
 
         async def one_dead() -> bool:
-            dead[:] = [n for n, worker in enumerate(self.cluster.workers) if worker.pid and not worker.running]
+            dead[:] = [n for n, worker in enumerate(self.cluster.workers) if worker.pid and not worker.is_running]
             return bool(dead)
 
         if not await wait_until(one_dead, patience):

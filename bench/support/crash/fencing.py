@@ -1,4 +1,4 @@
-"""One worker is stopped at a failpoint, another takes its turn over, the first one wakes: what does it still do?"""
+"""Stops a worker at a failpoint, lets another take its turn over, and checks that the first then changes nothing."""
 
 import asyncio
 import signal
@@ -23,21 +23,23 @@ _PATIENCE: Final = 60.0
 _LATE: Final = 10.0
 _GOES: Final = 0.1
 _AWAKE: Final = 1.5
-"""Seconds that a woken worker has to do damage: several renewals of its lease, and long after its next step."""
+"""Seconds that a woken worker has to do damage: several lease renewals, and long after its next step."""
 _BEAT: Final = "do date +%s%N >> beats; sleep 0.02; done"
 _BROKEN_OFF: Final = frozenset({"after_intent", "in_tool", "before_result_commit"})
-"""Points at which a call has begun and has no result."""
+"""Failpoints at which a call has started and has no result."""
 _OVER: Final = "after_turn_commit"
-"""The point at which there is no next attempt of the turn; there the next turn is what follows."""
+"""The failpoint after which the turn has no further attempt. The test continues with the next turn."""
 _TABLES: Final = ("session_heads", "events", "entries", "steps", "turns")
 _NO_EFFECT: Final = frozenset({"epoch", "claimed_at"})
-"""Whoever asks for work raises the epoch, also when there is none: the workflow's own last look, for one."""
+"""Columns that change without effect: each claim raises the epoch, even without work, for example the workflow's last
+check.
+"""
 
 
 def scripts(bash: str = "bash") -> dict[str, Replies]:
-    """Tools that leave a heartbeat on the disk while they live: one in the background, and each call itself.
+    """Scripts tools that write a heartbeat to the disk while they live: one in the background, and each call itself.
 
-    `bash`: what the harness's own model calls it.
+    `bash`: the name of the shell tool in this harness.
     """
     background = f"(setsid bash -c 'while :; {_BEAT}' </dev/null >/dev/null 2>&1 &)"
     first = tool(bash, {"command": f"echo {{n}} >> lines; {background}; until [ -e beats ]; do sleep 0.01; done"})
@@ -52,7 +54,7 @@ def scripts(bash: str = "bash") -> dict[str, Replies]:
 class Trial:
     point: str
     dead_before: float
-    """Seconds from the last sign of life of the stopped worker's tools to the claim of the next attempt."""
+    """Seconds from the last heartbeat of the stopped worker's tools to the claim of the next attempt."""
     stale_requests: int
     """Model requests that the woken worker still sent."""
     faults: Sequence[str]
@@ -67,15 +69,16 @@ async def stop_at(
     wake_early: bool,
     unstarted: Callable[[Cluster, str], Awaitable[int]] | None = None,
 ) -> Trial:
-    """`wake_early`: while the next attempt is at work, not only when all is over.
+    """Stops a worker at the failpoint and returns what happened.
 
-    `unstarted`: how many calls of a session were lost before they began, where a harness does not run such again.
+    `wake_early`: wakes it while the next attempt runs, not only at the end. `unstarted`: counts the calls of a session
+    that were lost before they started, for a harness that does not run them again.
     """
     session_id = await client.session(agent)
     files = work.workspace(cluster, session_id)
     files.mkdir(parents=True)
     if point != "in_tool":
-        (files / "go").touch()  # The calls are short; at that point alone one has to go on for ever.
+        (files / "go").touch()  # The calls are short. Only at `in_tool` a call must run until it is killed.
     turns = 2 if point == _OVER else 1
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
@@ -103,14 +106,14 @@ async def stop_at(
     beats = [int(line) / 1e9 for line in (files / "beats").read_text().split()]
     faults = [*found.faults, *(f"{session_id}: the woken worker changed {change}" for change in changed)]
     if point in _BROKEN_OFF and not found.unknown:
-        faults.append(f"{session_id}: no result says that the outcome of the broken-off call is unknown")
+        faults.append(f"{session_id}: no result reports that the outcome of the interrupted call is unknown")
     if max(beats) >= claimed:
         faults.append(f"{session_id}: its tool lived {max(beats) - claimed:.3f} s into the next attempt")
     return Trial(point, claimed - max(beats), stale, faults)
 
 
 async def _stopped(cluster: Cluster, point: str, files: Path) -> int:
-    """Arm the point once the turn's first tool is alive; the number of the worker that stopped there."""
+    """Arms the failpoint once the turn's first tool runs, and returns the number of the worker that stopped there."""
 
     async def alive() -> bool:
         return (files / "beats").exists()
@@ -121,11 +124,11 @@ async def _stopped(cluster: Cluster, point: str, files: Path) -> int:
     require(holds=await wait_until(alive, _PATIENCE), otherwise="the turn's first tool did not start")
     (cluster.failpoints / point).write_text("stop")
     if point == "in_tool" and not await wait_until(stopped, _LATE):
-        # The call began before the point was armed, and waits for `go`: the one after it comes there.
+        # The call started before the failpoint was armed, and waits for `go`. The next call reaches it.
         (files / "go").touch()
         await asyncio.sleep(_GOES)
         (files / "go").unlink()
-    require(holds=await wait_until(stopped, _PATIENCE), otherwise=f"no worker came to {point}")
+    require(holds=await wait_until(stopped, _PATIENCE), otherwise=f"no worker reached {point}")
     return next(number for number, worker in enumerate(cluster.workers) if _is_stopped(worker.pid))
 
 
@@ -134,7 +137,7 @@ def _is_stopped(pid: int | None) -> bool:
 
 
 async def _next_claim(connection: "asyncpg.Connection[asyncpg.Record]", session_id: str, epoch: int) -> float:
-    """When the next attempt began, by the database's clock, which is this machine's."""
+    """Returns when the next attempt started, by the database's clock, which is this machine's."""
     claims: list[float] = []
 
     async def claimed() -> bool:
@@ -145,12 +148,12 @@ async def _next_claim(connection: "asyncpg.Connection[asyncpg.Record]", session_
             claims.append(row["claimed_at"].timestamp())
         return bool(claims)
 
-    require(holds=await wait_until(claimed, _PATIENCE), otherwise="nobody took the turn over")
+    require(holds=await wait_until(claimed, _PATIENCE), otherwise="no worker took the turn over")
     return claims[0]
 
 
 async def _everything(connection: "asyncpg.Connection[asyncpg.Record]", session_id: str, files: Path) -> dict[str, Any]:
-    """All that the session is, in the database and on the disk."""
+    """Returns the whole state of the session, in the database and on the disk."""
     rows = {}
     for table in _TABLES:
         found = await connection.fetch(f"select * from {table} where session_id = $1", session_id)

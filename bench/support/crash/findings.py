@@ -1,4 +1,4 @@
-"""What the parts of core-2 found, added up as it is found."""
+"""Adds up the findings of all parts of core-2."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Restarts of Temporal, PostgreSQL and Redis, and FLUSHALL, while turns run and messages arrive."""
+"""Restarts Temporal, PostgreSQL and Redis, and runs FLUSHALL, while turns run and messages arrive."""
 
 import asyncio
 import random
@@ -8,7 +8,7 @@ from typing import Final
 from redis.asyncio import Redis as RedisClient
 
 from bench.support.crash.cell import Cell
-from footplate.stack.part import Part
+from footplate.stack.part import Service
 
 _TURNS: Final = 3
 
@@ -22,7 +22,7 @@ async def restart_postgres(cell: Cell, *, times: int, chance: random.Random) -> 
 
 
 async def wipe_redis(cell: Cell, *, times: int, chance: random.Random) -> None:
-    """FLUSHALL, and somewhat later a restart, which loses everything once more."""
+    """Runs FLUSHALL, and later restarts Redis, which loses everything again."""
 
     async def wipe(number: int) -> None:
         async with RedisClient.from_url(cell.cluster.settings.redis_url) as client:
@@ -33,8 +33,8 @@ async def wipe_redis(cell: Cell, *, times: int, chance: random.Random) -> None:
     await _rounds(cell, "redis_wipes", times, chance, wipe)
 
 
-async def _restart(part: Part | None, number: int) -> None:
-    """Every other time without a warning."""
+async def _restart(part: Service | None, number: int) -> None:
+    """Restarts the service, every other time with SIGKILL."""
     assert part is not None
     if number % 2:
         await part.kill()
@@ -46,7 +46,7 @@ async def _restart(part: Part | None, number: int) -> None:
 async def _rounds(
     cell: Cell, name: str, times: int, chance: random.Random, break_it: Callable[[int], Awaitable[None]]
 ) -> None:
-    """In each: some turns are at work when it happens, and one more is sent in the middle of it."""
+    """Breaks a service in each round while some turns run, and starts one more turn meanwhile."""
     for number in range(times):
         async with asyncio.TaskGroup() as group:
             for _ in range(_TURNS):

@@ -1,4 +1,4 @@
-"""Does anything that a turn started outlive its worker? Whatever it did to hide: by descent, and by where it works."""
+"""Finds processes of a turn that outlive its worker, by descent and by working directory, however they hide."""
 
 import asyncio
 import os
@@ -24,21 +24,21 @@ class _Process:
     pid: int
     parent: int
     started: int
-    """In clock ticks since boot: with the pid it names one process for good."""
+    """Clock ticks since boot. Together with the pid it identifies one process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
     processes: int
-    """Of the dead worker's turns, when they were last seen with it."""
+    """How many processes the dead worker's turns had when they were last seen."""
     seconds: float
-    """Until the last of them was gone."""
+    """Seconds until the last of them was gone."""
     alive: list[str]
-    """Those that lived longer than the limit."""
+    """Processes that lived longer than the limit."""
 
 
 class Survivors:
-    """While it is open it learns whom the workers' turns start."""
+    """Records the processes that the workers' turns start while it is open."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -59,7 +59,7 @@ class Survivors:
         await asyncio.wait({self._task})
 
     def look(self) -> None:
-        """Note who descends from the workers that live now."""
+        """Records the descendants of the living workers."""
         table = _table()
         for pid in self._workers():
             found = _descendants(table, {pid})
@@ -67,7 +67,7 @@ class Survivors:
             self._latest[pid] = len(found)
 
     async def after(self, worker: int) -> Aftermath:
-        """Of the worker with this pid, which has just died."""
+        """Waits until the processes of the worker that just died are gone, or the limit is over."""
         died = time.clock_gettime(time.CLOCK_BOOTTIME)
         owned, count = self._owned.pop(worker, set()), self._latest.pop(worker, 0)
         while True:
@@ -91,7 +91,7 @@ class Survivors:
         return remains.works_below(Path(f"/proc/{pid}"), self._workspaces)
 
     def _workers(self) -> list[int]:
-        return [worker.pid for worker in self._cluster.workers if worker.running and worker.pid is not None]
+        return [worker.pid for worker in self._cluster.workers if worker.is_running and worker.pid is not None]
 
     async def _look_on(self) -> None:
         while True:
@@ -100,7 +100,7 @@ class Survivors:
 
 
 def _is_last_watch(pid: int) -> bool:
-    """A worker's own, and no turn's: it is there to remove what the worker left, and goes when that is gone."""
+    """Whether the process is the worker's own death watch. It removes what the worker left behind, and then exits."""
     with suppress(OSError):
         return b"last_watch" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False

@@ -1,4 +1,4 @@
-"""A client that follows one session through every cut of its stream, and keeps what it was given."""
+"""Follows the stream of one session through every disconnection, and records the positions that it received."""
 
 import asyncio
 from types import TracebackType
@@ -39,7 +39,7 @@ class Watcher:
         await asyncio.wait({self._task})
 
     async def ended(self, turns: int = 1, *, patience: float = 90.0) -> None:
-        """Wait until so many turns have ended, as this client sees it."""
+        """Waits until this number of turns has ended, as this client sees it."""
         assert self._task is not None
         waiting = asyncio.create_task(self._wait(turns))
         try:
@@ -56,7 +56,7 @@ class Watcher:
             await self._changed.wait_for(lambda: self._idle >= turns)
 
     async def _follow(self) -> None:
-        """Go on where the last stream was cut; connecting itself is tried again by the SDK."""
+        """Reads streams, each from where the last one was cut. The SDK itself retries failed connections."""
         while True:
             try:
                 await self._read()

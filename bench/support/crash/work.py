@@ -1,4 +1,4 @@
-"""The turn that is broken off: 12 tool calls, each of which leaves one line in a file."""
+"""Scripts the turn that is interrupted: 12 tool calls, which append one line each to a file."""
 
 from pathlib import Path
 from typing import Final
@@ -10,12 +10,12 @@ CALLS: Final = 12
 PROMPT: Final = "Leave your lines. [[script:lines]]"
 SCRIPT_NAME: Final = "lines"
 _ORGANISATION: Final = "default"
-# Cut off from its shell by every means that a command has: it dies with the turn all the same, or it is found.
+# Detached from its shell in every way that a command has: it must die with the turn all the same.
 _DAEMON: Final = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)"
 
 
 def script() -> Replies:
-    """Calls alone and three at once, so that some calls are waiting for their start when the worker dies."""
+    """Makes single calls and three at once, so that some calls wait for their start when the worker dies."""
     three = reply(_call("{n}.a"), _call("{n}.b"), _call("{n}.c"))
     return replies(
         [_call("{n}", _DAEMON)],
@@ -32,7 +32,7 @@ def _call(name: str, also: str = ":") -> Step:
 
 
 def name_of(command: str) -> str:
-    """Which line a call leaves."""
+    """Returns the line that the command writes."""
     return command.removeprefix("echo ").partition(" ")[0]
 
 

@@ -1,4 +1,4 @@
-"""SIGKILL of the busy worker: uniform over the time of a turn, and at every named failpoint."""
+"""Kills the busy worker at times spread evenly over a turn, and at every named failpoint."""
 
 import asyncio
 import random
@@ -18,12 +18,12 @@ from footplate.failpoints import POINTS
 
 _BINS: Final = 10
 _AT_ONCE: Final = 8
-"""Turns that are being recovered while the next worker is killed, at most."""
+"""The maximum number of turns that recover while the next worker is killed."""
 _TRIES: Final = 8
 _MISSES: Final = 25
-"""Turns that may be over when their moment comes, in a row: each makes the next moment earlier."""
+"""How many turns in a row may end before their kill. Each makes the next kill earlier."""
 _TELLING: Final = 3
-"""Calls that a turn must have begun to tell how fast it is."""
+"""Calls that a turn must have started before its speed is estimated."""
 _WEIGHT: Final = 0.2
 
 
@@ -34,12 +34,12 @@ class _Tally:
     by_point: Counter[str] = field(default_factory=Counter)
     deaths: list[Death] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
-    """Calls whose result says that nobody knows."""
+    """Calls whose result reports an unknown outcome."""
 
 
 async def kill_workers(cell: Cell, *, anywhere: int, at_points: Sequence[str], chance: random.Random) -> None:
-    """`anywhere`: kills at a uniform moment; `at_points`: the failpoint of each further one."""
-    # One moment for each of as many equal parts of the turn, so that the histogram is flat and not just likely to be.
+    """Kills workers. `anywhere`: the number of kills at random times; `at_points`: failpoints of further kills."""
+    # One kill in each of equal parts of the turn, so that the histogram is flat and not just probably flat.
     moments = [(number + chance.random()) / anywhere for number in range(anywhere)]
     plan: list[str | float] = [*chance.sample(at_points, len(at_points)), *chance.sample(moments, anywhere)]
     tally = _Tally()
@@ -57,7 +57,7 @@ async def kill_workers(cell: Cell, *, anywhere: int, at_points: Sequence[str], c
 
 
 class _Rounds:
-    """One kill after the other; what they broke recovers meanwhile."""
+    """Makes one kill after the other, while earlier turns recover."""
 
     def __init__(self, cell: Cell, crew: Crew, tally: _Tally, group: asyncio.TaskGroup, chance: random.Random) -> None:
         self._cell = cell
@@ -70,14 +70,14 @@ class _Rounds:
         self._restarts: set[asyncio.Task[None]] = set()
 
     async def at_time(self, moment: float) -> None:
-        """Kill the worker of a new turn when `moment`, from 0 to 1, of a turn's time has passed since its claim."""
+        """Kills the worker of a new turn after the share `moment`, from 0 to 1, of a turn's time since its claim."""
         for _ in range(_MISSES):
             session_id, _ended = await self._begin()
             await self._crew.claimed(session_id)
             waited = moment * self._turn_time
             await asyncio.sleep(waited)
             number = await self._crew.holder(session_id)
-            if number is None:  # It was quicker than the measured turn: the same moment of another one.
+            if number is None:  # The turn was faster than measured: try the same share of another one.
                 self._turn_time *= 1 - _WEIGHT / 2
                 continue
             progress = len(work.lines(self._cell.cluster, session_id))
@@ -91,8 +91,8 @@ class _Rounds:
         self._cell.findings.fault(f"no turn was still running at {moment:.2f} of its measured time")
 
     async def at_point(self, point: str) -> None:
-        """Arm it at some moment of a turn; turns follow until one gets there."""
-        # A worker that is just starting must not be the one that dies: its start would count as failed.
+        """Arms the failpoint at a random time of a turn, and starts turns until one reaches it."""
+        # A worker that is just starting must not die: its start would count as failed.
         await asyncio.gather(*self._restarts)
         armed, hit = (self._cell.cluster.failpoints / name for name in (point, f"{point}.hit"))
         hit.unlink(missing_ok=True)
@@ -110,7 +110,7 @@ class _Rounds:
                 return
             dying.cancel()
         armed.unlink(missing_ok=True)
-        self._cell.findings.fault(f"no turn came to {point}")
+        self._cell.findings.fault(f"no turn reached {point}")
 
     async def _begin(self) -> tuple[str, asyncio.Task[None]]:
         await self._room.acquire()
@@ -125,7 +125,7 @@ class _Rounds:
         return session_id, self._group.create_task(ended())
 
     def _measure(self, seconds: float, progress: int) -> None:
-        """Turns are slower while others recover beside them: the time over which kills are spread follows."""
+        """Adjusts the time over which kills are spread, because turns are slower while others recover."""
         if progress >= _TELLING:
             now = seconds * work.CALLS / progress
             self._turn_time += _WEIGHT * (now - self._turn_time)
@@ -145,7 +145,7 @@ def _conclude(cell: Cell, tally: _Tally) -> None:
     histogram("kills at failpoints", Counter({point: tally.by_point[point] for point in POINTS}))
     in_flight = {call for death in tally.deaths for call in death.in_flight}
     if silent := in_flight - tally.unknown:
-        cell.findings.fault(f"in flight when their worker died, and no result says unknown: {sorted(silent)}")
+        cell.findings.fault(f"in flight when their worker died, and not reported as unknown: {sorted(silent)}")
     cell.findings.tallies.update(
         worker_kills=len(tally.deaths),
         worker_kills_anywhere=tally.by_time.total(),

@@ -1,1 +1,1 @@
-"""What `guard-4` looks at: hostile inputs on every screen of the command line, and a parser that recovers them."""
+"""Parts of `guard-4`: hostile inputs on every screen of the command line, and a parser that recovers them."""

@@ -1,4 +1,4 @@
-"""Inputs that try to look like something else: each kind in turn, with random details."""
+"""Generates tool inputs that try to look like something else, each kind in turn, with random details."""
 
 import random
 from collections.abc import Callable
@@ -59,13 +59,13 @@ KINDS: Final[dict[str, Make]] = {
 
 
 def _code(chance: random.Random) -> int:
-    """No surrogate and no NUL, which a log cannot hold."""
+    """Returns a random code point. A log cannot hold surrogates and NUL."""
     code = chance.choice([chance.randint(1, 0x2FF), chance.randint(1, 0xD7FF), chance.randint(0xE000, 0x10FFFF)])
     return code or 1
 
 
 def make_inputs(count: int, chance: random.Random) -> list[tuple[str, str]]:
-    """Kinds and texts; one in a hundred is larger than a list shows."""
+    """Returns kinds and texts. One in a hundred is larger than a list shows."""
     kinds = list(KINDS.items())
     made = [(kind, make(chance)) for kind, make in (kinds[number % len(kinds)] for number in range(count))]
     for place in range(99, count, 100):

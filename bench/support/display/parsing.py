@@ -1,11 +1,11 @@
-"""Reads screens back: which calls they show, with what input, and how much of it is missing."""
+"""Parses screens: the calls they show, their input, and how much of it is missing."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from footplate.cli.call_view import read_call
-from footplate.domain.visible_text import neutralise, read_shown
+from footplate.domain.visible_text import neutralise, recover_text
 
 Fields = Mapping[str, tuple[Any, int]]
 """Values by name, each with the number of characters that are missing."""
@@ -20,7 +20,7 @@ _LOGGED: Final = re.compile(r"^  bash (.*)  needs approval$", re.MULTILINE)
 
 
 def find_raw(text: str) -> str | None:
-    """The first character on a screen that steers or deceives a terminal, styles aside."""
+    """Returns the first character that could control or deceive a terminal, styles aside."""
     plain = STYLE.sub("", text)
     clean = neutralise(plain)
     if plain == clean:
@@ -29,39 +29,39 @@ def find_raw(text: str) -> str | None:
 
 
 def read_list(text: str) -> dict[str, Fields]:
-    """Calls of `approvals` by id."""
+    """Returns the calls on the screen of `approvals`, by id."""
     parts = _LISTED.split(STYLE.sub("", text))
     return {name: _read_fields(part) for name, part in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def read_session(text: str) -> dict[str, Fields]:
     parts = _WAITING.split(STYLE.sub("", text))
-    parts[2::2] = [part.partition("\n")[2] for part in parts[2::2]]  # behind the id is the tool's name
+    parts[2::2] = [part.partition("\n")[2] for part in parts[2::2]]  # the tool's name follows the id
     return {name: _read_fields(part) for name, part in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def read_questions(text: str) -> list[Fields]:
-    """Calls that were asked about, in order."""
+    """Returns the calls that the screen asks approval for, in order."""
     plain = _MORE.sub("", STYLE.sub("", text))
     return [_read_fields(_TOOL.split(part)[-1]) for part in _ASKED.split(plain)[:-1]]
 
 
 def read_shown_calls(text: str) -> list[Fields]:
-    """Calls that `approve` showed without a question, in order."""
+    """Returns the calls that `approve` showed without a question, in order."""
     return [_read_fields(part) for part in _TOOL.split(STYLE.sub("", text))[1:]]
 
 
 def read_log(text: str) -> list[tuple[str, int]]:
-    """Commands that wait, in order."""
-    return [read_shown(found) for found in _LOGGED.findall(STYLE.sub("", text))]
+    """Returns the commands that need approval, in order."""
+    return [recover_text(found) for found in _LOGGED.findall(STYLE.sub("", text))]
 
 
 def read_column(text: str, heading: str) -> Iterator[tuple[str, int]]:
-    """The last column of a table, or of its rows as details where the terminal is narrow."""
+    """Returns the last column of a table, or of its rows as details on a narrow terminal."""
     first, *lines = STYLE.sub("", text).split("\n")
     if heading in first:
         start = first.index(heading)
-        yield from (read_shown(line[start:]) for line in lines if line and not line.startswith("No "))
+        yield from (recover_text(line[start:]) for line in lines if line and not line.startswith("No "))
         return
     name = heading.lower()
     value: list[str] | None = None

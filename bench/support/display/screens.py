@@ -1,4 +1,4 @@
-"""Runs commands on terminals and in pipes, forked from a process that has loaded the command line already."""
+"""Runs commands on terminals and in pipes, forked from a process that has already loaded the command line."""
 
 import asyncio
 import fcntl
@@ -28,12 +28,12 @@ _STYLE: Final = re.compile(rb"\x1b\[[0-9;]*m|\r\x1b\[2K")
 class Screen:
     code: int
     out: str
-    """On a terminal, stderr too."""
+    """On a terminal it includes stderr."""
     err: str
 
 
 class Screens:
-    """Commands one after the other; several of these run at the same time."""
+    """Runs commands one after the other. Several of these run at the same time."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
@@ -53,7 +53,7 @@ class Screens:
         await self._process.wait()
 
     async def show(self, *arguments: str, width: int | None, typed: str = "x") -> Screen:
-        """On a terminal of so many columns, or into pipes. Questions are answered with `typed`."""
+        """Runs a command on a terminal of this width, or with pipes. The response to every prompt is `typed`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         request = {"arguments": arguments, "env": self._environment, "width": width, "typed": typed}
@@ -133,7 +133,7 @@ def _run(request: Mapping[str, Any]) -> None:
         code = 0
     except SystemExit as ending:
         code = ending.code if isinstance(ending.code, int) else 0
-    except BaseException:  # noqa: BLE001 - as the interpreter does it
+    except BaseException:  # noqa: BLE001 - as the interpreter does
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -1,1 +1,1 @@
-"""The parts of `box-4`: servers on this machine, attempts to reach them from inside, and the script that makes them."""
+"""Parts of `box-4`: servers on this machine, attempts to reach them from inside, and the script that makes them."""

@@ -1,4 +1,4 @@
-"""Attempts to reach something from inside a sandbox, and which of them may succeed."""
+"""Attempts to reach servers from inside a sandbox, and which of them may succeed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ LEADS_TO: Final = {
     "mapped.test": "::ffff:127.0.0.1",
 }
 INTERNAL_BUT_ALLOWED: Final = ("allowed.test", "allowed6.test", "a.b.wild.test")
-"""By the operator: the servers of this proof are on loopback, and nothing else leads there."""
+"""Names that the operator allows although they lead inside: the servers of this claim are on loopback."""
 _METADATA: Final = ("169.254.169.254", "168.63.129.16", "100.100.100.200", "fd00:ec2::254")
 _FAR: Final = ("8.8.8.8", "1.1.1.1", "2606:4700:4700::1111")
 
@@ -29,7 +29,7 @@ class Case:
     arguments: Sequence[str | int] = ()
     passes: bool = False
     expected: str = SAID
-    """What is heard if it passes; if it must not, what must not be heard."""
+    """Text in the response if the attempt may pass, and text that must not be there if it may not."""
     variables: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -38,14 +38,14 @@ class Case:
 
 
 def of_list(servers: Servers) -> list[Case]:
-    """With an allow-list."""
+    """Returns attempts with an allow-list."""
     port = servers.port
     cases = [*_passing(port)]
     hosts = {
         "another name": "other.test",
         "a name behind a listed one": "allowed.test.other.test",
         "a name before a listed one": "xallowed.test",
-        "what a wildcard is of": "wild.test",
+        "the parent of a wildcard":  "wild.test",
         "a NUL in the name": "allowed.test\0.other.test",
         "an escaped name": "%61llowed.test",
         "two names": "other.test@allowed.test",
@@ -75,11 +75,11 @@ def of_list(servers: Servers) -> list[Case]:
     cases += [
         Case("a port that is not listed", "get", (f"allowed.test:{servers.unlisted}", "unlisted")),
         Case("CONNECT to a port that is not listed", "connect", (f"allowed.test:{servers.unlisted}", "unlisted2")),
-        Case("the usual port of a name with another", "get", ("allowed.test", "usual")),
+        Case("the default port of a name with another port", "get", ("allowed.test", "usual")),
         Case("a redirect to another name", "client", (f"{url}/to/other.test:{port}/redirected",)),
         Case("a redirect to an address", "client", (f"{url}/to/127.0.0.1:{port}/redirected-address",)),
         Case("a redirect to IPv6", "client", (f"{url}/to/[::1]:{port}/redirected-6",)),
-        # The first is answered; whether the second went anywhere the servers know.
+        # The first gets a response. The servers know whether the second arrived.
         Case("a second request on a checked connection", "through_proxy", (f"GET {url}/first {head}{second}",), True),
         Case("another scheme", "through_proxy", (f"GET ftp://allowed.test:{port}/ftp {head}",)),
         Case("SOCKS", "through_proxy", ("\x05\x01\x00",)),
@@ -106,7 +106,7 @@ def _passing(port: int) -> list[Case]:
 
 
 def direct(servers: Servers) -> list[Case]:
-    """Without the proxy: as if the variables were not set, or the program did not care."""
+    """Returns attempts without the proxy: as if the variables were not set, or the program ignored them."""
     port = servers.port
     url = f"http://allowed.test:{port}"
     own = [address for address in (servers.address, servers.address6) if address]
@@ -140,11 +140,11 @@ def direct(servers: Servers) -> list[Case]:
 
 
 def of_none(servers: Servers) -> list[Case]:
-    """Without a network: the same straight attempts, and no allow-list proxy to ask."""
+    """Returns attempts without a network: the direct ones, and the missing allow-list proxy."""
     return [
         *direct(servers),
         Case("an allow-list proxy", "get", (f"allowed.test:{servers.port}", "none-get")),
-        Case("the door of an allow-list proxy", "door", ("egress.sock", "anthropic", "x"), expected=""),
+        Case("the socket of an allow-list proxy", "door", ("egress.sock", "anthropic", "x"), expected=""),
         Case("the model proxy without a token", "door", ("model.sock", "anthropic", "guess"), True, "401 "),
     ]
 
@@ -154,12 +154,12 @@ def with_token(token: str) -> list[Case]:
 
 
 def of_open(servers: Servers) -> list[Case]:
-    """The worker's own network, as its name says."""
+    """Returns attempts on the worker's own network, which is open."""
     return [Case("loopback", "tcp", ("127.0.0.1", servers.port, "ok-open"), passes=True)]
 
 
 def _kind(address: str, own: Sequence[str]) -> str:
-    """No address of this machine in a figure."""
+    """Describes an address without revealing the addresses of this machine."""
     if address in own:
         return "this machine by IPv6" if ":" in address else "this machine"
     return address

@@ -1,7 +1,7 @@
-"""Runs inside a sandbox, as an agent's program would: makes each attempt that it is given and says what came of it.
+"""Runs inside a sandbox as an agent's program would, makes each attempt, and reports its result.
 
-Standard library alone. An attempt has a name, a way and arguments; what is printed is one JSON object: for each name
-the bytes that came back, or why none did.
+It uses the standard library only. An attempt has a name, a way and arguments. The output is one JSON object: for each
+name the bytes that came back, or the reason for the failure.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def read_all(connection: socket.socket) -> str:
 
 
 def through_proxy(head: str, then: str = "") -> str:
-    """Raw bytes to the allow-list proxy; after a 200, what goes through the tunnel."""
+    """Sends raw bytes to the allow-list proxy and, after a 200, `then` through the tunnel."""
     with socket.create_connection(PROXY, PATIENCE) as connection:
         connection.sendall(head.encode("latin-1"))
         if not then:
@@ -53,7 +53,7 @@ def connect(authority: str, path: str) -> str:
 
 
 def client(url: str, **variables: str) -> str:
-    """One that knows nothing of us, follows redirects, and takes its proxy from the environment as it stands."""
+    """Uses a standard client that follows redirects and takes its proxy from the environment."""
     os.environ.update({"http_proxy": os.environ.get("HTTP_PROXY", ""), **variables})
     with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         return str(answer.read().decode("latin-1"))
@@ -116,7 +116,7 @@ def family(number: int) -> str:
 
 
 def leave() -> str:
-    """Into another network namespace, to have one to configure."""
+    """Enters another network namespace, which it could configure."""
     if ctypes.CDLL(None, use_errno=True).unshare(0x40000000 | 0x10000000):
         raise OSError(ctypes.get_errno(), "unshare")
     return "left"

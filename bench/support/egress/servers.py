@@ -1,4 +1,4 @@
-"""Servers of this machine that an agent must not reach, or may by name: each keeps the paths it was asked for."""
+"""Servers on this machine that an agent must not reach, or only by name. They record the requested paths."""
 
 import asyncio
 import secrets
@@ -15,16 +15,16 @@ _REDIRECTS = "to/"
 @dataclass(slots=True)
 class Servers:
     port: int = 0
-    """The same on every address."""
+    """The port, the same on every address."""
     unlisted: int = 0
-    """A port of loopback that no list has."""
+    """A loopback port that no allow-list has."""
     address: str = ""
-    """This machine's own, other than loopback; empty if it has none."""
+    """This machine's own address, other than loopback; empty if it has none."""
     address6: str = ""
     abstract: str = field(default_factory=lambda: f"footplate-{secrets.token_hex(8)}")
     asked: list[str] = field(default_factory=list)
     heard: list[bytes] = field(default_factory=list)
-    """By UDP."""
+    """Datagrams received by UDP."""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -85,7 +85,7 @@ def _datagrams(host: str, port: int) -> socket.socket:
 
 
 def _own(family: socket.AddressFamily, far: str) -> str:
-    """The address that this machine would use to reach far: nothing is sent to find out."""
+    """Returns the address from which this machine would reach `far`. Nothing is sent."""
     with socket.socket(family, socket.SOCK_DGRAM) as asking:
         try:
             asking.connect((far, 9))

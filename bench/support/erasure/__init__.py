@@ -1,1 +1,1 @@
-"""What is left of sessions and their forks when some of them were deleted, and nobody needs the rest."""
+"""Checks which data of sessions and their forks remains after some of them were deleted."""

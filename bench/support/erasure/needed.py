@@ -1,4 +1,4 @@
-"""Which objects the living need, by following the log as a reader does; the product's own judgement is not asked."""
+"""Finds the objects that the remaining sessions need, from their logs and independently of the product's rules."""
 
 import asyncio
 import gzip
@@ -10,8 +10,8 @@ from typing import Final
 import asyncpg
 
 from bench.support.cluster import Cluster
-from footplate.domain.snapshots import SCRATCH, Snapshot
-from footplate.trees.packs import chain
+from footplate.domain.snapshots import SCRATCH_TREE, Snapshot
+from footplate.trees.packs import find_pack_chain
 
 _ORGANISATION: Final = "default"
 _NAMED: Final = re.compile(r'"(default/sesn_[^"]+)"')
@@ -51,7 +51,7 @@ async def _packs(connection: asyncpg.Connection, by_folder: Mapping[str, Sequenc
             "select owner, last_seq from stretches where session_id = $1 order by last_seq desc", session["id"]
         )
         owners = [(session["id"], 1 << 62), *((row["owner"], row["last_seq"]) for row in stretches)]
-        for tree in session["project_ids"] or [SCRATCH]:
+        for tree in session["project_ids"] or [SCRATCH_TREE]:
             folders = [f"{_ORGANISATION}/{owner}/trees/{tree}" for owner, _ in owners]
             folders.append(f"{_ORGANISATION}/projects/{tree}/bases")
             places = {name: folder for folder in reversed(folders) for name in by_folder.get(folder, ())}
@@ -62,6 +62,6 @@ async def _packs(connection: asyncpg.Connection, by_folder: Mapping[str, Sequenc
                     *(owner, tree, last),
                 )
                 for row in rows:
-                    packs = chain(names, row["number"], Snapshot(row["files"], row["apart"]))
+                    packs = find_pack_chain(names, row["number"], Snapshot(row["files"], row["apart"]))
                     found |= {f"{places[name]}/{name}" for pack in packs for name in pack}
     return found

@@ -1,4 +1,4 @@
-"""Looks for words in every store: tables, Redis, Temporal's histories, objects and what hosts have, all unpacked."""
+"""Searches for canary tokens in every store: tables, Redis, Temporal's histories, objects and hosts."""
 
 import asyncio
 import gzip
@@ -14,11 +14,11 @@ from typing import Final
 from bench.prove.figure import require
 from bench.support.canary import places
 from bench.support.cluster import Cluster
-from footplate.domain.packs import NAME
+from footplate.domain.packs import PACK_NAME
 
 _WORD: Final = re.compile(rb"canary[0-9a-f]{24}")
 Found = dict[str, set[str]]
-"""The words in each store."""
+"""The tokens found in each store."""
 
 
 async def words_in(cluster: Cluster, hosts: list[Path]) -> Found:
@@ -48,7 +48,7 @@ def _of(pieces: Iterator[bytes]) -> set[str]:
 
 
 def _files(root: Path) -> Iterator[bytes]:
-    """As they are, and unpacked where they are archives."""
+    """Yields files as they are, and archives decompressed as well."""
     for path in root.rglob("*"):
         if path.is_file() and not path.is_symlink():
             content = path.read_bytes()
@@ -58,11 +58,11 @@ def _files(root: Path) -> Iterator[bytes]:
 
 
 def _unpacked(objects: Path) -> Iterator[bytes]:
-    """Every git object of every pack in the store. Those that lead from others come after them."""
+    """Yields every git object of every pack in the store. Packs that build on others come after them."""
     packs: dict[tuple[int, str], dict[int, Path]] = {}
     for path in objects.rglob("*.pack"):
-        match = NAME.fullmatch(path.name)
-        require(holds=match is not None, otherwise=f"a pack of another name: {path.name}")
+        match = PACK_NAME.fullmatch(path.name)
+        require(holds=match is not None, otherwise=f"a pack with an unexpected name: {path.name}")
         assert match is not None
         whole = str(path.with_name(match["number"] + match["before"] + match["snapshot"]))
         packs.setdefault((int(match["number"]), whole), {})[int(match["part"])] = path
@@ -75,7 +75,7 @@ def _unpacked(objects: Path) -> Iterator[bytes]:
 
 
 def _on_host(data: Path) -> Iterator[bytes]:
-    """Files and names of files; and of git directories what is in their objects. Not the store, which lies beside."""
+    """Yields files, file names, and the objects of git directories. The object store beside them is excluded."""
     for top in ("workspaces", "trees", "mirrors"):
         for path in (data / top).rglob("*"):
             yield str(path).encode()

@@ -1,4 +1,4 @@
-"""Sessions and forks whose every turn leaves a word of its own: in prompt and answer, in files and their names."""
+"""Creates sessions and forks whose every turn writes a unique token into prompt, response, files and file names."""
 
 import asyncio
 import random
@@ -32,7 +32,7 @@ def word() -> str:
 
 @dataclass(slots=True, eq=False)
 class Made:
-    """A session; what it begins with, and what its own turns left."""
+    """A session, with the tokens that it inherited and those of its own turns."""
 
     id: str
     fields: dict[str, Any] = field(default_factory=dict)
@@ -40,13 +40,13 @@ class Made:
     inherited: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
-    """The last event of each of its turns."""
+    """The id of the last event of each of its turns."""
     listed: str = ""
-    """All of its files, as its last turn told them."""
+    """All of its files, as listed by its last turn."""
     log: list[Event] = field(default_factory=list)
     deleted: bool = False
     asks: str | None = None
-    """The call that it waits with."""
+    """The id of its pending call."""
 
 
 class Work:
@@ -69,7 +69,7 @@ class Work:
             await asyncio.gather(*(self._fork(self.random.choice(self.made)) for _ in range(part)))
 
     async def on(self, project_id: str) -> Made:
-        """One more, on another project."""
+        """Creates one more session, on another project."""
         fields: dict[str, Any] = {"extra_body": {"project_ids": [project_id]}}
         made = Made(await self._client.session(await self._client.agent(), **fields), fields)
         await self.turn(made)
@@ -77,7 +77,7 @@ class Work:
         return made
 
     async def ask(self) -> Made:
-        """One that waits for a person."""
+        """Creates a session that waits for a custom tool result."""
         agent = await self._client.agent(tools=[{"type": "agent_toolset_20260401"}, _ASK])
         made = Made(await self._client.session(agent))
         await self.turn(made)
@@ -122,10 +122,10 @@ class Work:
         made.ends.append(received[-1]["id"])
 
     async def look(self, made: Made) -> str:
-        """All files of it, as a turn of its own finds them."""
+        """Returns all files of the session, as listed by a turn of its own."""
         received = await self._client.run_turn(made.id, f"[[script:{LOOK}]]", patience=_PATIENCE)
         results = [event for event in received if event["type"] == ev.AGENT_TOOL_RESULT]
-        require(holds=len(results) == 1, otherwise=f"{made.id}: no files were told: {received[-2:]}")
+        require(holds=len(results) == 1, otherwise=f"{made.id}: no files were listed: {received[-2:]}")
         return "".join(block.get("text", "") for block in results[0]["content"]).strip()
 
     async def look_at_all(self, living: list[Made]) -> dict[str, str]:

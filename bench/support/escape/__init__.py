@@ -1,1 +1,1 @@
-"""Attempts to get out of an environment, each executed for real and judged from outside."""
+"""Attempts to escape from an environment, really executed and judged from outside."""

@@ -1,6 +1,6 @@
-"""`python -m bench.support.escape [quick] [own-network] [in=BACKEND…] [NAME…]`: the suite in a process of its own.
+"""`python -m bench.support.escape [quick] [own-network] [in=BACKEND…] [NAME…]`: runs the suite in its own process.
 
-Prints one JSON line for each attempt. With a network namespace of its own, the host has the addresses of metadata too.
+Prints one JSON line for each attempt. With its own network namespace, the host also has the metadata addresses.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""One attempt: what it tries, how, and how somebody outside sees that it worked. Pure."""
+"""One attempt: what it tries, how, and how an observer on the host sees that it succeeded."""
 
 import string
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,11 +29,11 @@ def connect(family, address, kind=1, data=b"hello"):
     except OSError as error:
         print(address, error)
 """
-"""With no more of Python than the first process of a container brings along."""
+"""Uses only the parts of Python that a container's init process has."""
 
 
 class Template(string.Template):
-    """`@{name}`: neither a shell nor Python gives that a meaning."""
+    """Substitutes `@{name}`, which has no meaning in a shell or in Python."""
 
     delimiter = "@"
 
@@ -43,38 +43,40 @@ class Attempt:
     name: str
     category: str
     tries: str
-    """In words that go on a sentence: `It …`."""
+    """Completes the sentence `It …`."""
     shell: str = ""
-    """For bash."""
+    """A command for bash."""
     python: str = ""
-    """Behind `PRELUDE`."""
+    """A Python program that follows `PRELUDE`."""
     tool: "Callable[[Scene], Awaitable[bytes]] | None" = None
-    """Through the worker's own file tools; what they answered."""
+    """Uses the worker's own file tools, and returns their output."""
     succeeded: "Callable[[Scene], bool]"
-    """Judged on the host, by what is there and by what only the host knew."""
+    """Checked on the host, by its state and by secrets that only the host knew."""
     before: "Callable[[Scene], None]" = field(default=lambda _: None)
     after: "Callable[[Scene], None]" = field(default=lambda _: None)
-    """Puts the machine in order again, whatever happened."""
+    """Restores the machine, whatever happened."""
     watch: "Callable[[Scene], int] | None" = None
-    """Looked at while it runs; the highest is kept as `Scene.peak`."""
+    """Measured while it runs. `Scene.peak` has the highest value."""
     seconds: float = 15.0
     uncontrolled: str = ""
-    """Why it is not tried without a boundary. Empty: there it must succeed, or it proves nothing."""
+    """Why it is not tried without a boundary. If empty, it must succeed there, or it proves nothing."""
     possible: Callable[[], bool] = field(default=lambda: True)
-    """Whether the host itself could do it here."""
+    """Whether the host itself could do it on this machine."""
     pointless_as_owner: bool = False
-    """In a tree that its owner named, what is the owner's is the agent's, and there is no limit on the disk."""
+    """Whether it means nothing in a directory that its owner named: the owner's files are the agent's, and the disk has
+    no limit.
+    """
     root_only: bool = False
-    """Without a boundary it succeeds only for root."""
+    """Whether it succeeds only for root without a boundary."""
 
 
 def leaks(*names: str) -> "Callable[[Scene], bool]":
-    """It printed one of the words that only these places on the host hold."""
+    """Succeeds if the output has one of the tokens that only these places on the host have."""
     return lambda scene: any(scene.ground.token(name).encode() in scene.said for name in names)
 
 
 def reaches(*names: str) -> "Callable[[Scene], bool]":
-    """A listener on the host heard from it."""
+    """Succeeds if a listener on the host received something from it."""
     return lambda scene: any(scene.heard(name) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""The backends that are attacked, and `unsandboxed`, where an attempt that means something has to succeed."""
+"""Opens the backends that are attacked, and `unsandboxed`, where a meaningful attempt must succeed."""
 
 import contextlib
 import json
@@ -13,17 +13,17 @@ from typing import Final
 from bench.support import backends as engines
 from bench.support.escape.scene import LIMITS
 from footplate.domain import environments as domain
-from footplate.domain.named_directories import NamedRoots
+from footplate.domain.named_directories import AllowedRoots
 from footplate.domain.networks import Network
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Environments, ModelGrant, OpenEnvironment
-from footplate.domain.snapshots import NO_FILES, Files
+from footplate.domain.snapshots import NO_FILES, SessionFiles
 from footplate.environments.docker import probe as docker_probe
-from footplate.environments.docker.images import Recipe
-from footplate.environments.docker.opening import Ground
-from footplate.environments.docker.runtime import TARGET
-from footplate.environments.guardian import clock
-from footplate.environments.opening import WORKSPACES, Sandboxed, state_of
+from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.opening import WorkerSettings
+from footplate.environments.docker.runtime import MOUNT_TARGET
+from footplate.environments.guardian import lease_clock
+from footplate.environments.opening import WORKSPACES, SandboxFactory, state_directory
 from footplate.environments.sandbox import probe, view
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.proxy.models import ModelProxy
@@ -32,8 +32,8 @@ from footplate.testing import scratch
 UID: Final = 65_520
 LEASE: Final = 3600.0
 CONTROL: Final = "unsandboxed"
-SANDBOX: Final = domain.Backend(name="sandbox", network=Network(), cuts_network=True)
-DOCKER: Final = domain.Backend(name="docker", network=Network(), cuts_network=True)
+SANDBOX: Final = domain.Backend(name="sandbox", network=Network(), can_limit_network=True)
+DOCKER: Final = domain.Backend(name="docker", network=Network(), can_limit_network=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +42,28 @@ class Backend:
     environments: Environments
     root: Path
     python: Sequence[str]
-    """How Python is started inside; a program follows."""
+    """The command that starts Python inside; a program follows."""
     named: bool = False
-    """Sessions work in directories that root owns, as a root developer's do."""
+    """Whether sessions work in directories that root owns, as a root developer's do."""
 
     def tree(self, session: str) -> Path:
         return self.root / ("named" if self.named else "org") / session
 
     def home(self, session: str) -> Path:
         own = self.root / "org" / session
-        return own if self.name == CONTROL else state_of(own) / "home"
+        return own if self.name == CONTROL else state_directory(own) / "home"
 
     @contextlib.asynccontextmanager
     async def open(self, session: str, variables: Mapping[str, str] | None = None) -> AsyncIterator[OpenEnvironment]:
-        """As a worker does for a turn."""
+        """Opens an environment as a worker does for a turn."""
         given = dict(variables or {})
         if self.named:
             self.tree(session).mkdir(parents=True, exist_ok=True)
             given["FOOTPLATE_CONTEXT"] = json.dumps({"directory": str(self.tree(session))})
         async with ModelProxy({}) as proxy:
-            deadline = clock() + LEASE
+            deadline = lease_clock() + LEASE
             models = proxy.grant(deadline=deadline)
-            environment = await self.environments.open(
+            environment = await self.environments.open_environment(
                 "org", session, deadline=deadline, variables=given, config=domain.EnvironmentConfig(), models=models
             )
             try:
@@ -74,7 +74,7 @@ class Backend:
 
 
 class _Bare(Environments):
-    """Without even namespaces, so that it sees what the host's own processes see."""
+    """Opens environments without namespaces, so that they see what the host's own processes see."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -89,7 +89,7 @@ class _Bare(Environments):
         config: domain.EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
-        files: Files = NO_FILES,
+        files: SessionFiles = NO_FILES,
     ) -> UnsandboxedEnvironment:
         del config, models, projects, files
         tree = self._root / organisation / session_id
@@ -105,30 +105,30 @@ async def unsandboxed(root: Path) -> AsyncIterator[Backend]:
 
 @contextlib.asynccontextmanager
 async def sandbox(root: Path) -> AsyncIterator[Backend]:
-    found = await probe.find(UID)
-    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, limits=LIMITS)
-    python = (view.python(), "-I", "-S", "-c")
+    found = await probe.probe_sandbox(UID)
+    environments = SandboxFactory(root, SANDBOX, found.host, uid=UID, limits=LIMITS)
+    python = (view.python_path(), "-I", "-S", "-c")
     yield Backend(name="sandbox", environments=environments, root=root / WORKSPACES, python=python)
 
 
 @contextlib.asynccontextmanager
 async def sandbox_of_root(root: Path) -> AsyncIterator[Backend]:
-    """In a directory that root owns and names, a root worker's commands are root to the kernel."""
-    found = await probe.find(UID)
-    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, allowed_roots=NamedRoots({"org": ["/"]}), limits=LIMITS)
-    python = (view.python(), "-I", "-S", "-c")
+    """Opens a sandbox in a directory that root owns and names: a root worker's commands are root to the kernel."""
+    found = await probe.probe_sandbox(UID)
+    environments = SandboxFactory(root, SANDBOX, found.host, uid=UID, allowed_roots=AllowedRoots({"org": ["/"]}), limits=LIMITS)
+    python = (view.python_path(), "-I", "-S", "-c")
     yield Backend(name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True)
 
 
 @contextlib.asynccontextmanager
 async def docker(root: Path) -> AsyncIterator[Backend]:
-    """In an engine of its own. The image has programs that act as root, for whom they let."""
-    ground = Ground(root=root / WORKSPACES, data=root, backend=DOCKER, uid=UID, limits=LIMITS)
-    async with engines.engine([*scratch.USUAL, "su"]) as engine:
-        found = await docker_probe.find(engine, ground, root / "docker", wanted=Recipe(image=engines.IMAGE))
-        runtime = f"{TARGET}/lib/{found.host.runtime.loader}", "--library-path", f"{TARGET}/lib", f"{TARGET}/bin/python"
+    """Opens containers in its own docker engine. The image has programs that can act as root."""
+    ground = WorkerSettings(root=root / WORKSPACES, data=root, backend=DOCKER, uid=UID, limits=LIMITS)
+    async with engines.engine([*scratch.DEFAULT_PROGRAMS, "su"]) as engine:
+        found = await docker_probe.probe_docker(engine, ground, root / "docker", image_or_container=ImageRecipe(image=engines.IMAGE))
+        runtime = f"{MOUNT_TARGET}/lib/{found.host.runtime.loader}", "--library-path", f"{MOUNT_TARGET}/lib", f"{MOUNT_TARGET}/bin/python"
         python = (*runtime, "-I", "-S", "-B", "-c")
-        yield Backend(name="docker", environments=found.environments, root=root / WORKSPACES, python=python)
+        yield Backend(name="docker", environments=found.factory, root=root / WORKSPACES, python=python)
 
 
 Open = Callable[[Path], AbstractAsyncContextManager[Backend]]
@@ -138,6 +138,6 @@ BOUNDARIES: Final[Mapping[str, Open]] = {"sandbox": sandbox, "docker": docker}
 
 
 def attacked() -> dict[str, Open]:
-    """By name; those that this machine has."""
+    """Returns the backends that this machine has, by name."""
     root = {"sandbox of root": sandbox_of_root} if os.geteuid() == 0 else {}
     return {**{name: BOUNDARIES[name] for name in engines.present() if name in BOUNDARIES}, **root}

@@ -1,4 +1,4 @@
-"""Attempts on files: the host's, other sessions', by paths, links, and races between the two."""
+"""Attempts to reach files of the host and of other sessions: by paths, links and races between the two."""
 
 import asyncio
 import contextlib
@@ -105,7 +105,7 @@ async def _race_write(scene: Scene) -> bytes:
 
 ATTEMPTS: Final = (
     Attempt(
-        name="read-a-host-file", category="host files", tries="reads a file of the host that everybody may read.",
+        name="read-a-host-file", category="host files", tries="reads a world-readable file of the host.",
         shell="cat @{secret}", succeeded=leaks("secret"),
     ),
     Attempt(
@@ -124,13 +124,13 @@ ATTEMPTS: Final = (
         ),
     ),
     Attempt(
-        name="search-the-disk", category="host files", tries="searches all that it can see for a secret.",
+        name="search-the-disk", category="host files", tries="searches everything that it can see for a secret.",
         shell="timeout 12 grep -rlsF --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr @{secret_word} / ; true",
         succeeded=lambda scene: b"/secret\n" in scene.said, seconds=20,
         uncontrolled="a search of a whole machine takes hours",
     ),
     Attempt(
-        name="write-a-host-file", category="host files", tries="writes a file of the host that everybody may write.",
+        name="write-a-host-file", category="host files", tries="writes a world-writable file of the host.",
         shell="echo changed > @{victim}", succeeded=_changed("victim"), after=_restore,
     ),
     Attempt(
@@ -144,24 +144,24 @@ ATTEMPTS: Final = (
         succeeded=_appeared("/etc"), after=_removed("/etc"),
     ),
     Attempt(
-        name="write-our-code", category="host files", tries="changes the program that is its first process.",
+        name="write-our-code", category="host files", tries="changes the program of its init process.",
         shell="for f in $(find /run/footplate @{code_place} -name '*.py' 2>/dev/null); do echo '#' >> $f; done",
         before=lambda scene: (scene.ground.fields.pop("code", None), _code_changed(scene), None)[2],
-        succeeded=_code_changed, uncontrolled="it would change the program that is being proven",
+        succeeded=_code_changed, uncontrolled="it would change the program under test",
     ),
     Attempt(
-        name="hard-link-a-host-file", category="host files", tries="makes a second name for a host's file.",
+        name="hard-link-a-host-file", category="host files", tries="creates a hard link to a file of the host.",
         shell="ln @{secret} hard && cat hard; cp --reflink=always @{secret} soft && cat soft; cat hard",
         succeeded=leaks("secret"), uncontrolled="the tree may be on another disk than the file",
     ),
     Attempt(
         name="read-through-a-link-by-tool", category="host files",
-        tries="has the worker's own read tool follow a link to a host's file.",
+        tries="has the worker's read tool follow a link to a file of the host.",
         tool=_read_link, succeeded=leaks("secret"),
     ),
     Attempt(
         name="write-through-a-link-by-tool", category="host files",
-        tries="has the worker's own write tool follow a link to a host's file.",
+        tries="has the worker's write tool follow a link to a file of the host.",
         tool=_write_link, succeeded=_changed("victim"), after=_restore,
     ),
     Attempt(
@@ -179,7 +179,7 @@ ATTEMPTS: Final = (
     ),
     Attempt(
         name="dot-dot-after-chroot", category="..",
-        tries="leaves its root as one leaves a chroot: by another chroot and `..`.",
+        tries="escapes from its root with another chroot and `..`.",
         python="""
 os.makedirs("jail", exist_ok=True)
 outside = os.open(".", os.O_RDONLY)
@@ -195,7 +195,7 @@ print(open("@{secret}").read())
     ),
     Attempt(
         name="dot-dot-from-a-descriptor", category="..",
-        tries="looks for descriptors that it inherited, and climbs from them.",
+        tries="looks for inherited descriptors, and climbs from them.",
         python="""
 for fd in range(3, 1024):
     for path in ("../../../../../../../../../..@{secret}", "@{secret}".lstrip("/")):
@@ -204,7 +204,7 @@ for fd in range(3, 1024):
     try: print(fd, os.readlink(f"/proc/self/fd/{fd}"))
     except OSError: pass
 """,
-        succeeded=leaks("secret"), uncontrolled="no backend hands descriptors on",
+        succeeded=leaks("secret"), uncontrolled="no backend passes descriptors on",
     ),
     Attempt(
         name="race-a-read", category="link races",
@@ -218,7 +218,7 @@ for fd in range(3, 1024):
     ),
     Attempt(
         name="race-a-temporary-file", category="link races",
-        tries="puts links in the place of the temporary files of the write tool.",
+        tries="replaces the temporary files of the write tool by links.",
         tool=_write_link, succeeded=_changed("victim"), after=_restore,
         shell="(while :; do for f in .*.tmp; do ln -sf @{victim} $f; done; done) >/dev/null 2>&1 & disown",
     ),
@@ -239,21 +239,22 @@ for fd in range(3, 1024):
     ),
     Attempt(
         name="read-anothers-home", category="other sessions' trees",
-        tries="reads what another session keeps in its home.",
+        tries="reads a file in the home of another session.",
         shell="cat @{other_home}/of-home", succeeded=leaks("other home"),
     ),
     Attempt(
-        name="read-anothers-tmp", category="other sessions' trees", tries="reads what another session put into /tmp.",
+        name="read-anothers-tmp", category="other sessions' trees",
+        tries="reads a file that another session wrote to /tmp.",
         shell="cat /tmp/@{shared}; grep -rs . /tmp /var/tmp", succeeded=leaks("other tmp"),
     ),
     Attempt(
         name="read-anothers-shared-memory", category="other sessions' trees",
-        tries="reads what another session put into /dev/shm.",
+        tries="reads a file that another session wrote to /dev/shm.",
         shell="cat /dev/shm/@{shared}; grep -rs . /dev/shm", succeeded=leaks("other shm"),
     ),
     Attempt(
         name="reach-anothers-root", category="other sessions' trees",
-        tries="walks through /proc into what another session's processes see.",
+        tries="walks through /proc into the files that another session's processes see.",
         shell="cat /proc/*/root@{other_tree}/secret /proc/*/root/workspace/secret /proc/*/cwd/secret",
         succeeded=leaks("other tree"),
     ),

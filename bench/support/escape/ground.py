@@ -1,4 +1,6 @@
-"""The host as an attacker wants it: secrets in their usual places, services, a victim. All is gone at the end."""
+"""Sets up the host as an attacker wants it: secrets in their usual places, services and a victim process. All is
+removed at the end.
+"""
 
 import asyncio
 import contextlib
@@ -53,11 +55,11 @@ class Ground:
         self.directory = directory
         self._own_network = own_network
         self.heard: Counter[str] = Counter()
-        """By the name of the listener."""
+        """The number of messages, by the name of the listener."""
         self.victim: subprocess.Popen[bytes] | None = None
         self.core_pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
         self.fields: dict[str, str] = {}
-        """What an attempt is told: an attacker is assumed to know every path, port and pid."""
+        """Values for the attempts. An attacker is assumed to know every path, port and pid."""
         self._tokens: dict[str, str] = {}
         self._pty = pty.openpty()
         self._server_files: list[socket.socket] = []
@@ -65,7 +67,7 @@ class Ground:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, *, own_network: bool) -> AsyncIterator[Self]:
-        """`own_network`: this process is alone in its network namespace, so it may give itself addresses."""
+        """Sets up the host. `own_network`: this process is alone in its network namespace, so it may add addresses."""
         directory = new_directory("footplate-escape-")
         ground = cls(directory, own_network=own_network)
         loop = asyncio.get_running_loop()
@@ -85,7 +87,7 @@ class Ground:
             await asyncio.to_thread(shutil.rmtree, directory)
 
     def token(self, name: str) -> str:
-        """A word that nobody can guess, and that is at this place alone."""
+        """Returns a random token that exists only at the named place."""
         return self._tokens.setdefault(name, secrets.token_hex(8))
 
     def path(self, name: str) -> Path:
@@ -98,7 +100,7 @@ class Ground:
         return path
 
     def typed(self) -> bytes:
-        """What came out of the terminal that somebody on the host looks at."""
+        """Returns what was written to the terminal of a user on the host."""
         os.set_blocking(self._pty[0], False)
         try:
             return os.read(self._pty[0], 1 << 16)
@@ -106,7 +108,7 @@ class Ground:
             return b""
 
     def refused_descriptors(self) -> int:
-        """Whether this process, as a worker does for every command, can still hand over a descriptor."""
+        """Returns 1 if this process can no longer pass a descriptor, as a worker does for every command."""
         one, other = socket.socketpair()
         with one, other:
             try:
@@ -147,7 +149,7 @@ class Ground:
         self.fields |= {"major": str(os.major(device)), "minor": str(os.minor(device))}
 
     async def _listen(self) -> None:
-        """On addresses of its own where this process has a network of its own, else on what there is."""
+        """Listens on its own addresses if this process has its own network, and on existing ones otherwise."""
         for number, address in enumerate((OWN_ADDRESS, *METADATA) if self._own_network else ()):
             _add_address(number, address)
         self.fields["port"] = str(await self._tcp("everywhere", socket.AF_INET, "0.0.0.0"))
@@ -174,7 +176,7 @@ class Ground:
         return await self._stream(name, family, (host, port))
 
     async def _stream(self, name: str, family: int, address: object) -> int:
-        """Its port, if it has one."""
+        """Starts a stream listener, and returns its port, if it has one."""
         listener = socket.socket(family, socket.SOCK_STREAM)
         if family != socket.AF_UNIX:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -216,7 +218,7 @@ class Ground:
         return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
     def _keep_key(self) -> None:
-        """A secret in the kernel's keyring of the worker's user."""
+        """Stores a secret in the kernel's keyring of the worker's user."""
         payload = self.token("key").encode()
         libc = ctypes.CDLL(None)
         number = int(self.fields.get("NR_add_key", -1))
@@ -243,27 +245,27 @@ class Ground:
 
 
 def new_directory(prefix: str) -> Path:
-    """That everybody on the machine may enter."""
+    """Creates a directory that every user of the machine may enter."""
     directory = Path(tempfile.mkdtemp(prefix=prefix))
     directory.chmod(0o755)
     return directory
 
 
 def bring_up_loopback() -> None:
-    """In a network namespace that was just made."""
+    """Brings up the loopback interface in a new network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         fcntl.ioctl(line.fileno(), _SIOCSIFFLAGS, b"lo".ljust(16, b"\0") + (1).to_bytes(2, sys.byteorder) + bytes(22))
 
 
 def _add_address(number: int, address: str) -> None:
-    """To the loopback interface."""
+    """Adds an address to the loopback interface."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         where = socket.AF_INET.to_bytes(2, sys.byteorder) + bytes(2) + socket.inet_aton(address) + bytes(8)
         fcntl.ioctl(line.fileno(), _SIOCSIFADDR, f"lo:{number}".encode().ljust(16, b"\0") + where.ljust(24, b"\0"))
 
 
 def _handle(path: Path) -> str:
-    """By which the kernel finds the file without its path, if one is allowed to ask so."""
+    """Returns the handle by which the kernel opens the file without its path, for callers that are allowed to."""
     buffer = ctypes.create_string_buffer((128).to_bytes(4, sys.byteorder) + bytes(132), 136)
     mount = ctypes.c_int()
     libc = ctypes.CDLL(None, use_errno=True)

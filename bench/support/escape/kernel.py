@@ -1,4 +1,4 @@
-"""Attempts on what the kernel gives to root: devices and mounts."""
+"""Attempts to use what the kernel reserves for root: devices and mounts."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ _SUPERBLOCK: Final = 1024
 
 
 def _superblock() -> bytes:
-    """Some bytes of the host's disk that no other has, in hexadecimal; empty if the host itself cannot read them."""
+    """Returns unique bytes of the host's disk, in hexadecimal; empty if the host itself cannot read them."""
     device = Path(tempfile.gettempdir()).stat().st_dev
     for path in Path("/dev").iterdir():
         with contextlib.suppress(OSError):
@@ -43,7 +43,7 @@ def _kernel_log(scene: Scene) -> bool:
 
 
 def _mounted(scene: Scene) -> int:
-    """Whether one of its processes has the mount that it tried to make."""
+    """Counts its processes that have the mount it tried to make."""
     name = f" footplate-{scene.ground.fields['token']} "
     return sum(name in Path(f"/proc/{process.pid}/mountinfo").read_text() for process in scene.processes())
 
@@ -83,14 +83,14 @@ for directory, _, names in os.walk("/dev"):
         shell="echo footplate @{token} > /dev/kmsg", succeeded=_kernel_log, root_only=True,
     ),
     Attempt(
-        name="write-a-terminal", category="device nodes", tries="writes to a terminal that somebody looks at.",
+        name="write-a-terminal", category="device nodes", tries="writes to the terminal of a user.",
         shell="echo @{token} > @{terminal}",
         succeeded=lambda scene: scene.ground.fields["token"].encode() in scene.ground.typed(),
     ),
     Attempt(
         name="bind-a-host-directory", category="mount", tries="mounts a directory of the host into its tree.",
         shell="mkdir -p m; mount --bind @{directory} m; cat m/secret", succeeded=leaks("secret"),
-        uncontrolled="without a boundary there is nothing to bind that it does not have",
+        uncontrolled="without a boundary it already has every directory",
     ),
     Attempt(
         name="mount-the-disk", category="mount", tries="mounts the host's disk.",
@@ -103,10 +103,10 @@ try: print(open("m@{secret}").read())
 except OSError as error: print(error)
 libc.umount2(b"m", 2)
 """,
-        succeeded=leaks("secret"), uncontrolled="a machine's own disk is not mounted a second time for a proof",
+        succeeded=leaks("secret"), uncontrolled="the machine's own disk is not mounted a second time for a test",
     ),
     Attempt(
-        name="mount-in-a-namespace", category="mount", tries="mounts in a user namespace of its own.",
+        name="mount-in-a-namespace", category="mount", tries="mounts a filesystem in its own user namespace.",
         shell="unshare -Urm sh -c 'mkdir -p m; mount -t tmpfs footplate-@{token} m && sleep 1'",
         watch=_mounted, succeeded=lambda scene: scene.peak > 0,
         root_only=True,
@@ -119,12 +119,13 @@ libc.umount2(b"m", 2)
         root_only=True,
     ),
     Attempt(
-        name="take-mounts-away", category="mount", tries="unmounts what hides something.",
+        name="take-mounts-away", category="mount", tries="unmounts the mounts that hide the host.",
         shell="umount -l /tmp; umount -l /proc; umount -l /workspace; umount -l /; cat @{secret} /oldroot@{secret}",
-        succeeded=leaks("secret"), uncontrolled="it would unmount the machine's own",
+        succeeded=leaks("secret"), uncontrolled="it would unmount the machine's own filesystems",
     ),
     Attempt(
-        name="clone-a-mount", category="mount", tries="clones a mount by newer calls that filters may have forgotten.",
+        name="clone-a-mount", category="mount",
+        tries="clones a mount with newer system calls, which filters may not cover.",
         python="""
 fd = libc.syscall(@{NR_open_tree}, -100, b"/", 1 | 0x8000)
 print(fd, ctypes.get_errno())

@@ -1,8 +1,8 @@
-"""How much another turn on the same worker slows while an attacker has all that it may have: one core.
+"""Measures how much an attacker with one core slows another turn on the same worker.
 
-Two cores may be two threads of one, or share their power: then one plain loop outside of everything slows whatever
-computes beside it, by a third on some machines. So the turn is held against one beside such a loop: what is judged is
-what the attacker takes beyond the one core that it may have. How much longer than alone is told as well.
+Two cores may be two threads of one core, or share their power. Then a plain loop outside the sandbox slows everything
+that computes beside it, by a third on some machines. So the turn is compared with one beside such a loop: the result is
+what the attacker takes beyond its one core. The slowdown against running alone is reported as well.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ KINDS: Final = {
     "printing": "yes 'all that the worker has to read'",
     "allocating": "while :; do head -c 300M /dev/zero | tail -c 1 >/dev/null; done",
 }
-"""What it does with it."""
+"""The commands of the attackers."""
 _SETTLES: Final = 0.3
 _WORK: Final = "n=0; while [ $n -lt 60000 ]; do n=$((n + 1)); done; echo $n"
 
@@ -34,16 +34,16 @@ _WORK: Final = "n=0; while [ $n -lt 60000 ]; do n=$((n + 1)); done; echo $n"
 class Slowdown:
     kind: str
     ratio: float
-    """Beside the attacker, against beside a loop that keeps one core busy."""
+    """Time beside the attacker, relative to beside a loop that keeps one core busy."""
     alone: float
-    """Against alone."""
+    """Time beside the attacker, relative to alone."""
     loop: float
-    """Of that loop against alone: the machine's own."""
+    """Time beside that loop, relative to alone: the effect of the machine."""
 
 
 async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
-    """By turns: each turn beside an attacker follows one alone and one beside a loop, so that moods of the machine
-    cancel out.
+    """Alternates: each turn beside an attacker follows one alone and one beside a loop, so that fluctuations of the
+    machine cancel out.
     """
     found = []
     async with backend.open("working") as working:
@@ -56,7 +56,7 @@ async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
                     await asyncio.sleep(_SETTLES)
                     looped.append(await _turn(working))
                 async with backend.open(f"attacker-{next(_NUMBERS)}") as attacker:
-                    await attacker.run(["true"], timeout=60)  # to start an environment is no attack
+                    await attacker.run(["true"], timeout=60)  # starting an environment is not part of the attack
                     attacking = asyncio.create_task(attacker.run(["bash", "-c", attack], timeout=600))
                     await asyncio.sleep(_SETTLES)
                     attacked.append(await _turn(working))
@@ -85,7 +85,7 @@ _NUMBERS = itertools.count()
 
 
 async def _turn(environment: OpenEnvironment) -> float:
-    """What an agent does in a turn: commands, a file that is written and read, a search."""
+    """Does the work of a turn: commands, a file that is written and read, and a search. Returns its seconds."""
     began = time.monotonic()
     for _ in range(4):
         await environment.shell(_WORK, timeout=60)

@@ -1,4 +1,4 @@
-"""Attempts over a network: the host's services, cloud metadata, sockets with and without a path."""
+"""Attempts to reach the host's services, cloud metadata, and sockets with and without a path."""
 
 import fcntl
 import socket
@@ -12,7 +12,7 @@ _OTHER_MTU: Final = 1234
 
 
 def _mtu(request: int, value: int = 0) -> int:
-    """Of the loopback interface of this process's own network: 0x8921 asks, 0x8922 sets."""
+    """Reads (0x8921) or sets (0x8922) the MTU of the loopback interface in this process's network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         asked = b"lo".ljust(16, b"\0") + value.to_bytes(4, sys.byteorder) + bytes(20)
         return int.from_bytes(fcntl.ioctl(line.fileno(), request, asked)[16:20], sys.byteorder)
@@ -29,13 +29,13 @@ def _restore_mtu(_: Scene) -> None:
 
 ATTEMPTS: Final = (
     Attempt(
-        name="docker-socket", category="docker socket", tries="speaks to a docker socket that everybody may write to.",
+        name="docker-socket", category="docker socket", tries="connects to a world-writable docker socket.",
         python='for place in ("@{docker}", "/var/run/docker.sock", "/run/docker.sock"): connect(1, place)',
         succeeded=reaches("docker"),
     ),
     Attempt(
         name="docker-socket-through-proc", category="docker socket",
-        tries="looks for it through other processes' roots.",
+        tries="looks for the docker socket through the roots of other processes.",
         python="""
 for pid in os.listdir("/proc"):
     if pid.isdigit(): connect(1, f"/proc/{pid}/root@{docker}")
@@ -44,7 +44,7 @@ for pid in os.listdir("/proc"):
     ),
     Attempt(
         name="docker-socket-by-search", category="docker socket",
-        tries="finds every socket that has a path, and knocks.",
+        tries="finds every socket that has a path, and connects.",
         python="""
 def search(place, depth=0):
     try: found = list(os.scandir(place))
@@ -74,12 +74,13 @@ for start in ("/run", "/var/run", "/tmp", "/workspace", "/home", "/mnt", "@{dire
         python='connect(2, ("127.0.0.1", @{loopback_port}))', succeeded=reaches("loopback"),
     ),
     Attempt(
-        name="loopback-tcp6", category="host loopback services", tries="the same by IPv6.",
+        name="loopback-tcp6", category="host loopback services",
+        tries="connects to a service on the host's loopback by IPv6.",
         python='connect(10, ("::1", @{port6}))', succeeded=reaches("loopback6"),
     ),
     Attempt(
         name="loopback-by-other-names", category="host loopback services",
-        tries="the same by other addresses of loopback, and by IPv4 inside IPv6.",
+        tries="connects by other loopback addresses, and by IPv4 inside IPv6.",
         python="""
 for address in ("127.0.0.2", "127.1.1.1", "0.0.0.0"): connect(2, (address, @{port}))
 for address in ("::ffff:127.0.0.1", "::"): connect(10, (address, @{port}))
@@ -124,7 +125,8 @@ except OSError as error: print(error)
         python='connect(1, b"\\0@{abstract}")', succeeded=reaches("abstract"),
     ),
     Attempt(
-        name="abstract-datagram", category="abstract sockets", tries="sends to one of datagrams.",
+        name="abstract-datagram", category="abstract sockets",
+        tries="sends a datagram to a socket of the host that has no path.",
         python='connect(1, b"\\0@{abstract}-d", kind=2)', succeeded=reaches("abstract"),
     ),
     Attempt(

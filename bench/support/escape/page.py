@@ -1,4 +1,4 @@
-"""docs/security.md, read: which attempts stand behind which sentence. Pure."""
+"""Parses docs/security.md: its sentences, and the attempts that show each of them."""
 
 import re
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ _ITEM: Final = re.compile(r"^- .*?(?=^- |^#|^$|\Z)", re.MULTILINE | re.DOTALL)
 class Page:
     threats: str
     sentences: Sequence[str]
-    """About boundaries, each an item of a list."""
+    """Sentences about boundaries, each an item of a list."""
     unprotected: Sequence[str]
 
     def untied(self, attempts: Sequence[str]) -> list[str]:
-        """Sentences that no attempt stands behind."""
+        """Returns the sentences that name no attempt."""
         return [item for item in self.sentences if not set(attempts) & set(_NAME.findall(item))]
 
     def named(self, attempts: Sequence[str]) -> list[str]:
-        """Names of attempts, as often as they are named; also such that look like one and are none."""
+        """Returns the named attempts, with repetitions, and names that only look like attempts."""
         found = [name for item in self.sentences for name in _NAME.findall(item)]
         return [name for name in found if "-" in name or name in attempts]
 

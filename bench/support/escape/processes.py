@@ -1,4 +1,4 @@
-"""Attempts on other processes, on the user's rights, and on the worker itself."""
+"""Attempts to reach other processes, the user's privileges, and the worker itself."""
 
 import os
 import stat
@@ -45,7 +45,7 @@ def _restore_score(scene: Scene) -> None:
 
 
 def _arm_crash_handler(scene: Scene) -> None:
-    """What crashes on this machine is told to a program, as on most."""
+    """Installs a crash handler, as most machines have one."""
     handler = scene.ground.path("handler")
     handler.write_text(f"#!/bin/sh\necho %P >> {scene.ground.path('crashed')}\ncat >/dev/null\n")
     handler.chmod(0o755)
@@ -65,7 +65,7 @@ def _restore_pattern(scene: Scene) -> None:
 
 
 def _lay_setuid(scene: Scene) -> None:
-    """A program that acts as root, and a file that root alone may read, in a tree as a careless host leaves it."""
+    """Puts a setuid program and a file that only root may read into the tree, as a careless host would."""
     program, file = scene.tree / "as-root", scene.tree / "of-root"
     program.write_bytes(Path("/bin/cat").read_bytes())
     file.write_text(scene.ground.token("of root"))
@@ -84,15 +84,17 @@ def _made_setuid(scene: Scene) -> bool:
 
 ATTEMPTS: Final = (
     Attempt(
-        name="print-the-environment", category="environment", tries="prints its variables.",
-        shell="env; set", succeeded=leaks("worker variable"), uncontrolled="no backend passes the worker's on",
+        name="print-the-environment", category="environment", tries="prints its environment variables.",
+        shell="env; set", succeeded=leaks("worker variable"),
+        uncontrolled="no backend passes the worker's variables on",
     ),
     Attempt(
         name="variables-of-others", category="environment", tries="reads the variables of every process that it sees.",
         shell="cat /proc/*/environ | tr '\\0' '\\n'", succeeded=leaks("variable"),
     ),
     Attempt(
-        name="variables-of-the-first-process", category="environment", tries="reads those of process 1 and its parent.",
+        name="variables-of-the-first-process", category="environment",
+        tries="reads the variables of process 1 and of its parent.",
         shell="cat /proc/1/environ /proc/$PPID/environ /proc/self/environ",
         succeeded=leaks("worker variable", "variable"),
         uncontrolled="process 1 of a machine need not have a secret",
@@ -119,7 +121,8 @@ print(os.pread(fd, 16, @{memory}))
         shell="cat /proc/@{pid}/fd/9 /proc/*/fd/9", succeeded=leaks("held"), root_only=True,
     ),
     Attempt(
-        name="working-directory-of-another", category="/proc of others", tries="reads where another process works.",
+        name="working-directory-of-another", category="/proc of others",
+        tries="reads the working directory and root of another process.",
         shell="ls -l /proc/@{pid}/cwd /proc/@{pid}/exe /proc/@{pid}/root/; cat /proc/@{pid}/root@{secret}",
         succeeded=leaks("secret"), root_only=True,
     ),
@@ -135,7 +138,7 @@ print(os.pread(fd, 16, @{memory}))
         watch=lambda scene: int(scene.ground.victim_state()["TracerPid"]), succeeded=_peaked, seconds=5,
     ),
     Attempt(
-        name="ptrace-stop", category="ptrace", tries="seizes and stops whatever it sees, itself excepted.",
+        name="ptrace-stop", category="ptrace", tries="seizes and stops another process.",
         python="""
 for pid in [@{pid}]:
     libc.ptrace(0x4206, pid, None, None); libc.ptrace(0x4207, pid, None, None)
@@ -190,7 +193,7 @@ print(number, space.raw)
         shell="./as-root of-root", succeeded=leaks("of root"), root_only=True, pointless_as_owner=True,
     ),
     Attempt(
-        name="become-root", category="setuid", tries="becomes root by system call, and reads what is root's.",
+        name="become-root", category="setuid", tries="becomes root by system call, and reads a file of root.",
         before=_lay_setuid, root_only=True, pointless_as_owner=True,
         python="""
 for become in (lambda: os.setuid(0), lambda: os.setresuid(0, 0, 0), lambda: os.setgid(0), lambda: os.setgroups([0])):
@@ -201,7 +204,7 @@ print(open("of-root").read())
         succeeded=leaks("of root"),
     ),
     Attempt(
-        name="make-a-setuid-program", category="setuid", tries="leaves a program on the host that acts as root.",
+        name="make-a-setuid-program", category="setuid", tries="creates a program on the host that acts as root.",
         shell="cp /bin/cat made || cp $(command -v bash) made; chown 0:0 made; chmod 4755 made; chmod u+s made",
         succeeded=_made_setuid, root_only=True,
     ),
@@ -218,24 +221,24 @@ print(open("of-root").read())
     ),
     Attempt(
         name="write-the-core-pattern", category="core patterns",
-        tries="says which program the kernel runs as root at the next crash.",
+        tries="sets the program that the kernel runs as root at the next crash.",
         shell="echo core.%p.@{token} > /proc/sys/kernel/core_pattern",
         succeeded=lambda scene: scene.ground.fields["token"] in _PATTERN.read_text(),
         after=_restore_pattern, root_only=True,
     ),
     Attempt(
-        name="crash", category="core patterns", tries="crashes, to feed what it likes to the machine's crash handler.",
+        name="crash", category="core patterns", tries="crashes, to feed data to the machine's crash handler.",
         before=_arm_crash_handler, shell="sh -c 'kill -SEGV $$'; bash -c 'kill -ABRT $$'; true",
         succeeded=_crash_handled, after=_restore_pattern, root_only=True,
     ),
     Attempt(
         name="crash-without-a-limit", category="core patterns",
-        tries="the same, after it set its own limit so that a handler is run.",
+        tries="crashes after it set its own limit so that a handler runs.",
         before=_arm_crash_handler, shell="ulimit -c 0; ulimit -S -c 0; sh -c 'kill -SEGV $$'; true",
         succeeded=_crash_handled, after=_restore_pattern, root_only=True,
     ),
     Attempt(
-        name="write-kernel-settings", category="core patterns", tries="changes whatever setting of the kernel it can.",
+        name="write-kernel-settings", category="core patterns", tries="changes settings of the kernel.",
         shell="find /proc/sys/kernel /proc/sys/vm /proc/sys/fs -name domainname -prune -o -type f -writable -print "
         "| grep -v -e mqueue -e '/\\(msg\\|sem\\|shm\\|auto_msg\\|ns_last\\|pid_max\\)'",
         succeeded=lambda scene: b"/proc/sys/" in scene.said, root_only=True,
@@ -245,7 +248,7 @@ print(open("of-root").read())
         shell="kill -USR1 @{worker}; sleep 0.2", succeeded=reaches("worker"),
     ),
     Attempt(
-        name="signal-everybody", category="signals to the worker", tries="signals all processes that there are.",
+        name="signal-everybody", category="signals to the worker", tries="signals all processes.",
         shell="trap '' USR1; kill -USR1 -1; sleep 0.2", succeeded=reaches("worker"), uncontrolled=_DANGER,
     ),
     Attempt(
@@ -258,7 +261,7 @@ for pid in (0, os.getppid(), -os.getpgid(0), -os.getsid(0), 1):
     except OSError: pass
 time.sleep(0.2)
 """,
-        succeeded=reaches("worker"), uncontrolled="its parent is the guardian, which dies of it",
+        succeeded=reaches("worker"), uncontrolled="its parent is the guardian, which would die",
     ),
     Attempt(
         name="signal-by-descriptor", category="signals to the worker", tries="signals the worker through a pidfd.",
@@ -271,7 +274,7 @@ time.sleep(0.2)
     ),
     Attempt(
         name="signal-by-pipe", category="signals to the worker",
-        tries="has the kernel signal the worker when their common pipe is read.",
+        tries="has the kernel signal the worker when their shared pipe is read.",
         python="""
 fcntl.fcntl(1, fcntl.F_SETOWN, @{worker}); fcntl.fcntl(1, 10, 10)
 fcntl.fcntl(1, fcntl.F_SETFL, fcntl.fcntl(1, fcntl.F_GETFL) | os.O_ASYNC)

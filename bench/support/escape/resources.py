@@ -1,4 +1,4 @@
-"""Attempts to take what all on a machine share: processes, memory, disk, descriptors."""
+"""Attempts to exhaust shared resources of a machine: processes, memory, disk and descriptors."""
 
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,7 @@ from bench.support.escape.scene import LIMITS, MIB, Scene
 
 _SLACK: Final = 32
 _DISK: Final = LIMITS.disk + 256 * MIB
-"""By measurement: what may be written until somebody has looked. A directory that a user names has no limit."""
+"""What may be written before the next check, by measurement. A directory that a user names has no limit."""
 _HOLD: Final = "time.sleep(2)"
 
 
@@ -36,7 +36,7 @@ def _resident(scene: Scene) -> int:
 
 
 def _shared(scene: Scene) -> int:
-    """What it has in files that are memory, seen through one of its processes."""
+    """Returns its bytes in shared memory, seen through one of its processes."""
     for process in scene.processes():
         try:
             return Path(f"/proc/{process.pid}/root/dev/shm/fill-{scene.mark}").stat().st_blocks * 512
@@ -60,7 +60,7 @@ def _open_files(_: Scene) -> int:
 
 
 def _own_limit(_: Scene) -> int:
-    return LIMITS.of_a_process(has_cgroup=True)["RLIMIT_NOFILE"]
+    return LIMITS.process_limits(has_cgroup=True)["RLIMIT_NOFILE"]
 
 
 def _queues(_: Scene) -> int:
@@ -68,7 +68,7 @@ def _queues(_: Scene) -> int:
 
 
 def _socket_memory(_: Scene) -> int:
-    """Of TCP, of the whole machine, in pages."""
+    """Returns the TCP memory of the whole machine, in pages."""
     line = next(line for line in Path("/proc/net/sockstat").read_text().splitlines() if line.startswith("TCP"))
     return int(line.split()[-1])
 
@@ -94,7 +94,7 @@ time.sleep(1)
         watch=lambda scene: len(scene.processes()), succeeded=exceeds(lambda _: LIMITS.pids + _SLACK), seconds=10,
     ),
     Attempt(
-        name="fork-bomb-that-breeds", category="fork bombs", tries="has every process start others.",
+        name="fork-bomb-that-breeds", category="fork bombs", tries="has every process start further processes.",
         python="""
 end = time.monotonic() + 3
 left = 9
@@ -119,7 +119,8 @@ time.sleep(2)
         watch=_threads, succeeded=exceeds(lambda _: LIMITS.pids + _SLACK), seconds=10,
     ),
     Attempt(
-        name="outlive-the-turn", category="fork bombs", tries="leaves processes behind that ignore every signal.",
+        name="outlive-the-turn", category="fork bombs",
+        tries="starts processes that outlive the turn and ignore every signal.",
         shell="trap '' TERM INT; (setsid bash -c 'trap \"\" TERM INT; (sleep 300 &)' &); nohup sleep 300 >/dev/null &",
         succeeded=lambda scene: bool(scene.left), uncontrolled="the guardian ends them in every backend",
     ),
@@ -129,7 +130,8 @@ time.sleep(2)
         watch=_resident, succeeded=exceeds(lambda _: LIMITS.memory + 32 * MIB),
     ),
     Attempt(
-        name="fill-memory-by-many", category="memory fill", tries="the same with many processes.",
+        name="fill-memory-by-many", category="memory fill",
+        tries="takes more memory than it may have with many processes.",
         python=f"""
 for _ in range(16):
     if os.fork() == 0:
@@ -141,7 +143,7 @@ time.sleep(4)
         watch=_resident, succeeded=exceeds(lambda _: LIMITS.memory + 256 * MIB),
     ),
     Attempt(
-        name="fill-shared-memory", category="memory fill", tries="the same in files that are memory.",
+        name="fill-shared-memory", category="memory fill", tries="takes more memory than it may have in shared memory.",
         python=f"""
 fd = os.open("/dev/shm/fill-" + os.environ["FOOTPLATE_ESCAPE"], os.O_CREAT | os.O_WRONLY)
 for _ in range(900): os.write(fd, bytes({MIB}))
@@ -151,7 +153,7 @@ for _ in range(900): os.write(fd, bytes({MIB}))
     ),
     Attempt(
         name="fill-socket-memory", category="memory fill",
-        tries="fills the buffers of connections with itself, which the kernel counts for the machine as a whole.",
+        tries="fills the buffers of connections to itself, which the kernel counts for the whole machine.",
         python="""
 listener = socket.socket(2, 1); listener.bind(("127.0.0.1", 0)); listener.listen(500)
 lines = []
@@ -172,7 +174,7 @@ time.sleep(2)
     ),
     Attempt(
         name="fill-the-disk-behind-the-back", category="disk fill",
-        tries="writes on when its command has returned and nobody waits.",
+        tries="continues to write after its command has returned.",
         shell="(for n in $(seq 1 60); do head -c 20M /dev/zero > f$n; sleep 0.1; done) >/dev/null 2>&1 & disown",
         succeeded=_stored_too_much, pointless_as_owner=True, seconds=20,
     ),
@@ -186,7 +188,7 @@ time.sleep(3)
         succeeded=_stored_too_much, pointless_as_owner=True, seconds=10,
     ),
     Attempt(
-        name="take-all-inodes", category="disk fill", tries="makes empty files until the disk can name no more.",
+        name="take-all-inodes", category="disk fill", tries="creates empty files until the disk has no more inodes.",
         python="""
 os.makedirs("many", exist_ok=True)
 for number in range(120000):
@@ -196,7 +198,8 @@ for number in range(120000):
         succeeded=lambda scene: scene.files() > 90_000, pointless_as_owner=True, seconds=120,
     ),
     Attempt(
-        name="grow-when-full", category="disk fill", tries="goes on, turn after turn, when it was stopped for it.",
+        name="grow-when-full", category="disk fill",
+        tries="continues to write, turn after turn, after it was stopped for that.",
         shell="head -c 60M /dev/zero > a; head -c 60M /dev/zero > b; head -c 60M /dev/zero > c; sleep 5; "
         "for n in $(seq 1 30); do head -c 12M /dev/zero > g$n; sleep 0.1; done",
         succeeded=_stored_too_much, pointless_as_owner=True, seconds=30,
@@ -217,7 +220,7 @@ time.sleep(1)
     ),
     Attempt(
         name="open-files-of-the-machine", category="fd exhaustion",
-        tries="opens as many as it can in as many processes as it can.",
+        tries="opens as many files as it can in as many processes as it can.",
         python="""
 for _ in range(250):
     try:
@@ -233,7 +236,7 @@ time.sleep(3)
     ),
     Attempt(
         name="descriptors-on-their-way", category="fd exhaustion",
-        tries="sends descriptors that nobody takes out, which the kernel counts for the user as a whole.",
+        tries="sends descriptors that are never received, which the kernel counts for the whole user.",
         python="""
 fds = os.open("/dev/null", os.O_RDONLY).to_bytes(4, sys.byteorder) * 200
 held, sent = [], 0
@@ -250,7 +253,7 @@ for _ in range(400):
 time.sleep(2)
 """,
         watch=lambda scene: scene.ground.refused_descriptors(), succeeded=exceeds(lambda _: 0),
-        uncontrolled="root, as whom a control runs, is exempt",
+        uncontrolled="the control runs as root, which is exempt",
     ),
     Attempt(
         name="queues-of-the-machine", category="fd exhaustion",

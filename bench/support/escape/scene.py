@@ -1,4 +1,4 @@
-"""Where one attempt happens: an environment of a backend, the host around it, and what was seen of both."""
+"""The environment of one attempt, the host around it, and what was observed of both."""
 
 import os
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ import psutil
 
 from bench.support.escape.ground import Ground
 from footplate.domain.running import OpenEnvironment
-from footplate.environments.sandbox.limits import Limits
+from footplate.environments.sandbox.limits import SandboxLimits
 
 MARK: Final = "FOOTPLATE_ESCAPE"
 MIB: Final = 1 << 20
-LIMITS: Final = Limits(memory=512 * MIB, pids=256, cpus=1.0, disk=64 * MIB)
+LIMITS: Final = SandboxLimits(memory=512 * MIB, pids=256, cpus=1.0, disk=64 * MIB)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,19 +22,19 @@ class Scene:
     environment: OpenEnvironment
     mark: str
     tree: Path
-    """On the host."""
+    """The path of its tree on the host."""
     said: bytes = b""
     peak: int = 0
     left: list[psutil.Process] = field(default_factory=list)
-    """Processes that are alive although the turn is over."""
+    """Processes that are still alive after the turn."""
     counted: dict[str, int] = field(default_factory=dict)
-    """What listeners had heard before."""
+    """The listeners' counts before the attempt."""
 
     def heard(self, name: str) -> bool:
         return self.ground.heard[name] > self.counted.get(name, 0)
 
     def processes(self) -> list[psutil.Process]:
-        """All that the attempt has running, as the host sees them. Its mark is inherited."""
+        """Returns the running processes of the attempt, as the host sees them. They inherit its mark."""
         wanted = f"{MARK}={self.mark}".encode()
         found = []
         for entry in os.scandir("/proc"):
@@ -47,7 +47,7 @@ class Scene:
         return found
 
     def stored(self) -> int:
-        """Bytes on the host's disk, in blocks."""
+        """Returns the bytes on the host's disk, in blocks."""
         total = 0
         for directory, _, files in os.walk(self.tree):
             for name in files:

@@ -1,4 +1,4 @@
-"""All attempts, and how one is run: in an environment of its own, watched and judged from outside."""
+"""Lists all attempts, and runs each in its own environment, watched and judged from outside."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ class Outcome:
     backend: str
     succeeded: bool
     left: int
-    """Processes that outlived the turn."""
+    """The number of processes that outlived the turn."""
     peak: int
     said: str
 
@@ -46,14 +46,14 @@ async def run_all(backend: Backend, ground: Ground, attempts: Sequence[Attempt])
 
 
 def sample(attempts: Sequence[Attempt], *, every: int) -> list[Attempt]:
-    """Those that take no time: nothing has to be watched while they run."""
+    """Returns a sample of the fast attempts, which need no measurement while they run."""
     swift = [attempt for attempt in attempts if attempt.watch is None and attempt.seconds <= _SWIFT]
     return swift[::every]
 
 
 @contextlib.asynccontextmanager
 async def _neighbour(backend: Backend, ground: Ground) -> AsyncIterator[None]:
-    """Another session on the same machine, with something to steal."""
+    """Keeps another session on the same machine open, with secrets to steal."""
     shared = ground.token("shared name")
     ground.fields |= {
         "shared": f"footplate-{shared}",
@@ -117,7 +117,7 @@ async def _perform(backend: Backend, scene: Scene, attempt: Attempt) -> bytes:
             said += result.stdout + result.stderr
     if attempt.tool is not None:
         said += await attempt.tool(scene)
-    await asyncio.sleep(0)  # listeners are heard on this loop
+    await asyncio.sleep(0)  # the listeners run on this loop
     return said
 
 
@@ -134,7 +134,7 @@ async def _clear(scene: Scene) -> None:
 
 
 def controlled(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Those that must succeed where there is no boundary."""
+    """Returns the attempts that must succeed where there is no boundary."""
     return [
         attempt
         for attempt in attempts
@@ -143,7 +143,7 @@ def controlled(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 def unproven(outcomes: Sequence[Outcome]) -> list[str]:
-    """Attempts that did not even succeed without a boundary."""
+    """Returns the attempts that failed even without a boundary."""
     return [outcome.attempt for outcome in outcomes if outcome.backend == CONTROL and not outcome.succeeded]
 
 

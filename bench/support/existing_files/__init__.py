@@ -1,1 +1,1 @@
-"""Settings files of Claude Code, asked of its CLI and of the gate: the same calls, judged by what they did."""
+"""Compares what Claude Code and the gate do with the same settings files and the same calls."""

@@ -1,7 +1,8 @@
-"""What Claude Code itself does with a call: it makes it, it asks, or it refuses. Whoever is asked here says no.
+"""Finds what Claude Code does with a call: it runs the call, requests approval, or denies it. Approval is always
+denied.
 
-The CLI has a home, a configuration and variables of its own: nothing of the machine's is passed on. Its user has
-trusted the repository, without which it passes over what a file allows.
+The CLI has its own home, configuration and variables; nothing of this machine's is passed on. Its user has trusted the
+repository. Without that, it ignores the allow rules of a file.
 """
 
 import json
@@ -15,7 +16,7 @@ import claude_agent_sdk as sdk
 from bench.support.existing_files.shapes import Shape
 from bench.support.mcp_server.process import NAME
 from bench.support.trust.scene import MODEL, Repository
-from footplate.domain.permissions import Outcome
+from footplate.domain.permissions import PermissionOutcome
 from footplate.harness.claude import program
 from footplate.testing import replies, reply, text, tool
 from footplate.testing.process import ModelProcess
@@ -42,8 +43,8 @@ class _Asked:
         return sdk.PermissionResultDeny(message="Not now.")
 
 
-async def ask(model: ModelProcess, shape: Shape, repository: Repository, mcp_url: str) -> list[tuple[Outcome, str]]:
-    """Of each call, what became of it and what was shown. One call after the other, in the repository itself."""
+async def ask(model: ModelProcess, shape: Shape, repository: Repository, mcp_url: str) -> list[tuple[PermissionOutcome, str]]:
+    """Makes the calls one after the other in the repository, and returns the outcome and the result of each."""
     steps = [reply(tool(call.tool, call.input, call_id=_id(number))) for number, call in enumerate(shape.calls)]
     await model.install(f"cli-{shape.name}", replies(*steps, [text("Done.")]))
     asked = _Asked()
@@ -72,10 +73,10 @@ async def ask(model: ModelProcess, shape: Shape, repository: Repository, mcp_url
     ]
 
 
-def _outcome(asked: bool, *, made: bool) -> Outcome:  # noqa: FBT001 - read by its name
+def _outcome(asked: bool, *, made: bool) -> Outcome:  # noqa: FBT001 - its name explains it
     if made:
-        return Outcome.ALLOW
-    return Outcome.ASK if asked else Outcome.DENY
+        return PermissionOutcome.ALLOW
+    return PermissionOutcome.ASK if asked else PermissionOutcome.DENY
 
 
 def _made(shape: Shape, number: int, shown: dict[str, str], repository: Repository) -> bool:
@@ -88,7 +89,7 @@ def _id(number: int) -> str:
 
 
 def _wrapped(home: Path, model_url: str, *, trusted: Path) -> Path:
-    """The SDK hands its own variables on: this leaves out all but what is named here."""
+    """Writes a wrapper of the CLI that passes only these variables on. The SDK would pass on its whole environment."""
     (home / "config").mkdir()
     accepted = {"projects": {str(trusted): {"hasTrustDialogAccepted": True}}}
     (home / "config" / ".claude.json").write_text(json.dumps(accepted))
@@ -104,6 +105,6 @@ def _wrapped(home: Path, model_url: str, *, trusted: Path) -> Path:
     words = " ".join(shlex.quote(f"{name}={value}") for name, value in variables.items())
     kept = " ".join(f'{name}="${name}"' for name in _KEPT)
     script = home / "claude"
-    script.write_text(f'#!/bin/sh\nexec env -i {words} {kept} {shlex.quote(str(program.path()))} "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec env -i {words} {kept} {shlex.quote(str(program.find_cli()))} "$@"\n')
     script.chmod(0o755)
     return script

@@ -1,6 +1,7 @@
-"""What becomes of the same calls here: the file is imported, and a session of either harness makes them in one answer.
+"""Makes the same calls in a session of either harness, with the settings file imported.
 
-Nobody answers what is asked: the turn parks, and what was made by then was allowed.
+All calls are in one model response. No approval is decided, so the turn parks, and the calls made until then were
+allowed.
 """
 
 from typing import Any, Final
@@ -11,7 +12,7 @@ from bench.support.crash import work
 from bench.support.existing_files.shapes import LOCAL, SETTINGS, Call, Shape
 from bench.support.mcp_server.process import NAME, McpProcess
 from footplate.domain import events as ev
-from footplate.domain.permissions import TOOL_NAMES, Outcome
+from footplate.domain.permissions import TOOL_NAMES, PermissionOutcome
 from footplate.testing import replies, text, tool
 
 HARNESSES: Final = ("native", "claude")
@@ -19,13 +20,13 @@ _NATIVE: Final = {name: ours for ours, name in TOOL_NAMES.items()}
 _USES: Final = (ev.AGENT_TOOL_USE, ev.AGENT_MCP_TOOL_USE)
 _RESULTS: Final = (ev.AGENT_TOOL_RESULT, ev.AGENT_MCP_TOOL_RESULT)
 _PROMPT: Final = ("prompt",)
-"""What Claude Code's tools take beside ours."""
+"""Parameters that only Claude Code's tools have."""
 
 
 async def ask(
     cluster: Cluster, client: Client, shape: Shape, harness: str, project_id: str, mcp: McpProcess
-) -> list[tuple[Outcome, str]]:
-    """As `cli.ask` answers. Raises `AssertionError` where what is told and what was done do not agree."""
+) -> list[tuple[PermissionOutcome, str]]:
+    """Returns the same as `cli.ask`. Raises `AssertionError` if an event contradicts what was done."""
     script = f"{harness}-{shape.name}"
     await cluster.model.install(script, replies([_step(call, harness) for call in shape.calls], [text("Done.")]))
     layers = [await _imported(client, shape, name) for name in (SETTINGS, LOCAL)]
@@ -48,16 +49,16 @@ async def ask(
     }
     uses = [event for event in told if event["type"] in _USES]
     if len(uses) != len(shape.calls):
-        raise AssertionError(f"{len(uses)} of {len(shape.calls)} calls were told: {told[-1]}")
+        raise AssertionError(f"{len(uses)} of {len(shape.calls)} calls are in the log: {told[-1]}")
     tree = work.workspace(cluster, session_id)
     found = []
     for call in shape.calls:
         use = next(use for use in uses if _same(use["input"], call))
-        outcome, seen = Outcome(use["evaluated_permission"]), shown.get(use["id"], "")
+        outcome, seen = PermissionOutcome(use["evaluated_permission"]), shown.get(use["id"], "")
         made = (tree / call.leaves).exists() if call.leaves else bool(call.shows) and call.shows in seen
-        if made != (outcome is Outcome.ALLOW):
+        if made != (outcome is PermissionOutcome.ALLOW):
             did = "made" if made else "not made"
-            raise AssertionError(f"{call.title}: {outcome.value} was told, and it was {did}: {seen}")
+            raise AssertionError(f"{call.title}: {outcome.value} is in the log, and the call was {did}: {seen}")
         found.append((outcome, _why(use) or seen))
     return found
 
@@ -69,7 +70,9 @@ def _step(call: Call, harness: str) -> Any:
 
 
 def _same(given: dict[str, Any], call: Call) -> bool:
-    """Claude Code starts calls in an order of its own; no two calls of a shape have the same input."""
+    """Whether an event belongs to the call. Claude Code starts calls in its own order, and inputs are unique in a
+    shape.
+    """
     return _own(given) == _own(call.input)
 
 

@@ -1,7 +1,7 @@
-"""The settings files, each with the calls that are made behind it, and the tree that they are made in.
+"""Loads the settings files, each with the calls to make, and creates the tree in which they are made.
 
-A folder of `tests/security/settings` is a `.claude` as a team has it, and `calls.json`: of each call the tool, its
-input, and by what one knows that it was made: a text that its result `shows`, or a file that it `leaves`.
+A folder of `tests/security/settings` has the `.claude` directory of a team, and `calls.json`. It has the tool and input
+of each call, and how to see that it ran: a text that its result `shows`, or a file that it `leaves`.
 """
 
 import json
@@ -36,12 +36,12 @@ LINKS: Final = {"src/way": "../secrets"}
 @dataclass(frozen=True, slots=True)
 class Call:
     tool: str
-    """By Claude Code's name."""
+    """Claude Code's name of the tool."""
     input: dict[str, Any]
     shows: str = ""
     leaves: str = ""
     stricter: str = ""
-    """Which of the reasons it is that ours is stricter; empty: it is not."""
+    """The reason why the gate is stricter; empty if it is not."""
 
     @property
     def title(self) -> str:
@@ -53,7 +53,7 @@ class Shape:
     name: str
     calls: tuple[Call, ...]
     files: Mapping[str, str] = field(default_factory=dict)
-    """Of its `.claude`, by their paths in the tree."""
+    """The files of its `.claude`, by path in the tree."""
 
     def settings(self, name: str) -> dict[str, Any] | None:
         text = self.files.get(f".claude/{name}")
@@ -75,7 +75,7 @@ def _shape(folder: Path) -> Shape:
 
 
 def repository(directory: Path, shape: Shape) -> Repository:
-    """Committed, with a file beside it that does not belong to it."""
+    """Creates the repository with one commit, and a file beside it that does not belong to it."""
     made = Repository(directory)
     made.make({**FILES, **shape.files}, LINKS)
     (directory.parent / "elsewhere.txt").write_text("the-elsewhere\n")

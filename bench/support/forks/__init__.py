@@ -1,1 +1,1 @@
-"""What `claude-5` looks at: the history that a fork tells the model, and what a fork costs."""
+"""Parts of `claude-5`: the history that the model receives in a fork, and the cost of a fork."""

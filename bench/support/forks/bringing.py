@@ -1,6 +1,6 @@
-"""What a fork costs: to ask for it, to find its files in the log, and to bring them to their place.
+"""Measures the cost of a fork: to request it, to find its files in the log, and to restore them.
 
-Its conversation is not among it: any turn of any session reads that and tells it to a model.
+Its conversation is not included, because any turn of any session loads that and sends it to a model.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from bench.prove.figure import require
 from bench.support.changes.in_process import ORGANISATION, ground_of, open_trees
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
-from footplate.domain.snapshots import SCRATCH
-from footplate.environments.removal import remove
+from footplate.domain.snapshots import SCRATCH_TREE
+from footplate.environments.removal import remove_directory
 from footplate.store.database import Database
-from footplate.store.snapshots import files_at
+from footplate.store.snapshots import load_files_at
 from footplate.trees.sessions import SessionTrees
 
 
@@ -29,7 +29,7 @@ class Bringing:
     cluster: Cluster
 
     async def cost(self, parent: str, event_id: str) -> float:
-        """Seconds, on the host that has the parent."""
+        """Returns the seconds of a fork, on the host that has the parent."""
         began = time.perf_counter()
         path = f"/v1/sessions/{parent}/fork"
         fork: Any = await self.client.sdk.post(path, cast_to=dict[str, Any], body={"at_event_id": event_id})
@@ -38,11 +38,11 @@ class Bringing:
         await asyncio.to_thread(tree.mkdir, parents=True)
         began = time.perf_counter()
         async with self.database.connection() as connection:
-            files = await files_at(connection, fork["id"], [SCRATCH])
+            files = await load_files_at(connection, fork["id"], [SCRATCH_TREE])
         await self.trees.check_out(ORGANISATION, fork["id"], [], ground_of(tree), files)
         brought = time.perf_counter() - began
-        require(holds=(tree / "last").is_file(), otherwise="the files of a fork were not brought")
-        await asyncio.to_thread(remove, tree)
+        require(holds=(tree / "last").is_file(), otherwise="the files of a fork were not restored")
+        await asyncio.to_thread(remove_directory, tree)
         return asked + brought
 
 
@@ -58,7 +58,7 @@ async def bringing(cluster: Cluster, client: Client) -> AsyncIterator[Bringing]:
 
 
 async def by_turns(it: Bringing, parents: Sequence[str], forks: int) -> list[list[float]]:
-    """So that the machine's own pace is the same for all."""
+    """Forks the parents alternately, so that the machine's speed is the same for all."""
     times: list[list[float]] = [[] for _ in parents]
     ends = [(await it.client.events(parent))[-1]["id"] for parent in parents]
     for _ in range(forks):

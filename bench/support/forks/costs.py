@@ -1,4 +1,4 @@
-"""What a fork costs: time of the request, and bytes in every store, for a short parent and for a long one."""
+"""Measures the cost of a fork, in request time and bytes in every store, for a short and a long parent."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -19,11 +19,11 @@ _SCRIPT: Final = "linear"
 @dataclass(frozen=True, slots=True)
 class Costs:
     turns: int
-    """Of the long one."""
+    """The turns of the long parent."""
     short: list[float]
     long: list[float]
     bytes_short: float
-    """Of a fork and its first turn, less what a first turn writes anyway."""
+    """Bytes of a fork and its first turn, less those of a usual first turn."""
     bytes_long: float
     written: JsonObject
 
@@ -50,7 +50,7 @@ class Measuring:
         for parent in (short, long) * 5:  # both warm
             await self._fork(parent)
         for number in range(forks):
-            # By turns, so that the machine's own pace is the same for both; at the newest event and in the middle.
+            # Alternates, so that the machine's speed is the same for both; at the newest event and in the middle.
             for parent in (short, long):
                 place = {"at_position": 30} if number % 2 else {}
                 began = time.perf_counter()
@@ -68,9 +68,11 @@ class Measuring:
         )
 
     async def _first_turns(self, parent: str | None, count: int) -> Written:
-        """All that so many forks with their first turns write; without a parent, first turns of new sessions alone."""
+        """Returns the bytes written by forks with their first turns, or without a parent by first turns of new
+        sessions.
+        """
         fresh = [] if parent else [(await self._client.post("/v1/sessions", self._seat))["id"] for _ in range(count)]
-        stores = await Stores.open(self._cluster, "none")  # the engine's are asked for below
+        stores = await Stores.open(self._cluster, "none")  # the history is measured below
         await stores.begin()
         made = []
         for number in range(count):

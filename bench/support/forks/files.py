@@ -1,7 +1,7 @@
-"""Forks a session that makes twenty files at each of its events, looks around there, and holds it against the log.
+"""Forks a session that creates twenty files at each of its events, and compares the files of each fork with the log.
 
-Each call of the session ends by telling all files with their content: what the last result up to an event says is what
-a fork at that event has to find.
+Each call of the session ends by listing all files with their hashes. A fork at an event must have the files that the
+last result up to that event lists.
 """
 
 import time
@@ -37,7 +37,7 @@ async def install(cluster: Cluster, harness: str) -> None:
 
 
 def _change(number: int) -> str:
-    """New files, one that grows, one that goes, one that moves and one that becomes a program."""
+    """Returns a command that adds, extends, removes, moves and links files, and makes one executable."""
     each = -(-FILES // CALLS)
     made = "; ".join(f"echo {number} > file-{number * each + n}" for n in range(each))
     return (
@@ -71,7 +71,7 @@ async def forked_at_each(cluster: Cluster, client: Client, harness: str, fields:
         heard = next(each for each in requests if fork_id in str(each["body"]["messages"][-1]))
         said = joined(told(heard["body"]["messages"]))
         if said != joined([*expected(log, at), ("user", prompt)]):
-            found.faults.append(f"{where}: the model was told {said[-3:]}")
+            found.faults.append(f"{where}: the model received {said[-3:]}")
     require(holds=await client.events(parent) == log, otherwise="the parent was changed")
     return found
 
@@ -93,7 +93,7 @@ def _listed(events: list[Event]) -> str:
 
 
 async def grown(client: Client, harness: str, turns: int) -> str:
-    """A session that changed a file in each of its turns."""
+    """Creates a session that changed a file in each of its turns."""
     agent = await client.agent(extra_body={"harness": harness})
     session_id = await client.session(agent)
     for _ in range(turns):
@@ -102,7 +102,7 @@ async def grown(client: Client, harness: str, turns: int) -> str:
 
 
 async def first_looks(client: Client, parent: str, harness: str, count: int) -> list[float]:
-    """Seconds of a fork and its first turn, in which it looks at its files."""
+    """Returns the seconds of a fork and its first turn, in which it lists its files."""
     event_id = (await client.events(parent))[-1]["id"]
     times = []
     for _ in range(count):

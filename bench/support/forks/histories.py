@@ -1,4 +1,4 @@
-"""Forks a session of thirty events at each of them, goes on there, and holds the model's request against the log."""
+"""Forks a session of thirty events at each of them, continues there, and compares the model's request with the log."""
 
 import asyncio
 from typing import Any, Final, cast
@@ -15,7 +15,7 @@ EVENTS: Final = 30
 _STORY: Final = "story"
 _AFTER: Final = "after"
 _TRIES: Final = 3
-"""On a machine that stands still for seconds the engine may take a turn up twice, and says so: the story is longer."""
+"""How often to try. If the machine stalls for seconds, a turn may run twice, and the log has more events."""
 
 
 async def install(cluster: Cluster, harness: str) -> None:
@@ -29,7 +29,7 @@ async def install(cluster: Cluster, harness: str) -> None:
 
 
 async def tell(client: Client, harness: str) -> tuple[str, list[Event]]:
-    """A session of thirty events: calls side by side, a call without a word, a change of its title."""
+    """Creates a session of thirty events: parallel calls, a call without text, and a change of its title."""
     agent = await client.agent(extra_body={"harness": harness})
     for _ in range(_TRIES):
         session_id = await client.session(agent)
@@ -37,7 +37,7 @@ async def tell(client: Client, harness: str) -> tuple[str, list[Event]]:
         if await _taken_up_once(client, session_id):
             require(holds=len(log) == EVENTS, otherwise=f"{len(log)} events: {[event['type'] for event in log]}")
             return session_id, log
-    raise NotHeld(f"{_TRIES} stories in a row had a turn that was taken up twice: this machine is too busy")
+    raise NotHeld(f"{_TRIES} sessions in a row had a turn that ran twice: this machine is too busy")
 
 
 async def _told(client: Client, session_id: str, story: str) -> list[Event]:
@@ -53,7 +53,7 @@ async def _taken_up_once(client: Client, session_id: str) -> bool:
 
 
 async def forked_at_each(cluster: Cluster, client: Client, harness: str, *, every: int) -> int:
-    """How many forks there were; some of them were forks of forks."""
+    """Returns the number of forks, including forks of forks."""
     await install(cluster, harness)
     parent, log = await tell(client, harness)
     places = [*range(0, len(log), every)]
@@ -66,9 +66,9 @@ async def forked_at_each(cluster: Cluster, client: Client, harness: str, *, ever
         want = joined([*expected(log, at), ("user", prompt)])
         found = joined(told(request["body"]["messages"]))
         where = f"{harness}, forked at event {at + 1} ({log[at]['type']})"
-        require(holds=found == want, otherwise=f"{where}: the model was told {found}, not {want}")
+        require(holds=found == want, otherwise=f"{where}: the model received {found}, not {want}")
         own = await client.events(fork_id)
-        require(holds=own[: at + 1] == log[: at + 1], otherwise=f"{where}: the fork's log begins otherwise")
+        require(holds=own[: at + 1] == log[: at + 1], otherwise=f"{where}: the fork's log begins differently")
         require(holds=own[at + 1]["type"] == ev.STATUS_IDLE, otherwise=f"{where}: then comes {own[at + 1]}")
     require(holds=await client.events(parent) == log, otherwise="the parent was changed")
     return len(forks) + len(again)
@@ -84,5 +84,5 @@ async def _fork(client: Client, parent: str, log: list[Event], at: int) -> tuple
 
 
 def _number(request: Any) -> str:
-    """The prompt that a request ends with."""
+    """Returns the prompt at the end of a request."""
     return told(request["body"]["messages"])[-1][1].rpartition(BREAK)[2]

@@ -1,7 +1,7 @@
-"""What a model was told, and what it should have been by the log alone, in the same plain words. Pure.
+"""Reads a conversation from a model request, and derives the expected one from the log alone, in the same form.
 
-A response of the model is one thing: from the first event that tells of it, all of it is history, the calls among it
-that start later. A call that has no result in the history has one that says so.
+A model response is indivisible: from its first event, all of it is history, including calls that start later. A call
+without a result has a result that states this.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from footplate.domain import events as ev
 from footplate.harness.claude import tool_names
 
 Said = tuple[str, ...]
-"""Who or what, and the text; of a call its id and tool."""
+"""The kind and the text; for a call its id and tool."""
 
 NO_RESULT: Final = "(no result)"
 BREAK: Final = "\n\n"
@@ -20,7 +20,7 @@ _SAYS: Final = frozenset({ev.AGENT_MESSAGE, ev.AGENT_THINKING, ev.MODEL_REQUEST_
 
 
 def expected(log: Sequence[Mapping[str, Any]], last: int) -> list[Said]:
-    """By the whole log of the parent, and the index of the event at which it was forked."""
+    """Derives the conversation from the parent's whole log and the index of the event where it was forked."""
     said: list[Said] = []
     open_calls: list[str] = []
     for index, event in enumerate(log[: last + 1]):
@@ -39,7 +39,9 @@ def expected(log: Sequence[Mapping[str, Any]], last: int) -> list[Said]:
 
 
 def told(messages: Sequence[Mapping[str, Any]]) -> list[Said]:
-    """By a request's own messages, in the form of Anthropic's API, without what a CLI adds on its own."""
+    """Reads the conversation from a request's messages in the format of Anthropic's API, without the CLI's own
+    additions.
+    """
     said: list[Said] = []
     for message in messages:
         if message["role"] == "system":
@@ -51,7 +53,7 @@ def told(messages: Sequence[Mapping[str, Any]]) -> list[Said]:
                 case "text" if not block["text"].startswith(OWN_WORDS):
                     said.append((who, block["text"]))
                 case "tool_use":
-                    said.append(("call", block["id"], tool_names.ours(block["name"])))
+                    said.append(("call", block["id"], tool_names.footplate_name(block["name"])))
                 case "tool_result":
                     text = text_of(block["content"]).partition(f"{BREAK}{OWN_WORDS[0]}")[0]
                     unknown = block.get("is_error") and "no result" in text
@@ -60,7 +62,7 @@ def told(messages: Sequence[Mapping[str, Any]]) -> list[Said]:
 
 
 def joined(said: Sequence[Said]) -> list[Said]:
-    """What a user says in a row is one message to a model."""
+    """Joins consecutive user messages, which a model receives as one."""
     found: list[Said] = []
     for item in said:
         if found and item[0] == found[-1][0] == "user":
@@ -77,12 +79,12 @@ def text_of(content: Any) -> str:
 
 
 def _begins(log: Sequence[Mapping[str, Any]], index: int) -> bool:
-    """Whether this event is the first that tells of its response."""
+    """Whether this event is the first one of its response."""
     return log[index - 1]["type"] not in {ev.AGENT_MESSAGE, ev.AGENT_THINKING}
 
 
 def _response(log: Sequence[Mapping[str, Any]], index: int) -> list[Mapping[str, Any]]:
-    """All events of the response that begins here: up to the next request, or the turn's end."""
+    """Returns the events of the response that begins here, up to the next request or the turn's end."""
     found = []
     for event in log[index:]:
         if event["type"] in {ev.MODEL_REQUEST_START, ev.STATUS_IDLE}:

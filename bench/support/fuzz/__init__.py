@@ -1,1 +1,1 @@
-"""What `door-6` throws at the api: requests made from its own document, and bytes that nobody should send."""
+"""Parts of `door-6`: requests generated from the OpenAPI document, and malformed bytes."""

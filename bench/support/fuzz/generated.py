@@ -1,10 +1,10 @@
-"""`python -m bench.support.fuzz.generated`: requests that schemathesis makes from the api's own OpenAPI document.
+"""`python -m bench.support.fuzz.generated`: sends requests that schemathesis generates from the OpenAPI document.
 
-The order comes as JSON on stdin and the report goes as JSON to stdout. Every answer is checked: no server error, and
-status, content type, headers and body as the document says; what was deleted is gone, and what was created is there.
+The order comes as JSON on stdin, and the report goes as JSON to stdout. Every response is checked: no server error;
+status, content type, headers and body as documented; deleted resources are gone, and created ones exist.
 
-Random ids lead nowhere, so many of them are replaced by ids of things that exist; what comes of a scenario (an agent,
-then a session of it, then its events) schemathesis finds out by itself.
+Random ids match nothing, so many are replaced by ids of existing resources. Schemathesis itself finds scenarios, such
+as an agent, then a session of it, then its events.
 """
 
 import itertools
@@ -37,12 +37,12 @@ CHECKS: Final = (
 )
 STREAM: Final = "GET /v1/sessions/{session_id}/events/stream"
 _STREAM_SECONDS: Final = 0.3
-"""A stream that says nothing is left after so long."""
+"""Seconds after which a silent stream is closed."""
 _KEPT: Final = 20
 _GIVEN_UP_AT_MOST: Final = 20
 _REPLACED: Final = 0.8
 _ENDING: Final = ("DELETE ", "/archive")
-"""Operations that end what they name. The things that exist are for all."""
+"""Operations that delete or archive. They must not hit the shared resources."""
 
 _LINES: Final = "application/x-ndjson"
 
@@ -55,26 +55,27 @@ class Order:
     key: str
     seed: int
     cases: int
-    """At least; whole rounds are done."""
+    """The minimum number of cases. Only whole rounds are run."""
     phases: Sequence[Phase]
     examples: int
-    """A round: for each operation, or scenarios."""
+    """The number of examples per round: for each operation, or of scenarios."""
     seats: Sequence[Mapping[str, str]]
 
 
 @dataclass(slots=True)
 class Report:
     cases: Counter[str] = field(default_factory=Counter)
-    """By phase."""
+    """Cases by phase."""
     answers: Counter[str] = field(default_factory=Counter)
-    """By status and operation: `200 GET /v1/agents`."""
+    """Responses by status and operation: `200 GET /v1/agents`."""
     failures: Counter[str] = field(default_factory=Counter)
-    """By check and operation."""
+    """Failures by check and operation."""
     samples: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """What kept schemathesis itself from testing something."""
+    """Errors that kept schemathesis itself from testing something."""
     given_up: list[str] = field(default_factory=list)
-    """Requests that it began and could not make up: of the schemas it derives, some ask for more than it can draw."""
+    """Requests that schemathesis could not generate: some of the schemas that it derives ask for more than it can draw.
+    """
 
     def take(self, phase: str, recorder: ScenarioRecorder) -> None:
         self.cases[phase] += len(recorder.interactions)
@@ -103,7 +104,7 @@ class Report:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Report":
-        """From what JSON left of one."""
+        """Restores a report from its JSON."""
         fields: dict[str, Any] = {
             name: Counter(value) if isinstance(value, dict) else value for name, value in data.items()
         }
@@ -153,7 +154,9 @@ def _configuration(order: Order, phases: Sequence[Phase], seed: int) -> Schemath
 
 
 def _use_what_exists(seats: Sequence[Mapping[str, str]]) -> None:
-    """The choice depends on the value alone: hypothesis wants the same again when it repeats a case."""
+    """Registers hooks that insert existing ids. The choice depends on the value alone, so that hypothesis can repeat a
+    case.
+    """
     kept = {value for seat in seats for value in seat.values()}
 
     @schemathesis.hook
@@ -176,7 +179,7 @@ def _use_what_exists(seats: Sequence[Mapping[str, str]]) -> None:
 
     @schemathesis.hook
     def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -> None:  # noqa: ARG001
-        """A scenario finds ids in lists, those of the things that are for all among them."""
+        """Protects the shared resources, whose ids a scenario can find in lists."""
         if any(mark in case.operation.label for mark in _ENDING):
             case.path_parameters = {
                 name: "none" if value in kept else value for name, value in case.path_parameters.items()
@@ -189,14 +192,14 @@ def _choose(value: Any, seats: Sequence[Mapping[str, str]]) -> Mapping[str, str]
 
 
 def _agent(chosen: Any, agent_id: str) -> Any:
-    """The same kind of reference to one that exists; what is no reference at all stays as it is."""
+    """Returns the same kind of reference to an existing agent. A value that is no reference is unchanged."""
     if isinstance(chosen, str):
         return agent_id
     return {**chosen, "id": agent_id} if isinstance(chosen, dict) and "id" in chosen else chosen
 
 
 def _with_text(sent: Any) -> Any:
-    """Generated texts are mostly empty, and an empty message is refused before anything happens."""
+    """Fills empty texts. Generated texts are mostly empty, and an empty message is refused at once."""
     if isinstance(sent, list):
         return [_with_text(item) for item in sent]
     if not isinstance(sent, dict):

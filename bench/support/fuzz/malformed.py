@@ -1,7 +1,7 @@
-"""Bytes that nobody should send, as pure functions of a random generator: cursors, heads of requests, WebSocket frames.
+"""Generates malformed bytes from a random generator: cursors, request heads and WebSocket frames.
 
-Each is a `Case`: what goes over the wire, and what may come back. Most are a small change of something valid, because
-that is what gets furthest into a parser.
+Each is a `Case`: the bytes to send, and the allowed responses. Most are a small change of something valid, because that
+gets furthest into a parser.
 """
 
 import base64
@@ -32,19 +32,19 @@ class Case:
     kind: str
     sent: bytes
     frames: bytes = b""
-    """Sent once the server has agreed to speak WebSocket."""
+    """Sent after the server has accepted the WebSocket."""
     statuses: frozenset[int] = frozenset(range(200, 500))
-    """What may be answered; nothing at all is well too, for what is no request."""
+    """Allowed statuses. No response at all is allowed too, for bytes that are not a request."""
     must_answer: bool = False
     must_close: bool = False
-    """The server has to end it, and to say why."""
+    """Whether the server must close the connection with a reason."""
     codes: frozenset[int] = frozenset()
-    """With which codes it may close a WebSocket."""
+    """Allowed codes when it closes a WebSocket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What valid requests are made of."""
+    """The parts of valid requests."""
 
     host: str
     key: str
@@ -58,7 +58,7 @@ class Wire:
 
 
 def cursor(chance: random.Random, wire: Wire) -> Case:
-    """A place that no frame has had, in the header or in the query; now and then a good one among them."""
+    """Makes a cursor that no frame had, in the header or in the query; sometimes a valid one."""
     path = f"/v1/sessions/{chance.choice(wire.seats).session_id}/events/stream".encode()
     value = _mutated(chance, _place(chance))
     if chance.random() < 0.5:
@@ -70,12 +70,12 @@ def cursor(chance: random.Random, wire: Wire) -> Case:
 
 
 def head(chance: random.Random, wire: Wire) -> Case:
-    """A request whose headers, length, method or path are not what they should be."""
+    """Makes a request with malformed headers, length, method or path."""
     return chance.choice(_HEADS)(chance, wire)
 
 
 def frame(chance: random.Random, wire: Wire) -> Case:
-    """A WebSocket that is asked for in a wrong way, or on which something is said that must not be."""
+    """Makes a malformed WebSocket handshake, or a WebSocket that receives forbidden frames."""
     return chance.choice(_FRAMES)(chance, wire)
 
 
@@ -105,12 +105,12 @@ def _mutated(chance: random.Random, value: bytes) -> bytes:
 
 
 def _printable(value: bytes) -> bytes:
-    """What the HTTP parser lets through: it refuses control characters before anybody looks at what they are for."""
+    """Removes control characters, which the HTTP parser refuses before anything else reads them."""
     return bytes(byte for byte in value if byte >= 0x20 and byte != 0x7F)
 
 
 def _header_value(chance: random.Random, wire: Wire) -> Case:
-    """A header that means something to us, with a value that does not."""
+    """Makes a request with a known header and a meaningless value."""
     names = (
         *(b"authorization", b"x-api-key", b"idempotency-key", b"x-stainless-retry-count", b"content-encoding"),
         *(b"content-type", b"accept", b"last-event-id", b"anthropic-version", b"anthropic-beta", b"host", b"expect"),
@@ -141,7 +141,7 @@ def _header_syntax(chance: random.Random, wire: Wire) -> Case:
 
 
 def _length(chance: random.Random, wire: Wire) -> Case:
-    """A body that is not as long, or not in the form, that was announced."""
+    """Makes a body whose length or encoding differs from its headers."""
     lines = [
         [b"content-length: -1"],
         [b"content-length: 1", b"content-length: 2"],
@@ -197,7 +197,7 @@ def _path(chance: random.Random, wire: Wire) -> Case:
 
 
 def _noise(chance: random.Random, wire: Wire) -> Case:
-    """Not HTTP, or only its beginning."""
+    """Makes bytes that are not HTTP, or only the beginning of a request."""
     request = _request(chance, wire, [], key=True)
     sent = chance.choice(
         [
@@ -215,7 +215,7 @@ def _noise(chance: random.Random, wire: Wire) -> Case:
 def _request(chance: random.Random, wire: Wire, lines: Sequence[bytes], *, key: bool) -> bytes:
     session_id = chance.choice(wire.seats).session_id.encode()
     if chance.random() < 0.3:
-        # Refused whatever the headers say: nothing is created.
+        # Refused whatever the headers are, so nothing is created.
         body = b'{"name":""}'
         return wire.head("POST", b"/v1/environments", b"content-length: 11", *lines, key=key) + body
     paths = [b"/v1/agents", b"/v1/sessions/" + session_id, b"/v1/sessions/" + session_id + b"/events/stream", b"/livez"]
@@ -264,7 +264,7 @@ def _bad_handshake(chance: random.Random, wire: Wire) -> Case:
 
 
 def _message(chance: random.Random, wire: Wire) -> Case:
-    """A good frame; but nothing is to be said here."""
+    """Makes a valid data frame, which clients must not send here."""
     payloads = [b"", b"{}", b"[]", b'{"type":"auth"}', b"null", b"\x00", b"x" * 60_000, chance.choice(_NASTY)[:1000]]
     payload = chance.choice(payloads).decode("utf-8", "ignore").encode()
     opcode = chance.choice([_TEXT, _BINARY])
@@ -280,7 +280,7 @@ def _message(chance: random.Random, wire: Wire) -> Case:
 
 
 def _violation(chance: random.Random, wire: Wire) -> Case:
-    """A frame that the protocol does not allow."""
+    """Makes a frame that the protocol does not allow."""
     frames, codes = chance.choice(
         [
             (_frame(chance, chance.choice([3, 4, 5, 6, 7, 11, 12, 13, 14, 15]), b"x"), {1002}),
@@ -303,7 +303,7 @@ def _violation(chance: random.Random, wire: Wire) -> Case:
 
 
 def _unfinished(chance: random.Random, wire: Wire) -> Case:
-    """Something of which the end never comes, or which may mean anything: the client leaves."""
+    """Makes frames that never end or are ambiguous. Then the client disconnects."""
     whole = _frame(chance, _TEXT, b"x" * 300)
     frames = chance.choice(
         [
@@ -336,7 +336,7 @@ def _frame(
     masked: bool = True,
     announced: int | None = None,
 ) -> bytes:
-    """`first` holds the bits beside the opcode; `announced` a length that is not the payload's."""
+    """Encodes a frame. `first`: the bits beside the opcode; `announced`: a wrong length."""
     length = len(payload) if announced is None else announced
     bit = 0x80 if masked else 0
     if length < 126:

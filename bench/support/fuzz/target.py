@@ -1,4 +1,4 @@
-"""The api that is thrown at: its address, what exists there, and whether it is as it was before."""
+"""The api under attack: its address, its existing resources, and whether its state is as before."""
 
 import asyncio
 import signal
@@ -18,21 +18,21 @@ from bench.support.cluster import Cluster
 from bench.support.fuzz import watched_api
 from bench.support.lean import Lean, events_path
 from bench.support.speed.measured import ROOT
-from footplate.stack import Program
+from footplate.stack import PythonService
 from footplate.stack.leftovers import wait_until
-from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.program import http_ok
+from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.program import is_http_ok
 
 _PATIENCE: Final = 30.0
 _SETTLED: Final = 20.0
-"""Longer than the server waits for a client to answer its closing of a WebSocket."""
+"""Longer than the server waits for a client to confirm that a WebSocket closes."""
 _ESTABLISHED: Final = "01"
 _UNEXPECTED: Final = ("Traceback", "Exception in ASGI", "unexpected error", "never awaited", "never retrieved")
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Things that exist, by the names of path parameters."""
+    """Existing resources, by the names of path parameters."""
 
     agent_id: str
     environment_id: str
@@ -45,13 +45,13 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    program: Program
+    program: PythonService
     url: str
     key: str
     report: Path
 
     async def seats(self, count: int, *, key: str | None = None) -> Sequence[Seat]:
-        """Agents, environments and sessions, each with a turn."""
+        """Creates agents, environments and sessions with one turn each."""
         async with Lean(self.url, key or self.key) as lean:
             return [await self._seat(lean) for _ in range(count)]
 
@@ -65,15 +65,15 @@ class Target:
         return Seat(seat["agent"], seat["environment_id"], session_id, turn["id"])
 
     async def tasks(self) -> Counter[str]:
-        """What runs in its event loop now."""
+        """Returns the tasks in the api's event loop."""
         self.report.unlink(missing_ok=True)
-        self.program.send(signal.SIGUSR1)
+        self.program.send_signal(signal.SIGUSR1)
         written = await wait_until(self._written, _PATIENCE)
-        require(holds=written, otherwise="the api's event loop does not answer")
+        require(holds=written, otherwise="the api's event loop does not respond")
         return Counter(orjson.loads(self.report.read_bytes()))
 
     async def settled(self, before: Mapping[str, int]) -> "Left":
-        """What is there that was not before, once all that is under way had time to end."""
+        """Returns what remains that did not exist before, after everything in progress had time to end."""
         await wait_until(partial(self._is_as, before), _SETTLED)
         return Left(await self.tasks() - Counter(before), self._connections(), self._failures_in_log())
 
@@ -85,14 +85,14 @@ class Target:
         return self._connections() == 0 and not await self.tasks() - Counter(before)
 
     def _connections(self) -> int:
-        """That the kernel holds open for it."""
+        """Counts the open connections to the api."""
         port = urlsplit(self.url).port
         lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         own = [fields for fields in lines if int(fields[1].split(":")[1], 16) == port]
         return sum(fields[3] == _ESTABLISHED for fields in own)
 
     def _failures_in_log(self) -> Sequence[str]:
-        """Lines that tell of something nobody expected."""
+        """Returns the log lines that report unexpected errors."""
         lines = self.program.log.read_text(errors="replace").splitlines()
         return [
             "\n".join(lines[max(0, number - 2) : number + 40])
@@ -110,9 +110,9 @@ class Left:
 
 @asynccontextmanager
 async def open_target(cluster: Cluster) -> AsyncIterator[Target]:
-    port = free_port()
+    port = find_free_port()
     report = cluster.directory / "tasks.json"
-    program = Program(
+    program = PythonService(
         cluster.directory / "watched-api",
         title="watched api",
         module=watched_api.__name__,
@@ -124,7 +124,7 @@ async def open_target(cluster: Cluster) -> AsyncIterator[Target]:
             "PYTHONPATH": str(ROOT),
         },
         log_file=cluster.directory / "logs" / "watched-api.log",
-        probe=partial(http_ok, LOOPBACK, port, "/readyz"),
+        probe=partial(is_http_ok, LOOPBACK, port, "/readyz"),
     )
     await program.start()
     try:

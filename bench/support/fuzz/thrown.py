@@ -1,4 +1,4 @@
-"""Throws malformed bytes at a running api, over plain sockets, and judges what comes back."""
+"""Sends malformed bytes to a running api over plain sockets, and checks the responses."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ from bench.support.fuzz.target import Seat
 _AT_ONCE: Final = 16
 _PATIENCE: Final = 20.0
 _UNANSWERED: Final = 0.15
-"""How long to wait for an answer to what need not have one."""
+"""Seconds to wait for a response that is optional."""
 _KEPT: Final = 20
 _CLOSE: Final = 8
 _SWITCHING: Final = 101
@@ -58,7 +58,7 @@ async def throw(base_url: str, key: str, seats: Sequence[Seat], *, count: int, s
                 async with asyncio.timeout(_PATIENCE):
                     await _one(case, url.hostname or "", url.port or 0, thrown)
             except TimeoutError:
-                thrown.complain(case, "no end was seen")
+                thrown.complain(case, "the server did not finish in time")
 
     async with asyncio.TaskGroup() as group:
         for _ in range(_AT_ONCE):
@@ -73,9 +73,9 @@ async def _one(case: Case, host: str, port: int, thrown: Thrown) -> None:
         status = await _status(reader, case)
         thrown.statuses[str(status or "none")] += 1
         if status is None and case.must_answer:
-            thrown.complain(case, "no answer")
+            thrown.complain(case, "no response")
         elif status is not None and status not in case.statuses:
-            thrown.complain(case, f"answered {status}")
+            thrown.complain(case, f"unexpected status {status}")
         elif status is not None and case.kind == "cursor" and status >= _REFUSED:
             await _envelope(reader, case, thrown)
         elif status == _SWITCHING and case.frames:
@@ -85,9 +85,9 @@ async def _one(case: Case, host: str, port: int, thrown: Thrown) -> None:
     except (ConnectionError, asyncio.IncompleteReadError):
         thrown.statuses["cut"] += 1
         if case.must_answer:
-            thrown.complain(case, "cut without an answer")
+            thrown.complain(case, "disconnected without a response")
     finally:
-        # Half of them leave without a word.
+        # Half of the clients disconnect without closing properly.
         if len(case.sent) % 2:
             writer.transport.abort()
         else:
@@ -109,7 +109,7 @@ async def _status(reader: asyncio.StreamReader, case: Case) -> int | None:
 
 
 async def _envelope(reader: asyncio.StreamReader, case: Case, thrown: Thrown) -> None:
-    """The body follows the headers at once; the connection stays open."""
+    """Checks the error body. It follows the headers at once, and the connection stays open."""
     body = b""
     while not body.endswith(b"}"):
         piece = await reader.read(65536)
@@ -122,11 +122,11 @@ async def _envelope(reader: asyncio.StreamReader, case: Case, thrown: Thrown) ->
     except (ValueError, LookupError, TypeError):
         fits = False
     if not fits:
-        thrown.complain(case, "a refusal without the envelope")
+        thrown.complain(case, "an error without the error envelope")
 
 
 async def _closing(reader: asyncio.StreamReader, case: Case, thrown: Thrown) -> None:
-    """Read up to the server's closing frame."""
+    """Reads up to the server's close frame, and checks its code."""
     while True:
         first, second = await reader.readexactly(2)
         length = second & 0x7F

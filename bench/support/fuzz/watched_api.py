@@ -1,6 +1,6 @@
-"""`python -m bench.support.fuzz.watched_api FILE`: the api as it is, and on SIGUSR1 a list of its tasks in FILE.
+"""`python -m bench.support.fuzz.watched_api FILE`: runs the api, and on SIGUSR1 writes a list of its tasks to FILE.
 
-A task that is stuck holds nothing that one could see from outside, once its connection is gone.
+From outside, a stuck task is invisible once its connection is closed.
 """
 
 import asyncio

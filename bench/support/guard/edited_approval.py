@@ -1,4 +1,4 @@
-"""Finding 3: where two people have to agree, the second one replaces the command and approves it in one step."""
+"""Finding 3: where two people have to approve, the second one replaces the command and approves it in one step."""
 
 from bench.support.clients import Client, raw_client
 from bench.support.cluster import open_cluster
@@ -27,5 +27,5 @@ async def attack() -> str | None:
             answered = await second.post(f"/v1/sessions/{session}/events", json={"events": [word]})
             second_try = await second.post(f"/v1/sessions/{session}/events", json={"events": [word]})
     if answered.is_success or second_try.is_success:
-        return "one person wrote a command and approved it, where two people have to agree"
+        return "one person wrote a command and approved it, where two people have to approve"
     return None

@@ -2,8 +2,8 @@
 
     python -m bench.support.guard.exhaustion_attacks NAME SECONDS < TARGET
 
-TARGET is the JSON of `Target`. An attack repeats itself on a few connections until its time is over, then the process
-ends with everything that it holds. It prints how many connections it opened.
+TARGET is the JSON of `Target`. An attack repeats itself on a few connections until its time is over. Then the process
+exits and closes all of them. It prints how many connections it opened.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from typing import Final
 
 _AT_ONCE: Final = 6
 _PAUSE: Final = 0.1
-"""Between two tries on a connection. The attacks are cheap ones: any server can be kept busy by enough requests."""
+"""Seconds between two tries on a connection. The attacks are cheap: any server can be kept busy by enough requests."""
 _BATCH: Final = 30
 _PIECE: Final = b"a" * 60_000
 _SOCKET: Final = (
@@ -29,7 +29,7 @@ _SOCKET: Final = (
 )
 _FORM: Final = "content-type: multipart/form-data; boundary=x\r\n"
 _ADDRESS: Final = "127.0.0.66"
-"""Where attackers connect from; honest clients have another address."""
+"""The address that attackers connect from. Honest clients have another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _attack(*, with_key: bool) -> Callable[[Attack], Attack]:
     return register
 
 
-# Ways to attack
+# Techniques
 
 
 async def _connect(target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -81,7 +81,7 @@ async def _connect(target: Target) -> tuple[asyncio.StreamReader, asyncio.Stream
 
 
 async def _repeat(target: Target, until: float, pieces: Pieces, *, at_once: int = _AT_ONCE) -> None:
-    """Send a request again and again on connections of its own, each until the server closes it or responds."""
+    """Sends a request repeatedly on new connections, each until the server closes it or responds."""
 
     async def one() -> None:
         while time.monotonic() < until:
@@ -102,7 +102,7 @@ async def _repeat(target: Target, until: float, pieces: Pieces, *, at_once: int 
 async def _hold(
     target: Target, until: float, first: bytes, *, drip: bytes = b"", connections: int, read: bool = True
 ) -> None:
-    """Open many connections, and hold each for as long as the server lets it."""
+    """Opens many connections, and holds each for as long as the server allows."""
 
     async def one() -> None:
         with suppress(OSError, TimeoutError):
@@ -131,7 +131,7 @@ def _loop_time(until: float) -> float:
 
 
 def _frame(opcode: int, payload: bytes, *, final: bool = True) -> bytes:
-    """A WebSocket frame of a client, masked with zeros."""
+    """Encodes a WebSocket frame of a client, masked with zeros."""
     size = len(payload)
     length = bytes([0x80 | size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big")
     return bytes([(0x80 if final else 0) | opcode]) + length + bytes(4) + payload
@@ -356,6 +356,6 @@ async def _main(name: str, seconds: float, target: Target) -> None:
 
 
 if __name__ == "__main__":
-    os.nice(19)  # an attacker's processor is not the server's
+    os.nice(19)  # an attacker would use another machine's CPU
     asyncio.run(_main(sys.argv[1], float(sys.argv[2]), Target(**json.load(sys.stdin))))
     print(len(_connections))

@@ -38,7 +38,7 @@ async def attack() -> str | None:
 
 
 def run_on_terminal(cluster: Cluster, *arguments: str) -> str:
-    """What a terminal of 100 columns shows of a command; a question is not answered."""
+    """Returns the screen of a command on a terminal of 100 columns. It presses Enter at the approval prompt."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 100, 0, 0))
     process = subprocess.Popen(

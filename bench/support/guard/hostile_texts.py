@@ -1,4 +1,4 @@
-"""Patterns, rules, globs, domains and cursors that are made to take long, and plain ones of the same kind."""
+"""Generates patterns, rules, globs, domains and cursors that take long to evaluate, and plain ones of the same kind."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 Request = tuple[str, str, dict[str, Any]]
-"""Method, path, and what the client is given beside them."""
+"""Method, path, and further arguments of the HTTP client's request."""
 
 _ATOMS: Final = ("a", ".", r"\w", "[a-z]", "(a|aa)", "(a|b|ab)", "(?:a?b?)", "é", r"\pL", "[^!]", "(.?)")
 _REPEATS: Final = ("*", "+", "?", "{0,9}", "{24}", "{1,50}", "{999}", "*?")
@@ -22,7 +22,7 @@ class Case:
     hostile: Request
     plain: Request
     rule: str | None = None
-    """For files of rules."""
+    """The rule itself, for files of rules."""
 
 
 def matcher(rng: random.Random) -> str:
@@ -79,7 +79,7 @@ _PLAIN: Final = {
 
 
 def cases(rng: random.Random, count: int, ids: dict[str, str]) -> Iterator[Case]:
-    """`ids`: an agent, an environment and a session of the attacker's."""
+    """Yields hostile requests. `ids`: an agent, an environment and a session of the attacker."""
     for index in range(count):
         kind = _KINDS[index % len(_KINDS)]
         if kind == "cursor":

@@ -1,4 +1,4 @@
-"""With any key: a body of empty JSON objects freezes the API for everybody, and takes a gigabyte."""
+"""With any key: a body of empty JSON objects blocks the API for all clients, and takes a gigabyte."""
 
 import asyncio
 import time

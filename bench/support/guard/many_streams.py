@@ -1,4 +1,4 @@
-"""With any key: one key opens a thousand streams, which are then missing for others."""
+"""With any key: one key opens a thousand streams, so that none remain for others."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Finding 9: `/metrics` and the scripted model answer any local user."""
+"""Finding 9: `/metrics` and the scripted model respond to any local user."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ _SERVED: Final = re.compile(r'"action": "metrics\.served", "address": "([\d.:]+)
 
 async def attack() -> str | None:
     answered = [*await _ask_for_metrics(), *await _ask_the_model()]
-    return f"without a token {' and '.join(answered)} answered" if answered else None
+    return f"without a token {' and '.join(answered)} responded" if answered else None
 
 
 async def _ask_for_metrics() -> list[str]:

@@ -17,7 +17,7 @@ async def attack() -> str | None:
         async with open_cluster() as cluster:
             await cluster.model.install("hello", replies([tool("bash", {"command": "pwd"})], [text("Hello.")]))
             try:
-                # As many steps upwards as a path may have: the root's parent is the root.
+                # More steps upwards than needed: the parent of the root is the root.
                 key = await cluster.create_key(f"{'../' * 20}{str(outside).lstrip('/')}")
             except FootplateError:
                 return None

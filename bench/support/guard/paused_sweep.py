@@ -1,4 +1,4 @@
-"""Finding 7: with the sweep paused, audit entries are not sealed, and verification says that all is well."""
+"""Finding 7: with the sweep paused, audit entries are not sealed, and verification reports no fault."""
 
 import asyncio
 import importlib
@@ -18,7 +18,7 @@ _SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "1"}
 async def attack() -> str | None:
     async with open_cluster(environment=_SETTINGS) as cluster, raw_client(cluster) as http:
         client = await _connect(cluster.settings.temporal_address)
-        await client.get_schedule_handle(f"sweep/{cluster.task_queue}").pause(note="by somebody else")
+        await client.get_schedule_handle(f"sweep/{cluster.task_queue}").pause(note="by the attacker")
         await asyncio.sleep(1)
         await _add_old_entry(cluster)
         checked: dict[str, Any] = {}
@@ -31,7 +31,7 @@ async def attack() -> str | None:
 
 
 async def _connect(address: str) -> Client:
-    """The worst case: somebody who does reach Temporal."""
+    """Connects to Temporal: the worst case is an attacker who can reach it."""
     if not address.startswith("unix:"):
         return await Client.connect(address)
     connection = importlib.import_module("footplate.stack.temporal_connection")
@@ -40,7 +40,7 @@ async def _connect(address: str) -> Client:
 
 
 async def _add_old_entry(cluster: Cluster) -> None:
-    """As if it had been written a while ago."""
+    """Adds an entry with a creation time in the past."""
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
         await connection.execute(

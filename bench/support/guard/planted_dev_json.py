@@ -53,7 +53,7 @@ async def attack() -> str | None:
 
 
 def _plant(directory: Path, port: int) -> None:
-    """Names this process, which lives, and everything else that can be known of it."""
+    """Writes a `dev.json` that names this living process, with every value that an attacker can know."""
     planted: dict[str, Any] = {
         "pid": os.getpid(),
         "database_url": "",
@@ -61,7 +61,7 @@ def _plant(directory: Path, port: int) -> None:
         "temporal_address": "",
         "base_url": f"http://127.0.0.1:{port}",
     }
-    if "started" in {field.name for field in dataclasses.fields(local.Running)}:
+    if "started" in {field.name for field in dataclasses.fields(local.RunningDevServer)}:
         start_time = importlib.import_module("footplate.cli.dev_process").start_time
         planted |= {"started": start_time(os.getpid()), "api_pid": os.getpid()}
     for name, text in (("dev.json", json.dumps(planted)), ("api-key", _SECRET)):

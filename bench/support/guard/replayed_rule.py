@@ -1,4 +1,4 @@
-"""Finding 1: a rule for paths, tried by `POST /v1/policies/replay`, makes other organisations' requests wait."""
+"""Finding 1: a path rule in `POST /v1/policies/replay` delays the requests of other organisations."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ async def attack() -> str | None:
                 try:
                     await ours.get("/v1/agents", timeout=10)
                 except httpx2.TimeoutException:
-                    return "another organisation's GET was not answered within 10 s"
+                    return "another organisation's GET got no response within 10 s"
                 slowest = max(slowest, time.monotonic() - began)
             replay.cancel()
             await asyncio.gather(replay, return_exceptions=True)

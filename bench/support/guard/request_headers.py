@@ -1,4 +1,4 @@
-"""Without a key: endless request headers fill the API's memory, and half-open connections stay for good."""
+"""Without a key: endless request headers fill the API's memory, and half-open connections are never closed."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ async def attack() -> str | None:
 
 
 async def _send_headers(port: int) -> float:
-    """Return the slowest response of /livez meanwhile. The attacker keeps its connection open while memory is read."""
+    """Returns the slowest response of /livez meanwhile. The connection stays open while memory is measured."""
     watching = asyncio.create_task(_watch(port))
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     with suppress(OSError, TimeoutError):
@@ -68,7 +68,7 @@ async def _watch(port: int) -> None:
 
 
 async def _hold_half_open(port: int) -> int:
-    """Return how many connections are still open after a while."""
+    """Returns how many connections are still open at the end."""
     opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(_HALF_OPEN)]
     for _, writer in opened:
         writer.write(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n")
@@ -88,6 +88,6 @@ async def _read_to_end(reader: asyncio.StreamReader) -> None:
 
 
 def _resident_mb(pid: int) -> float:
-    """The most that the process ever had."""
+    """Returns the peak memory of the process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1000

@@ -1,4 +1,4 @@
-"""Finding 2: a member archives a project that denies a command, creates it again without rules, and runs it."""
+"""Finding 2: a member archives a project that denies a command, creates it again without rules, and runs that."""
 
 import httpx2
 

@@ -1,9 +1,9 @@
-"""Runs one attack of this directory against the checkout whose interpreter and path it is given.
+"""Runs one attack of this directory against the checkout whose interpreter and path are used.
 
     PYTHONPATH=CHECKOUT CHECKOUT/.venv/bin/python bench/support/guard/run_attack.py NAME
 
-An attack is a module with `async def attack() -> str | None`: what the attacker achieved, in one sentence, or nothing.
-It imports only what both checkouts have. The last line that this prints is JSON: {"achieved": …}.
+An attack is a module with `async def attack() -> str | None`, which returns what the attacker achieved in one sentence,
+or None. It imports only names that both checkouts have. The last line of the output is JSON: {"achieved": …}.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Host names that are answered slowly: an agent fetches a few of them, and nothing else of the worker goes on."""
+"""Host names that resolve slowly: an agent fetches a few of them, and all other work of the worker waits."""
 
 import asyncio
 import socket
@@ -16,10 +16,10 @@ def _slow(*_: Any, **__: Any) -> Any:
 
 async def attack() -> str | None:
     socket.getaddrinfo = _slow
-    from footplate.domain.addresses import Reach
+    from footplate.domain.addresses import AddressPolicy
     from footplate.harness import reaching
 
-    looking = [asyncio.create_task(reaching.addresses(Reach(), f"n{number}.evil.test", 443)) for number in range(50)]
+    looking = [asyncio.create_task(reaching.resolve_allowed_addresses(AddressPolicy(), f"n{number}.evil.test", 443)) for number in range(50)]
     await asyncio.sleep(0.2)
     began = time.monotonic()
     await asyncio.to_thread(lambda: None)

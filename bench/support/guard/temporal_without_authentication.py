@@ -22,7 +22,7 @@ async def attack() -> str | None:
 
 
 async def _pause_by_port(cluster: Cluster) -> str | None:
-    """What a program of any user does: loopback asks nobody who they are."""
+    """Pauses the sweep through the loopback port, which authenticates no user."""
     assert cluster.stack.temporal is not None
     try:
         client = await Client.connect(f"127.0.0.1:{cluster.stack.temporal.port}")
@@ -45,6 +45,6 @@ def _connect_as_other_user(directory: Path) -> str | None:
 
 
 def _open_way_to(directory: Path) -> None:
-    """A cluster's files lie in a private temporary directory; a home may be open to others."""
+    """Opens the directory to other users. It is in a private temporary directory, and a home may be open."""
     directory.parent.chmod(0o755)
     directory.chmod(0o755)

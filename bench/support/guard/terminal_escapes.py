@@ -1,4 +1,4 @@
-"""Finding 6: names and files that an agent chose write escape sequences to the terminal of who looks at them."""
+"""Finding 6: names and files that an agent chose write escape sequences to the terminal of the user who views them."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ def make_repository(at: Path) -> None:
 
 
 def show(cluster: Cluster, arguments: list[str]) -> str:
-    """All that a command writes to a terminal."""
+    """Returns everything that a command writes to a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "footplate", *arguments],

@@ -12,21 +12,21 @@ from typing import Final
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from footplate.stack.part import Part
-from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.part import Service
+from footplate.stack.ports import LOOPBACK, find_free_port
 
 _BUCKET: Final = "footplate"
 _SERVERS: Final = ("master", "volume", "filer", "s3")
 
 
-class Seaweed(Part):
+class Seaweed(Service):
     title = "SeaweedFS"
     stop_signal = signal.SIGKILL
     """A graceful stop is slow, and the data is deleted right after it."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, log_file=directory / "log")
-        self._ports = {name: (free_port(), free_port()) for name in _SERVERS}
+        self._ports = {name: (find_free_port(), find_free_port()) for name in _SERVERS}
         self._key, self._secret = secrets.token_hex(8), secrets.token_hex(16)
 
     @property

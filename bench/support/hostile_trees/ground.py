@@ -18,18 +18,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.environments import Backend
 from footplate.domain.networks import Network
 from footplate.domain.projects import SessionProject
-from footplate.domain.running import Environments, KeptTree, OpenEnvironment, TreeGround
-from footplate.domain.snapshots import Files, KeptSnapshot
-from footplate.environments.opening import Sandboxed
-from footplate.environments.sandbox.probe import find
+from footplate.domain.running import Environments, SessionTree, OpenEnvironment, CheckoutTarget
+from footplate.domain.snapshots import SessionFiles, StoredSnapshot
+from footplate.environments.opening import SandboxFactory
+from footplate.environments.sandbox.probe import probe_sandbox
 from footplate.store.objects import Objects
-from footplate.trees.commits import NoCommits
-from footplate.trees.keeping import Keeper
-from footplate.trees.leaving import Leaver
+from footplate.trees.commits import CommitCollectionFailed
+from footplate.trees.keeping import SnapshotUploader
+from footplate.trees.leaving import Deliverer
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.reading import DiffReader
 from footplate.trees.sessions import SessionTrees
@@ -97,12 +97,12 @@ async def opened() -> AsyncIterator[Ground]:
 class Kept:
     """A session's stored files, as the log would record them."""
 
-    last: KeptSnapshot
+    last: StoredSnapshot
     owners: tuple[str, ...] = ()
 
     @property
-    def files(self) -> Files:
-        return Files({PROJECT: self.last}, self.owners)
+    def files(self) -> SessionFiles:
+        return SessionFiles({PROJECT: self.last}, self.owners)
 
 
 class _Lease:
@@ -116,7 +116,7 @@ class Alone:
     """Write leases for a single writer: each is granted at once."""
 
     @asynccontextmanager
-    async def held(
+    async def hold(
         self,
         organisation: str,
         target: str,
@@ -138,16 +138,16 @@ class Host:
         data.mkdir()
         data.chmod(0o700)
         self.shelf = Objects.open(None, ground.root)
-        mirrors = Mirrors(data, root=str(ground.root / "projects"), address_policy=Reach(), seconds=60)
+        mirrors = Mirrors(data, root=str(ground.root / "projects"), address_policy=AddressPolicy(), seconds=60)
         self.mirror = mirrors.mirror_path(ORGANISATION, PROJECT)
-        self.trees = SessionTrees(data, mirrors, Keeper(self.shelf), seconds=60)
+        self.trees = SessionTrees(data, mirrors, SnapshotUploader(self.shelf), seconds=60)
         self.reader = DiffReader(data, self.shelf, max_concurrent=1)
-        self.leaver = Leaver(data, self.reader, mirrors, Alone(), max_concurrent=1)
+        self.leaver = Deliverer(data, self.reader, mirrors, Alone(), max_concurrent=1)
 
     async def environments(self) -> Environments:
-        backend = Backend(name="sandbox", network=Network(), cuts_network=True)
-        found = await find(UID)
-        return Sandboxed(self.data, backend, found.host, uid=UID, trees=self.trees, hidden=[self.data])
+        backend = Backend(name="sandbox", network=Network(), can_limit_network=True)
+        found = await probe_sandbox(UID)
+        return SandboxFactory(self.data, backend, found.host, uid=UID, trees=self.trees, hidden=[self.data])
 
     async def based(self, project: SessionProject) -> SessionProject:
         return replace(project, base=await self.trees.resolve_base(ORGANISATION, project))
@@ -161,15 +161,15 @@ class Host:
     async def place(self, session_id: str, project: SessionProject, kept: Kept | None) -> Path:
         tree = self.tree(session_id)
         tree.mkdir(parents=True, exist_ok=True)
-        ground = TreeGround(
+        ground = CheckoutTarget(
             tree=tree,
-            seen="/workspace",
-            beside=tree.with_name("beside"),
-            beside_seen="",
-            objects_seen="/run/footplate-objects",
-            user=owner(),
+            inside_path="/workspace",
+            additional_directory=tree.with_name("beside"),
+            additional_inside_path="",
+            objects_inside_path="/run/footplate-objects",
+            owner=owner(),
         )
-        files = Files() if kept is None else kept.files
+        files = SessionFiles() if kept is None else kept.files
         await self.trees.check_out(ORGANISATION, session_id, [project], ground, files)
         return tree
 
@@ -177,14 +177,14 @@ class Host:
         self,
         session_id: str,
         project: SessionProject,
-        last: KeptSnapshot | None,
+        last: StoredSnapshot | None,
         environment: OpenEnvironment | None = None,
-    ) -> KeptSnapshot:
+    ) -> StoredSnapshot:
         """Stores a snapshot. With an environment, also collects the agent's commits, as at the end of a turn."""
-        tree = KeptTree(organisation=ORGANISATION, session_id=session_id, project=project, files=self.tree(session_id))
+        tree = SessionTree(organisation=ORGANISATION, session_id=session_id, project=project, files=self.tree(session_id))
         collected = None
         if environment is not None:
-            with contextlib.suppress(NoCommits):  # the agent's git directory may be too broken
+            with contextlib.suppress(CommitCollectionFailed):  # the agent's git directory may be too broken
                 collected = await self.trees.collect_commits(tree, environment, environment.root, last)
         kept = await self.trees.store_snapshot(tree, last, collected)
         assert kept is not None

@@ -14,13 +14,13 @@ from typing import Final, TypeVar
 from bench.support.hostile_trees.ground import FORGED, ORGANISATION, PROJECT, Ground, Host, Kept, opened
 from bench.support.hostile_trees.lair import Lair, Trick
 from footplate.domain.environments import EnvironmentConfig
-from footplate.domain.leaving import Departure, Step, message_of
+from footplate.domain.leaving import Delivery, DeliveryStep, build_commit_message
 from footplate.domain.projects import SessionProject, Trust
 from footplate.domain.running import OpenEnvironment
-from footplate.domain.snapshots import KeptSnapshot, TreeDiff
-from footplate.environments.guardian import clock
+from footplate.domain.snapshots import StoredSnapshot, TreeDiff
+from footplate.environments.guardian import lease_clock
 from footplate.proxy.models import ModelProxy
-from footplate.trees.commits import NoCommits, collect
+from footplate.trees.commits import CommitCollectionFailed, collect_commits
 from footplate.trees.git import Git
 
 T = TypeVar("T")
@@ -117,29 +117,29 @@ class _Trial:
     async def _commits(self, host: Host, environment: OpenEnvironment) -> None:
         """Collects the agent's commits: git runs inside the sandbox as the agent, and the host imports the result."""
         assert self.project.base is not None
-        git = host.trees.git(ORGANISATION, _SESSION, host.tree(_SESSION))
+        git = host.trees.open_git(ORGANISATION, _SESSION, host.tree(_SESSION))
         before = await _refs(git)
-        with contextlib.suppress(NoCommits):
-            taken = await collect(environment, environment.root, git, self.project.base.commit)
+        with contextlib.suppress(CommitCollectionFailed):
+            taken = await collect_commits(environment, environment.root, git, self.project.base.commit)
             if "crafted" in dict(taken.commits):
                 self._fault("the agent's commits", "a commit whose tree has a .git was imported")
         if await _refs(git) != before:
             self._fault("the agent's commits", "references of the host were changed")
 
-    async def _leave(self, host: Host, kept: KeptSnapshot, name: str) -> None:
+    async def _leave(self, host: Host, kept: StoredSnapshot, name: str) -> None:
         """Delivers a session's work in every way: push, merge and bundle."""
-        message = message_of(_SESSION, None, None)
-        step = Step(session_id=_SESSION, seq=1, snapshot=kept.snapshot, taken_at=datetime.now(UTC), message=message)
-        departure = Departure(files=_difference(None, kept), project=self.project, steps=[step])
+        message = build_commit_message(_SESSION, None, None)
+        step = DeliveryStep(session_id=_SESSION, seq=1, snapshot=kept.snapshot, taken_at=datetime.now(UTC), message=message)
+        departure = Delivery(diff=_difference(None, kept), project=self.project, steps=[step])
         await self._did("push", host.leaver.push(departure, f"pushed-{name}", actor="x", wait=5))
         await self._did("merge", host.leaver.merge(departure, "next", actor="x", wait=5))
         await self._did("bundle", self._bundled(host, departure))
 
-    async def _bundled(self, host: Host, departure: Departure) -> None:
+    async def _bundled(self, host: Host, departure: Delivery) -> None:
         async with host.leaver.bundle(departure) as pieces:
             self._search("a bundle", b"".join([piece async for piece in pieces]))
 
-    async def _diff(self, host: Host, old: KeptSnapshot, new: KeptSnapshot) -> None:
+    async def _diff(self, host: Host, old: StoredSnapshot, new: StoredSnapshot) -> None:
         for first, second in ((None, new), (old, new)):
             diff = _difference(first, second)
             await host.reader.changes(diff)
@@ -194,11 +194,11 @@ class _Trial:
         """Opens the session's environment, which checks out its tree."""
         environments = await host.environments()
         async with ModelProxy({}) as proxy:
-            models = proxy.grant(deadline=clock() + 300)
-            environment = await environments.open(
+            models = proxy.grant(deadline=lease_clock() + 300)
+            environment = await environments.open_environment(
                 ORGANISATION,
                 _SESSION,
-                deadline=clock() + 300,
+                deadline=lease_clock() + 300,
                 variables={},
                 config=EnvironmentConfig(),
                 models=models,
@@ -236,14 +236,14 @@ class _Trial:
         self.outcome.faults.append(f"{self.trick.name}: {operation}: {what}")
 
 
-def _difference(old: KeptSnapshot | None, new: KeptSnapshot) -> TreeDiff:
+def _difference(old: StoredSnapshot | None, new: StoredSnapshot) -> TreeDiff:
     return TreeDiff(
         organisation=ORGANISATION,
         session_id=_SESSION,
-        owners=(),
+        ancestors=(),
         tree=PROJECT,
         name="app",
-        beside=False,
+        is_additional=False,
         old=old,
         new=new,
     )

@@ -30,12 +30,10 @@ def first_screen() -> FirstScreen:
     blocks = _blocks()
     build = [block.code for block in blocks if "pip wheel" in block.code]
     served = [place for place, block in enumerate(blocks) if "background" in block.options]
-    require(holds=len(build) == len(served) == 1, otherwise="the README's first section needs exactly one build and one start")
+    require(holds=len(build) == len(served) == 1, otherwise="the README needs exactly one build and one start block")
     place = served[0]
     rest = blocks[place + 1 :]
-    require(
-        holds=len(rest) == 1, otherwise=f"the README's first section has {len(rest)} blocks after the start instead of one run"
-    )
+    require(holds=len(rest) == 1, otherwise=f"the README's start is followed by {len(rest)} blocks instead of one run")
     until = next(option for option in blocks[place].options if option.startswith("until="))
     return FirstScreen(
         build[0],

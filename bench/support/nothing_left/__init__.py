@@ -1,1 +1,1 @@
-"""The parts of box-2: commands that do all they can to stay, how they end, and the search for what is left."""
+"""Searches for processes and resources that survive a turn, after commands that try everything to stay alive."""

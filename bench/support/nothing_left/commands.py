@@ -1,4 +1,4 @@
-"""One command that leaves processes behind by every means that a shell has."""
+"""Scripts commands that leave processes behind by every means that a shell has."""
 
 from typing import Final
 
@@ -7,20 +7,21 @@ from footplate.testing import Replies, replies, text, tool
 
 READY: Final = "ready"
 STAYING: Final = 6
-"""Processes that each command leaves."""
+"""How many processes each command leaves behind."""
 _TIMEOUT_MS: Final = 1500
 _LINGERING: Final = 2.0
 
 
 def marker(cluster: Cluster) -> str:
-    """What each of them calls itself: whatever else it drops, it is found by that."""
+    """Returns the process name (argv[0]) of the processes: they are found by it whatever else they drop."""
     return f"stays-{cluster.id}"
 
 
 def scripts(mark: str) -> dict[str, Replies]:
-    """`leaves`: the command ends by itself. `stays`: it does not. `times_out`: it has a limit, and is deaf.
+    """Returns the model's scripts, by name.
 
-    The turn goes on for a moment after the command, with all that the command left.
+    `leaves`: the command exits by itself. `stays`: it does not. `times_out`: it ignores signals and has a time limit.
+    After the command the turn continues for two seconds, while the processes that it left behind are alive.
     """
     deaf = f"trap '' TERM INT HUP; touch {READY}; {_named(mark)}"
     leaves, stays = f"{_background(mark)}\n{_named(mark)} &\ntouch {READY}", f"{_background(mark)}\n{deaf}"
@@ -35,8 +36,10 @@ def scripts(mark: str) -> dict[str, Replies]:
 
 
 def _background(mark: str) -> str:
-    """In turn: a daemon by double fork, without directory, variables and output; a session of its own, deaf; nohup;
-    deaf children; one that keeps every pipe that it was given.
+    """Returns a script that starts background processes.
+
+    In order: a daemon by double fork without directory, variables and output; one in its own session that ignores
+    signals; one with nohup; a child that ignores signals; and one that keeps every inherited pipe open.
     """
     return f"""
 (setsid bash -c '(cd /; env -i bash -c "exec -a {mark} sleep 3600" </dev/null >/dev/null 2>&1 &)' &)

@@ -1,4 +1,4 @@
-"""The ways in which a turn's commands end. Each begins some at once, ends them, and waits until nothing is left."""
+"""Ends turns in different ways: starts several at once, ends them, and waits until nothing of them remains."""
 
 import asyncio
 import os
@@ -26,10 +26,10 @@ _LOOK_EVERY: Final = 0.1
 class Tally:
     commands: int = 0
     seen: int = 0
-    """Processes that were alive when their end began."""
+    """Processes that were alive before the turns were ended."""
     slowest: float = 0.0
     last: str = ""
-    """What it was that went last."""
+    """What disappeared last."""
     left: list[str] = field(default_factory=list)
 
 
@@ -55,7 +55,7 @@ class Site:
                 await asyncio.gather(*ended)
                 began = time.monotonic()
             seconds, left, last = await self.gone(began)
-            if not self.cluster.workers[0].running:
+            if not self.cluster.workers[0].is_running:
                 await self.cluster.restart_worker(0)
         tally.commands += count
         if seconds > tally.slowest:
@@ -63,7 +63,10 @@ class Site:
         tally.left += [f"{way}: {kind} {things}" for kind, things in left.kinds.items()]
 
     async def gone(self, began: float) -> tuple[float, Left, str]:
-        """When the search began that found nothing, what is left all the same, and what went last."""
+        """Searches until nothing remains or the time limit is reached.
+
+        Returns the seconds until the last search, its findings, and the findings of the search before it.
+        """
         last = ""
         while True:
             seconds = time.monotonic() - began
@@ -79,7 +82,7 @@ class Site:
             await watcher.ended(patience=_PATIENCE)
 
     async def _ready(self, sessions: list[str]) -> None:
-        """Every command has started all that it starts."""
+        """Waits until every command has started all its processes."""
 
         async def ready() -> bool:
             return all((work.workspace(self.cluster, each) / commands.READY).exists() for each in sessions)
@@ -95,7 +98,7 @@ End = Callable[[Site, list[str]], Awaitable[None]]
 
 
 async def _by_itself(_site: Site, _sessions: list[str]) -> None:
-    """The command exits, or its timeout comes; then the turn is over."""
+    """Does nothing: the command exits or reaches its timeout, and the turn ends."""
 
 
 async def _interrupt(site: Site, sessions: list[str]) -> None:
@@ -103,7 +106,7 @@ async def _interrupt(site: Site, sessions: list[str]) -> None:
 
 
 async def _kill_worker(site: Site, _sessions: list[str]) -> None:
-    """The only one there is: nobody but its last watch can clean up."""
+    """Kills the only worker, so that only its death watch can clean up."""
     await site.cluster.kill_worker(0)
 
 
@@ -120,4 +123,6 @@ WAYS: Final[dict[str, tuple[str, End, bool]]] = {
     "worker SIGKILL": ("stays", _kill_worker, False),
     "guardian SIGKILL": ("stays", _kill_guardians, False),
 }
-"""Which story is told, what ends it, and whether the time counts from the end of the turn or from the blow."""
+"""For each way: the script, the function that ends the turn, and whether time counts from the end of the turn (or else
+from the kill).
+"""

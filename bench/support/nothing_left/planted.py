@@ -1,4 +1,4 @@
-"""Would the search find something? One survivor of each kind is planted, and has to be found."""
+"""Tests the search itself: plants one orphan of each kind and requires that the search finds it."""
 
 import asyncio
 import os
@@ -14,13 +14,13 @@ from bench.support.crash import work
 from bench.support.nothing_left import commands
 from bench.support.nothing_left.ends import Site
 from footplate.environments.docker import holders, labels
-from footplate.environments.docker.engine import connected, remove
+from footplate.environments.docker.engine import connect_engine, remove_container
 from footplate.environments.reaper import leases
 from footplate.stack.leftovers import wait_until
 
 
 async def found(site: Site) -> list[str]:
-    """The kinds that were planted; raises unless exactly these are found."""
+    """Plants one orphan of each kind and returns the kinds. Raises unless the search finds exactly these."""
     search, data = site.search, site.cluster.directory / "data"
     session_id = await site.client.session(site.agent, title="planted")
     await site.client.send_text(session_id, "Stay. [[script:stays]]")
@@ -47,7 +47,7 @@ async def found(site: Site) -> list[str]:
         mark = commands.marker(site.cluster)
         survivor = await asyncio.create_subprocess_exec("bash", "-c", f"exec -a {mark} sleep 60", env={}, cwd="/")
         planted.callback(survivor.kill)
-        directory = data / leases.DIRECTORY / lease_id
+        directory = data / leases.LEASES_DIRECTORY / lease_id
         directory.mkdir()
         planted.callback(shutil.rmtree, directory)
         for group in groups[:1]:
@@ -66,18 +66,18 @@ async def found(site: Site) -> list[str]:
 
 @asynccontextmanager
 async def _container(engine: str) -> AsyncIterator[None]:
-    """One that is never started, and held by a process that lives: the reaper lets it be."""
-    async with connected(engine) as docker:
-        marks = {labels.HOLDER: holders.name(os.getpid())}
+    """Creates a container that is never started. Its owner is a living process, so the reaper does not remove it."""
+    async with connect_engine(engine) as docker:
+        marks = {labels.OWNER: holders.owner_name(os.getpid())}
         made = await docker.containers.create({"Image": backends.IMAGE, "Cmd": ["true"], "Labels": marks})
         try:
             yield
         finally:
-            await remove(docker, made.id)
+            await remove_container(docker, made.id)
 
 
 def _inner(lease_id: str, guardian: int) -> int:
-    """A process of the turn that is in namespaces of its own."""
+    """Returns the pid of a process of the turn that has its own namespaces, or of the guardian if there is none."""
     own = Path("/proc/self/ns/mnt").readlink()
     for stat in Path("/proc").glob("[0-9]*/ns/mnt"):
         pid = int(stat.parts[2])

@@ -1,7 +1,7 @@
-"""What is left of turns on this machine: processes, control groups, containers, namespaces, sockets, directories.
+"""Searches this machine for what turns left: processes, control groups, containers, namespaces, sockets, directories.
 
-It learns while turns live what they have: lease ids, control groups, namespaces. Afterwards it looks for exactly these,
-and for every process that carries the commands' own mark or has a session's directory mounted.
+While turns run, it records their lease ids, control groups and namespaces. Afterwards it searches for exactly these,
+and for every process that carries the commands' marker or has a session's directory mounted.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from typing import Final
 
 from bench.support import remains
 from bench.support.cluster import Cluster
-from footplate.environments.docker.engine import connected
+from footplate.environments.docker.engine import connect_engine
 from footplate.environments.reaper import leases, processes
-from footplate.environments.reaper.leases import Record
-from footplate.environments.reaper.reaping import TRIAL
+from footplate.environments.reaper.leases import LeaseRecord
+from footplate.environments.reaper.reaping import TRIAL_PREFIX
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _NAMESPACES: Final = ("pid", "mnt", "net", "ipc", "uts", "user")
@@ -41,23 +41,23 @@ class Left:
 
 class Search:
     def __init__(self, cluster: Cluster, mark: str, *, engine: str = "") -> None:
-        """`engine`: where one listens that makes containers for this cluster alone."""
+        """`engine` is the address of a container engine that only this cluster uses."""
         self._cluster = cluster
         self._mark = mark.encode()
         self._data = cluster.directory / "data"
-        self._leases = self._data / leases.DIRECTORY
+        self._leases = self._data / leases.LEASES_DIRECTORY
         self.lease_ids: set[str] = set()
         self.groups: set[Path] = set()
         self.namespaces: dict[str, int] = {}
-        """By when each was seen last, in ticks since the boot."""
+        """The time when each was last seen, in ticks since boot."""
         self.guardians: dict[str, int] = {}
         self.engine = engine
 
     def learn(self) -> None:
-        """From the turns that live now."""
+        """Records the lease ids, control groups and namespaces of the running turns."""
         for directory in self._entries():
             self.lease_ids.add(directory.name)
-            if record := Record.read(directory):
+            if record := LeaseRecord.read(directory):
                 self.groups.update(Path(group) for group in record.groups)
                 self.guardians[directory.name] = record.guardian.pid
         own = _namespaces("self")
@@ -65,7 +65,7 @@ class Search:
         self.namespaces |= dict.fromkeys(seen, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
 
     def living(self) -> list[str]:
-        """Lease ids."""
+        """Returns the lease ids of the running turns."""
         return [directory.name for directory in self._entries()]
 
     def left(self) -> Left:
@@ -80,14 +80,14 @@ class Search:
 
     def _processes(self) -> list[str]:
         programs = [*self._cluster.workers, *self._cluster.apis]
-        ours = {str(program.pid) for program in programs if program.running}
-        watched = {str(worker.pid).encode() for worker in self._cluster.workers if worker.running}
+        ours = {str(program.pid) for program in programs if program.is_running}
+        watched = {str(worker.pid).encode() for worker in self._cluster.workers if worker.is_running}
         return [pid for pid in _pids() if pid not in ours and self._is_left(pid, watched)]
 
     def _is_left(self, pid: str, watched: set[bytes]) -> bool:
         words = _words(pid, "cmdline")
         if any(b"last_watch" in word for word in words) and str(self._data).encode() in words:
-            return watched.isdisjoint(words)  # a living worker's has its place
+            return watched.isdisjoint(words)  # the death watch of a living worker is no orphan
         carried = {word.decode(errors="replace") for word in words}
         variables = {word.decode(errors="replace").partition("=")[2] for word in _words(pid, "environ")}
         return (
@@ -97,14 +97,14 @@ class Search:
         )
 
     def _held_namespaces(self) -> list[str]:
-        """By a process that lives in it, or by an open descriptor.
+        """Returns the recorded namespaces that a process still uses or holds open by a descriptor.
 
-        The kernel gives the number of a namespace that is gone to the next one, whoever makes it. So only processes
-        count that were there when it was seen last; what a survivor starts later is found as a process.
+        The kernel reuses the number of a namespace that is gone. So only processes count that started before the
+        namespace was last seen; anything that a survivor starts later is found as a process.
         """
         held = {name for name in _descriptors("self") if name in self.namespaces}
         for pid in _pids():
-            started = processes.started(int(pid))
+            started = processes.read_start_time(int(pid))
             if started is not None:
                 named = (_namespaces(pid) | _descriptors(pid)) & self.namespaces.keys()
                 held |= {name for name in named if started < self.namespaces[name]}
@@ -132,16 +132,16 @@ def _is_socket(path: Path) -> bool:
 
 
 async def _containers(engine: str) -> list[str]:
-    """Running or not."""
-    async with connected(engine) as docker:
+    """Returns all containers of the engine, running or not."""
+    async with connect_engine(engine) as docker:
         return [f"{entry['Names'][0]} {entry['State']}" for entry in await docker.containers.list(all=1)]
 
 
 def _trials() -> list[Path]:
-    """Directories in which somebody who is gone tried whether a sandbox works."""
+    """Returns the sandbox trial directories whose creator has exited."""
     found = []
-    for path in Path(tempfile.gettempdir()).glob(f"{TRIAL}*"):
-        maker = leases.maker(path.name.removeprefix(TRIAL))
+    for path in Path(tempfile.gettempdir()).glob(f"{TRIAL_PREFIX}*"):
+        maker = leases.creator_of(path.name.removeprefix(TRIAL_PREFIX))
         if maker is not None and not maker.alive:
             found.append(path)
     return found
@@ -165,8 +165,8 @@ def _descriptors(pid: str) -> set[str]:
 
 
 def _pids() -> list[str]:
-    """Of those that live: a zombie holds nothing, and waits for its parent alone."""
-    return [str(pid) for pid in processes.pids() if processes.started(pid) is not None]
+    """Returns the pids of living processes. Zombies are excluded: they hold nothing and only wait for their parent."""
+    return [str(pid) for pid in processes.list_pids() if processes.read_start_time(pid) is not None]
 
 
 def _words(pid: str, name: str) -> list[bytes]:

@@ -1,1 +1,1 @@
-"""What door-9 measures, part by part."""
+"""Measures the API's overhead: response times against a bare app, and the memory of idle streams."""

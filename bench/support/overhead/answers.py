@@ -1,11 +1,11 @@
-"""How long create, send and retrieve take through the api, against a bare Starlette app with the same statements.
+"""Measures how long create, send and retrieve take through the API, and through a bare Starlette app with the same SQL.
 
-One client on one kept connection to each, never two requests at once; the six kinds of request take turns in a new
-random order each round, with a pause between two requests, so that what either server does after an answer burdens
-nobody's next one. Then the same without pauses, in blocks of one kind: there it does. Both clients send the headers
-that the official SDK sends, so that every POST is one whose answer is kept until it is delivered. No worker runs: a
-turn would take the processor from both. Waking the engine is the api's own burden, the bare app does no such thing:
-as far as it happens before the answer it counts in both figures, and what happens after it in the second one.
+Each server has one client on one keep-alive connection, and there is never more than one request at a time. The first
+figure takes the six kinds of request in a new random order each round, with a pause between requests, so that work
+after a response does not slow the next request. The second has no pauses and runs blocks of one kind, so it includes
+that work. Both clients send the official SDK's headers, so every POST is one whose response is stored until it is
+delivered. No worker runs, because a turn would take CPU time from both. Only the API wakes the engine: the part before
+the response counts in both figures, the part after it in the second.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from bench.support.lean import Lean
 from bench.support.overhead import bare
 from bench.support.speed.measured import ROOT, Measured, median
 from footplate.domain.json import JsonObject
-from footplate.stack import Program
-from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.program import http_ok
+from footplate.stack import PythonService
+from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.program import is_http_ok
 
 _MOST: Final = 2.0
 _PAUSE: Final = 0.015
@@ -66,7 +66,7 @@ async def measure(cluster: Cluster, *, samples: int, most: float = _MOST) -> Mea
 
 
 async def sdk_headers() -> dict[str, str]:
-    """What the official SDK says with a first try, taken from the SDK itself."""
+    """Returns the headers that the official SDK sends with a first attempt."""
     seen: list[httpx2.Headers] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -84,7 +84,7 @@ async def sdk_headers() -> dict[str, str]:
 
 
 class _Side:
-    """One of the two servers, asked for one thing at a time."""
+    """Sends requests to one of the two servers, one at a time."""
 
     def __init__(self, client: Lean, seat: Mapping[str, Any]) -> None:
         self._client = client
@@ -96,7 +96,7 @@ class _Side:
         self._fresh.append((await self._client.post("/v1/sessions", self._seat))["id"])
 
     async def send(self) -> None:
-        """To a session that sleeps, so that the api has to wake it."""
+        """Sends a message to a sleeping session, so that the API has to wake it."""
         self._last = self._fresh.pop(0)
         await self._client.send(self._last, "Good morning! Please look at the file that I have just written.")
 
@@ -148,15 +148,15 @@ def _ms(values: list[float]) -> float:
 
 @asynccontextmanager
 async def _bare(cluster: Cluster, extra: Mapping[str, str]) -> AsyncIterator[Lean]:
-    port = free_port()
-    program = Program(
+    port = find_free_port()
+    program = PythonService(
         cluster.directory / "bare",
         title="bare app",
         module=bare.__name__,
         arguments=(str(port),),
         environment={**cluster.environment(), "PYTHONPATH": str(ROOT)},
         log_file=cluster.directory / "logs" / "bare.log",
-        probe=partial(http_ok, LOOPBACK, port, "/"),
+        probe=partial(is_http_ok, LOOPBACK, port, "/"),
     )
     await program.start()
     try:

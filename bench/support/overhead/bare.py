@@ -1,8 +1,8 @@
-"""The plain way to serve the same: Starlette, a pool of asyncpg, and the store's own statements. Nothing is checked.
+"""A bare app for comparison: Starlette, an asyncpg pool and the store's own SQL statements, without any checks.
 
-`python -m bench.support.overhead.bare PORT`, the database in FOOTPLATE_DATABASE_URL. The pool is made as the api makes
-its own, and the server is started as the api starts its own; rows go out as they come. What the api keeps until an
-answer is delivered is written and deleted here too, at the same moments.
+Run it as a module with the argument PORT and the database in FOOTPLATE_DATABASE_URL. The pool and the server have the
+same options as the API's, and rows are returned as they are. Like the API, it stores each response of a POST and
+deletes it after delivery.
 """
 
 import hashlib

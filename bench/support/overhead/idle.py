@@ -1,7 +1,7 @@
-"""What streams cost that say nothing: the memory of one api process with many of them open, and that they live.
+"""Measures the memory of one API process with many idle streams, and checks that the streams stay alive.
 
-Each stream is of a session of its own, which is the dearest kind. Memory is the kernel's own count (`smaps_rollup`):
-Rss, all pages that the process has, and Pss, which divides those that it shares with others.
+Each stream belongs to a different session, which is the most expensive case. Memory is the kernel's own figure
+(`smaps_rollup`): Rss counts all pages of the process, Pss divides shared pages among the processes that share them.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ _FILES: Final = 20_000
 
 
 def allow_many_connections() -> None:
-    """For this process and those it starts from now on."""
+    """Raises the limit on open files for this process and its future child processes."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES if most == resource.RLIM_INFINITY else min(_FILES, most), most))
 
 
 async def measure(cluster: Cluster, *, streams: int, keepalive: float, rounds: int) -> Measured:
-    """`keepalive` is what the cluster's api was told; each stream is heard for so many rounds of it."""
+    """Listens to each stream for `rounds` keep-alive intervals. `keepalive` is the interval set for the API."""
     async with Lean(cluster.base_urls[0], cluster.key) as client:
         seat = await client.seat()
         sessions = [(await client.post("/v1/sessions", seat))["id"] for _ in range(streams)]
@@ -56,14 +56,14 @@ async def measure(cluster: Cluster, *, streams: int, keepalive: float, rounds: i
 
 
 def memory(pid: int) -> dict[str, float]:
-    """In MB (of 1,000,000 bytes)."""
+    """Returns Rss and Pss of a process in MB (of 1,000,000 bytes)."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     sizes = {name: int(value.split()[0]) * 1024 / 1e6 for name, _, value in (line.partition(":") for line in lines)}
     return {name: round(sizes[name], 1) for name in ("Rss", "Pss")}
 
 
 class _Listener(asyncio.Protocol):
-    """Reads one stream and counts; it must be as small as can be, there are thousands."""
+    """Counts the keep-alives of one stream. It is as small as possible, because there are thousands."""
 
     __slots__ = ("_request", "_rest", "keep_alives", "lost", "opened")
 

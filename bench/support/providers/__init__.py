@@ -1,1 +1,1 @@
-"""Parts of `door-4`: the stories, the page they read, and how two tellings of one story are compared."""
+"""Runs the same scenarios with every provider's wire format and compares the resulting events."""

@@ -1,4 +1,4 @@
-"""A web site on loopback for the agent to read; it answers searches as SearXNG does, and counts what it is asked."""
+"""A web site on loopback for the agent's web tools. It responds to searches like SearXNG, and counts requests."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ FOUND: Final = {"results": [{"title": "Tea room", "url": "https://tea.example/",
 class Site:
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
-        """By path and query."""
+        """Request counts by path and query."""
         self._port = 0
 
     async def __aenter__(self) -> Self:
@@ -32,7 +32,7 @@ class Site:
         return f"http://{LOOPBACK}:{self._port}"
 
     def settings(self) -> dict[str, str]:
-        """What api and workers have to be told for their agents to come here."""
+        """Returns the settings of the API and the workers that let agents use this site."""
         return {
             "FOOTPLATE_WEB_ALLOW": LOOPBACK,
             "FOOTPLATE_SEARCH_PROVIDER": "searxng",

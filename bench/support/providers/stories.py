@@ -1,6 +1,6 @@
-"""The stories of `door-4`: what the scripted provider says or breaks, and the events that a client must then see.
+"""Scenarios for every wire format: the scripted provider's replies and failures, and the events a client must receive.
 
-The expected events are written out, so that three formats that are wrong in the same way do not pass as right.
+The expected events are written out, so that formats that are all wrong in the same way do not pass.
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,7 @@ from footplate.testing import (
 
 MAX_FAILURES: Final = 2
 RETRY_AFTER: Final = 3
-"""Whole seconds, as HTTP has it; far more than a try again takes by itself on a busy machine, so that keeping to it
-shows.
-"""
+"""In whole seconds, as in HTTP. Far longer than an immediate retry takes on a busy machine, so the wait is visible."""
 
 _BEGIN: Final = (ev.USER_MESSAGE, ev.USER_MESSAGE, ev.STATUS_RUNNING)
 _ASK: Final = (ev.MODEL_REQUEST_START,)
@@ -50,21 +48,21 @@ class Story:
     name: str
     script: Replies
     types: Sequence[str]
-    """Every event from the message to idle, in order."""
+    """Types of all events from the message to idle, in order."""
     errors: Sequence[tuple[str, str]] = ()
-    """Type and retry status of each `session.error`."""
+    """The type and retry status of each `session.error`."""
     stop_reason: str = "end_turn"
     says: Sequence[str] = ()
     """The agent's messages."""
     results: Sequence[tuple[str, bool]] = ()
-    """Of each tool's result: something that it says, and whether it failed."""
+    """For each tool result: a part of its text, and whether the call failed."""
     requests: int = 1
     waits: float = 0.0
-    """Seconds that have to lie between the first request and the second."""
+    """Minimum seconds between the first request and the second."""
     interrupted_at: str | None = None
-    """The event after which a person interrupts."""
+    """The event after which the user interrupts."""
     asked: Sequence[str] = field(default_factory=tuple)
-    """What the web site must have been asked, once each."""
+    """Paths that the web site must have received exactly once."""
 
     @property
     def script_name(self) -> str:
@@ -152,7 +150,7 @@ def _whole(site: Site) -> list[Story]:
 
 
 def _broken() -> list[Story]:
-    """What passes: the turn is put off, the session says why, and the next try answers."""
+    """Returns scenarios with temporary failures: the turn is retried, the session reports why, and the retry works."""
     plain = ("unknown_error", "retrying")
     busy = ("model_overloaded_error", "retrying")
     limited = ("model_rate_limited_error", "retrying")
@@ -197,7 +195,7 @@ def _retried(name: str, fault: Sequence[Step], error: tuple[str, str], *, waits:
 
 
 def _given_up() -> list[Story]:
-    """What does not pass: the turn fails, at once or after the last try, and the session is idle."""
+    """Returns scenarios with permanent failures: the turn fails, at once or after the last retry, and becomes idle."""
     return [
         Story(
             name="always 500",

@@ -1,4 +1,4 @@
-"""Two tellings of one story, made comparable: what happened in which order, without ids and times."""
+"""Makes the events of two runs of one scenario comparable: same order and content, without ids and times."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _TIMES: Final = frozenset({"processed_at", "created_at", "updated_at", "duration
 
 
 def told(received: Sequence[Event]) -> list[Event]:
-    """An event's id becomes the position of the one that first had it, a time whether there was one."""
+    """Replaces each event id by the position of its first occurrence, and each time by whether it is set."""
     kept = [event for event in received if event["type"] not in _PREVIEWS]
     positions: dict[str, int] = {}
     for position, event in enumerate(kept):
@@ -26,7 +26,7 @@ def types(received: Sequence[Event]) -> list[str]:
 
 
 def previewed(received: Sequence[Event]) -> dict[str, str]:
-    """The text that was shown before its event was complete, by the event's id."""
+    """Returns the text shown by previews, by event id."""
     shown: dict[str, str] = {}
     for event in received:
         if event["type"] == "event_delta":
@@ -37,10 +37,10 @@ def previewed(received: Sequence[Event]) -> dict[str, str]:
 def _comparable(event: Event, positions: Mapping[str, int]) -> Event:
     told_of = {key: _replaced(key, value, positions) for key, value in event.items()}
     if event["type"] == events.MODEL_REQUEST_END and event["is_error"]:
-        # How much of a broken answer is known to have been used is the format's own: some tell it first, some last.
+        # The known usage of a broken response depends on the format: some report it first, some last.
         told_of.pop("model_usage")
     if event["type"] == events.SESSION_ERROR:
-        # Each provider's own words.
+        # The message text differs between providers.
         told_of["error"] = {**event["error"], "message": bool(event["error"]["message"])}
     return told_of
 

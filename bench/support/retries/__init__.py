@@ -1,1 +1,1 @@
-"""What door-3 works with: a balancer, callers, kills, and the judgement of what became of each POST."""
+"""Kills API replicas during POSTs: a load balancer, SDK callers, the kills, and the check of each POST's effect."""

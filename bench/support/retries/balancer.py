@@ -1,7 +1,7 @@
-"""A TCP load balancer of a few lines: one address in front of api replicas that die.
+"""A small TCP load balancer: one address in front of API replicas that are killed.
 
-A new connection goes to the first replica of its list that takes it. When a replica dies its connections break for the
-clients as well, which is what a client of a dead server sees.
+A new connection goes to the first replica in the list that accepts it. When a replica dies, its clients' connections
+break too, as they do with a dead server.
 """
 
 import asyncio
@@ -10,14 +10,14 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.ports import LOOPBACK, find_free_port
 
 _CHUNK: Final = 64 * 1024
 
 
 class Balancer:
     def __init__(self) -> None:
-        self._port = free_port()
+        self._port = find_free_port()
         self._targets: Sequence[int] = ()
         self._open: dict[asyncio.StreamWriter, int] = {}
         self._server: asyncio.Server | None = None
@@ -39,7 +39,7 @@ class Balancer:
             client.close()
 
     def turn_to(self, *ports: int) -> None:
-        """From now on connections go to these, the first that answers. Those to others than the first end."""
+        """Sends new connections to the first of these ports that accepts. Closes connections to any but the first."""
         self._targets = ports
         for client, port in tuple(self._open.items()):
             if port != ports[0]:
@@ -62,7 +62,7 @@ Side = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def _join(client: Side, server: Side) -> None:
-    """Both directions, until either ends; then neither goes on."""
+    """Copies both directions until either ends, then stops both."""
     pumps = [asyncio.create_task(_pump(client[0], server[1])), asyncio.create_task(_pump(server[0], client[1]))]
     try:
         await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)

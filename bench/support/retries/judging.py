@@ -1,4 +1,4 @@
-"""What became of every POST, read from the database and from the model's own record, against what callers were told."""
+"""Compares the effects of every POST, from the database and the model's record, with the responses to the callers."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,11 +33,11 @@ union all select id, created_at from sessions union all select id, created_at fr
 _PATIENCE: Final = 90.0
 
 Found = Mapping[Kind, Sequence[tuple[str, str]]]
-"""Ids and marks, as they are in the database."""
+"""Ids and marks from the database."""
 
 
 async def judge(cluster: Cluster, posted: Sequence[Posted]) -> tuple[list[str], int]:
-    """Faults, and how many messages were processed. Waits until every turn has ended."""
+    """Waits until every turn has ended, then returns the faults and the number of processed messages."""
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
 
@@ -46,7 +46,7 @@ async def judge(cluster: Cluster, posted: Sequence[Posted]) -> tuple[list[str], 
             return all(row["completed"] for row in rows)
 
         settled = await wait_until(all_processed, _PATIENCE)
-        require(holds=settled, otherwise=f"some message is not processed after {_PATIENCE:.0f} s")
+        require(holds=settled, otherwise=f"a message is not processed after {_PATIENCE:.0f} s")
         found: Found = {
             kind: [(row["id"], row["mark"]) for row in await connection.fetch(query)] for kind, query in _FOUND.items()
         }
@@ -59,17 +59,17 @@ async def judge(cluster: Cluster, posted: Sequence[Posted]) -> tuple[list[str], 
     faults = [
         *broken_promises(posted, found),
         *(
-            f"session {mark!r} was made {count} times, its message is in the log {written[mark]} times"
+            f"session {mark!r} was created {count} times, its message is in the log {written[mark]} times"
             for mark, count in sessions.items()
             if written[mark] != count
         ),
         *(
-            f"{row['event_id']} was taken up {row['taken']} times, in {row['turns']} turns"
+            f"{row['event_id']} was claimed {row['taken']} times, in {row['turns']} turns"
             for row in processed
             if (row["taken"], row["turns"]) != (1, 1)
         ),
         *(
-            f"the model heard {text!r} {heard[text]} times, in the log it is {written[text]} times"
+            f"the model received {text!r} {heard[text]} times, the log has it {written[text]} times"
             for text in heard.keys() | written.keys()
             if heard[text] != written[text]
         ),
@@ -78,7 +78,7 @@ async def judge(cluster: Cluster, posted: Sequence[Posted]) -> tuple[list[str], 
 
 
 async def states(cluster: Cluster, kills: Sequence[Kill]) -> Counter[str]:
-    """In which state each kill found its POSTs."""
+    """Counts the states in which the kills hit their POSTs."""
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
         made = {row["id"]: row["created_at"].timestamp() for row in await connection.fetch(_CREATED)}
@@ -88,7 +88,7 @@ async def states(cluster: Cluster, kills: Sequence[Kill]) -> Counter[str]:
 
 
 def _state(killed: float, post: Posted, made: Mapping[str, float]) -> str:
-    """A row bears the time at which its transaction began: a retry's is later than the kill."""
+    """Returns the state of a POST at the kill. A row's time is its transaction's start, so a retry's is later."""
     if post.id is None:
         return "given up"
     if post.retries == 0:
@@ -97,22 +97,25 @@ def _state(killed: float, post: Posted, made: Mapping[str, float]) -> str:
 
 
 def broken_promises(posted: Sequence[Posted], found: Found) -> Iterable[str]:
-    """Each acknowledged POST made one thing, with the id that its caller was told; one given up made one at most."""
+    """Yields a fault for each POST that did not create exactly one object with the id in its response.
+
+    A POST that the SDK gave up on may have created at most one.
+    """
     for kind, things in found.items():
         calls = [call for call in posted if call.kind == kind]
         ids = {thing for thing, _ in things}
         made = Counter(mark for _, mark in things)
         told = Counter(call.id for call in calls if call.id is not None)
         yield from (f"{kind} {one} was acknowledged and does not exist" for one in told if one not in ids)
-        yield from (f"{kind} {one} was the answer to {count} callers" for one, count in told.items() if count > 1)
+        yield from (f"{kind} {one} was returned to {count} callers" for one, count in told.items() if count > 1)
         for mark, count in Counter(call.mark for call in calls).items():
             acknowledged = sum(call.mark == mark and call.id is not None for call in calls)
             if not acknowledged <= made[mark] <= count:  # fewer: lost; more: done twice
-                yield f"{kind} {mark!r}: sent {count} times, acknowledged {acknowledged} times, made {made[mark]} times"
+                yield f"{kind} {mark!r}: sent {count} times, acknowledged {acknowledged}, created {made[mark]} times"
 
 
 def _heard(requests: Iterable[Mapping[str, object]]) -> Counter[str]:
-    """What the model was last asked, by each of its requests."""
+    """Counts the last user message of each model request."""
     return Counter(_last_words(request["body"]) for request in requests)
 
 

@@ -1,8 +1,9 @@
-"""One kill after the other: of the replica that a POST has just gone to, at a moment drawn from the POST's own time.
+"""Kills API replicas during POSTs: each time the replica that handles the POST, at a random time of its duration.
 
-The replicas stand behind one address. As a rule the others are up, and a retry finds one; in some rounds the one that
-dies is the only one, and the SDK gives up unless it is back in time. In some rounds two callers with keys of their own
-say the same at once, and in some a caller says on purpose what it, or another with its key, has said before.
+The replicas are behind one address. Usually the others are up and a retry reaches one; in some rounds the killed
+replica is the only one, and the SDK gives up unless it is back in time. In some rounds two callers with different keys
+post the same content at once, and in some a caller deliberately repeats a POST of its own or of another program with
+its key.
 """
 
 import asyncio
@@ -36,15 +37,15 @@ class Round:
     kind: Kind
     mark: str
     together: bool = False
-    """A caller with another key posts the same at the same time."""
+    """Whether a caller with another key posts the same content at the same time."""
     again: Literal["no", "before", "after"] = "no"
-    """Another program with the same key posts the same, undisturbed."""
+    """Whether another program with the same key posts the same content before or after, without a kill."""
     alone: bool = False
-    """The replica that dies is the only one."""
+    """Whether the killed replica is the only one."""
 
 
 def rounds(label: str) -> Iterator[Round]:
-    """Without end. Each ten of them have all kinds of POST and all ways to say the same twice."""
+    """Yields rounds without end. Every ten contain all kinds of POST and all ways to repeat one."""
     for ten in itertools.count():
         name = f"{label} {ten}"
         yield Round("send", text_of(f"{name}: once"))
@@ -72,13 +73,13 @@ class Killing:
     balancer: Balancer
     caller: Caller
     stranger: Caller
-    """Has another key."""
+    """A caller with another key."""
     twin: Caller
     """Another program with the caller's key."""
     place: Place
     chance: random.Random
     times: dict[Kind, deque[float]] = field(default_factory=lambda: {kind: deque(maxlen=_RECENT) for kind in KINDS})
-    """How long the last POSTs took that nobody disturbed, in seconds."""
+    """Seconds that the last POSTs without a kill took."""
     kills: list[Kill] = field(default_factory=list)
     undisturbed: list[Posted] = field(default_factory=list)
     tenths: Counter[str] = field(default_factory=Counter)
@@ -94,20 +95,23 @@ class Killing:
         return median(self.times[kind])
 
     async def measure(self) -> None:
-        """Also before each kill, for the time depends on what else goes on: replicas that start, for one."""
+        """Measures the duration of undisturbed POSTs.
+
+        It is also measured before each kill, because it depends on the load, such as replicas that are starting.
+        """
         for kind in KINDS:
             for _ in range(_MEASURED):
                 await self._measure(kind)
 
     async def anywhere(self, count: int) -> None:
-        """SIGKILL at a moment that is uniform over the time that such a POST takes."""
+        """Kills replicas at times that are uniform over the usual duration of the POST."""
         for plan in itertools.islice(rounds("anywhere"), count):
             part = self.chance.random()
             self.tenths[f"{int(part * TENTHS)}/{TENTHS}"] += 1
             await self._round(plan, part)
 
     async def before_answers(self, count: int) -> None:
-        """SIGKILL between commit and answer, every time."""
+        """Kills replicas between the commit and the response."""
         for plan in itertools.islice(rounds("before the answer"), count):
             await self._round(plan, None)
 
@@ -123,7 +127,10 @@ class Killing:
             self.times[kind].append(post.seconds)
 
     async def _round(self, plan: Round, part: float | None) -> None:
-        """Kill it at this part of the POST's usual time, or (None) at the place between commit and answer."""
+        """Runs one POST and kills its replica after this fraction of the usual time.
+
+        With `part` None, the replica dies at the failpoint between the commit and the response.
+        """
         if plan.again == "before":
             await self._undisturbed(plan)
         victim = await self._aim(plan)
@@ -140,7 +147,7 @@ class Killing:
             killing = asyncio.ensure_future(thread)
         posts = [asyncio.create_task(caller.post(plan.kind, self.place, plan.mark)) for caller in self._callers(plan)]
         killed = await killing
-        await self.cluster.kill_api(victim)  # it is dead; this takes note of it
+        await self.cluster.kill_api(victim)  # it is already dead; this updates the cluster's state
         self._restarts[victim] = asyncio.create_task(self.cluster.restart_api(victim))
         self.kills.append(Kill(killed, await asyncio.gather(*posts)))
         if plan.again == "after":
@@ -153,7 +160,7 @@ class Killing:
         return (self.caller, self.stranger) if plan.together else (self.caller,)
 
     async def _aim(self, plan: Round) -> int:
-        """The replica that was killed longest ago, with all callers connected to it."""
+        """Returns the replica that was killed longest ago, after connecting all callers to it."""
         count = len(self.cluster.apis)
         self._turn += 1
         victim, *others = [(self._turn + number) % count for number in range(count)]
@@ -168,15 +175,15 @@ class Killing:
 
     async def _killed_itself(self, victim: int) -> float:
         async def dead() -> bool:
-            return not self.cluster.apis[victim].running
+            return not self.cluster.apis[victim].is_running
 
         if not await wait_until(dead, _DIES_WITHIN):
-            raise NotHeld("no POST came to the place between commit and answer")
+            raise NotHeld("no POST reached the failpoint between commit and response")
         return time.time()
 
 
 def _kill(pid: int, moment: float) -> float:
-    """In a thread: the loop's own clock waits for whatever the SDK is doing."""
+    """Kills the process at a given time. Runs in a thread, because the event loop may be busy with the SDK."""
     time.sleep(max(0.0, moment - time.perf_counter()))
     os.kill(pid, signal.SIGKILL)
     return time.time()

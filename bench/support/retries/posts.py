@@ -1,4 +1,4 @@
-"""The POSTs that are broken off, each by the unmodified SDK with its own retries, and what the caller was told."""
+"""Makes the POSTs that are interrupted by kills, with the unmodified SDK and its retries, and records their results."""
 
 import time
 from dataclasses import dataclass
@@ -18,20 +18,20 @@ SCRIPT: Final = "yes"
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """One call of the SDK, however many tries that took."""
+    """The result of one SDK call, including its retries."""
 
     kind: Kind
     mark: str
-    """The message's text, the session's title or the agent's name. Others may have chosen the same."""
+    """The message's text, the session's title or the agent's name. Other callers may use the same one."""
     id: str | None
-    """Of what was made; None when the SDK gave up."""
+    """The id of the created object; None if the SDK gave up."""
     retries: int
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where callers meet: they share an agent, an environment and a session."""
+    """The agent, environment and session that the callers share."""
 
     agent: str
     environment: str
@@ -39,7 +39,7 @@ class Place:
 
 
 class Caller:
-    """A program of its own: another caller has another client and other connections, and may have another key."""
+    """A separate client program: each caller has its own SDK client and connections, and may have its own key."""
 
     def __init__(self, cluster: Cluster, balancer: Balancer, key: str | None = None) -> None:
         self._client = Client(cluster, key=key)
@@ -58,7 +58,7 @@ class Caller:
         return Place(agent, environment, session.id)
 
     async def arrive(self, place: Place) -> None:
-        """Have a connection that works, as a client in the middle of its day has."""
+        """Makes a request, so that the caller has an open connection before the POST."""
         await self.sdk.beta.sessions.retrieve(place.session)
 
     async def post(self, kind: Kind, place: Place, mark: str) -> Posted:
@@ -90,5 +90,5 @@ def _said(text: str) -> list[Any]:
 
 
 def text_of(label: str) -> str:
-    """A message that the scripted model answers."""
+    """Returns a message that the scripted model responds to."""
     return f"{label} [[script:{SCRIPT}]]"

@@ -1,7 +1,7 @@
-"""Every writing route, either with requests that try to weaken the rules of a project, or with why it cannot. Pure.
+"""Lists for every writing route the requests that try to weaken a project's rules, or the reason why it cannot.
 
-An attempt is a body for its route. Whatever it answers, what the rules deny is tried afterwards, in the session that it
-made and in others at the same place.
+An attempt is a request body. Whatever the response, a denied call is then tried in the session that the attempt created
+and in other sessions of the same project.
 """
 
 import json
@@ -32,16 +32,16 @@ _TOOLSET: Final = {"type": "agent_toolset_20260401", "default_config": {"permiss
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What an attempt is made with: fresh for each, but for the projects."""
+    """The objects that an attempt uses. All but the projects are created anew for each attempt."""
 
     tag: str
-    """Unique, for names."""
+    """A unique string for names."""
     directory: str
-    """Of the ruled project, on the worker's machine."""
+    """The directory of the project with rules, on the worker's machine."""
     ids: Mapping[str, str]
-    """By the name of the path's parameter; `claude_agent_id`, `plain_project_id` and `call_id` beside those."""
+    """Ids by path parameter, and also `claude_agent_id`, `plain_project_id` and `call_id`."""
     transcript: Sequence[Mapping[str, Any]] = ()
-    """Lines of a conversation with Claude Code, to be imported."""
+    """Lines of a Claude Code transcript to import."""
 
     @property
     def start(self) -> dict[str, str]:
@@ -53,11 +53,11 @@ class Attempt:
     name: str
     body: Mapping[str, Any] = field(default_factory=dict)
     lines: Sequence[Mapping[str, Any]] = ()
-    """Of a transcript, after the body."""
+    """Transcript lines that follow the body."""
     is_invalid: bool = False
-    """Refused with 400 whoever asks: nothing is tried, and the audit trail need not have it."""
+    """Whether every role receives 400: then nothing is attempted, and the audit trail need not contain it."""
     in_workspace: bool = False
-    """The session that tries what is denied works on the workspace, of which the ruled project is one."""
+    """Whether the session that tries the denied call uses the workspace that contains the project with rules."""
 
     @property
     def content(self) -> bytes:
@@ -199,20 +199,20 @@ ATTEMPTS: Final[Mapping[str, Callable[[Ground], Sequence[Attempt]]]] = {
     "POST /v1/policies": _policies,
 }
 HARMLESS: Final[Mapping[str, str]] = {
-    "DELETE /v1/sessions/{session_id}": "a session that is gone runs nothing",
+    "DELETE /v1/sessions/{session_id}": "a deleted session runs nothing",
     "POST /v1/sessions/{session_id}/archive": "an archived session runs nothing",
     "POST /v1/sessions/{session_id}/merge": "writes files of a project, and rules are in none of them",
     "POST /v1/sessions/{session_id}/push": "writes files of a project, and rules are in none of them",
     "POST /v1/files": "stores bytes that no rule is read from",
     "DELETE /v1/files/{file_id}": "removes bytes that no rule is read from",
     "POST /v1/sessions/{session_id}/resources": "puts a file into a session's tree, and rules are in none of them",
-    "DELETE /v1/sessions/{session_id}/resources/{resource_id}": "takes a file from the list of a session",
+    "DELETE /v1/sessions/{session_id}/resources/{resource_id}": "removes a file from a session's list",
     "POST /v1/policies/import": "reads rules and stores nothing",
-    "POST /v1/policies/replay": "tries rules on what was done and stores nothing",
+    "POST /v1/policies/replay": "evaluates rules against past calls and stores nothing",
 }
 
 
 def unclassified(operations: Sequence[str]) -> list[str]:
-    """Writing routes that are in neither list, and names in the lists that are no route."""
+    """Returns writing routes that are in neither list, and listed names that are no route."""
     writing = {one for one in operations if not one.startswith("GET ")}
     return sorted(writing ^ {*ATTEMPTS, *HARMLESS})

@@ -1,1 +1,1 @@
-"""What the claim fast-7 is made of: many turns to add up, and many sessions to archive."""
+"""Fills a database with many turns for usage reports, and with many sessions to archive."""

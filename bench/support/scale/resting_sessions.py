@@ -1,4 +1,4 @@
-"""Sessions that rest, made by copying the rows of one that ran, and how fast they are archived."""
+"""Creates inactive sessions by copying the rows of one that ran, and measures how fast they are archived."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ _ARCHIVED: Final = "select count(*) from archives where pruned and session_id li
 
 
 async def copy_session(database: asyncpg.Connection, session_id: str, copies: int) -> str:
-    """Returns how the ids of the copies begin. What happened in them happened two days ago."""
+    """Copies a session and returns the prefix of the copies' ids. The copies' times are two days in the past."""
     prefix = f"{session_id}_copy"
     async with database.transaction():
         for table in _TABLES:
@@ -44,7 +44,7 @@ def _value(column: str, key: str) -> str:
 
 
 async def await_archives(database: asyncpg.Connection, prefix: str, copies: int, *, patience: float) -> Sequence[float]:
-    """Waits until all copies are archived and their rows gone. Returns the moments at which each hundredth was."""
+    """Waits until all copies are archived and their rows deleted. Returns the time of every hundredth."""
     begun = time.monotonic()
     moments: list[float] = []
     while len(moments) * 100 < copies:

@@ -1,7 +1,8 @@
-"""Millions of turns of one organisation, and how long `/v1/usage` takes for each grouping.
+"""Inserts millions of turns of one organisation and measures how long `/v1/usage` takes for each grouping.
 
-A hundred agents, of three models and two harnesses, each used with three of twenty keys, in sessions of twenty turns
-that go over thirty days. The turns are inserted by SQL; the sums of days are those that the product's own view has.
+The turns belong to a hundred agents with three models and two harnesses, each used with three of twenty keys, in
+sessions of twenty turns spread over thirty days. They are inserted by SQL; the daily sums come from the product's own
+view.
 """
 
 import itertools
@@ -48,7 +49,7 @@ from turn_usage group by organisation, day, agent, model, harness, key, slot
 
 
 async def make_turns(database: asyncpg.Connection, turns: int) -> int:
-    """Returns how many rows the sums of days have."""
+    """Inserts the turns and returns the number of rows of daily sums."""
     await database.execute("set synchronous_commit = off")
     await database.execute("alter table turns disable trigger count_usage")
     for begin in range(0, turns, _BATCH):
@@ -63,7 +64,7 @@ async def make_turns(database: asyncpg.Connection, turns: int) -> int:
 
 
 async def ask_each_grouping(client: Lean, turns: int, repetitions: int) -> dict[str, list[float]]:
-    """Seconds, by grouping: each subset of what can be grouped by."""
+    """Requests a usage report for each subset of the groupings, and returns the seconds of each request."""
     took: dict[str, list[float]] = {}
     for _ in range(repetitions):
         for groupings in _subsets(get_args(Grouping)):

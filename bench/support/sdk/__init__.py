@@ -1,1 +1,1 @@
-"""The official SDKs as users have them: Python, synchronous and asynchronous, and TypeScript."""
+"""Runs the official SDKs as users install them: Python, synchronous and asynchronous, and TypeScript."""

@@ -1,4 +1,4 @@
-"""What `checking` does for the asynchronous SDK, for the synchronous one: every byte is checked on its way in."""
+"""Validates every response of the synchronous SDK as it arrives, as `checking` does for the asynchronous one."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from bench.support.checking import Ledger, SseReader
 
 
 def checked(ledger: Ledger) -> dict[str, Any]:
-    """Arguments of an HTTP client. A transport of its own: no proxy of this machine comes in between."""
+    """Returns the arguments of an HTTP client. Its own transport ignores this machine's proxy settings."""
 
     def hook(response: httpx2.Response) -> None:
         kind = response.headers.get("content-type", "")

@@ -1,10 +1,10 @@
-"""The unmodified official SDK, synchronous or asynchronous, behind one face, so that what is tried is tried with both.
+"""One interface for the unmodified official SDK, synchronous or asynchronous, so that each test runs with both.
 
     async with Door(cluster, "sync") as door:
         agent = await door.call("agents.create", name="Helper", model=MODEL)
         await door.refused(anthropic.NotFoundError, "agents.retrieve", "agent_none")
 
-Every call is counted by its method and every refusal by its class; every answer is held against the SDK's models.
+It counts calls by method and errors by class, and validates every response with the SDK's models.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ IDLE: Final = "session.status_idle"
 
 @dataclass(slots=True)
 class Tally:
-    """What was tried so far. May be shared by many doors."""
+    """Counts of calls and errors so far. Many clients may share one."""
 
     calls: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
@@ -45,7 +45,7 @@ class Door:
     def __init__(
         self, cluster: Cluster, kind: Kind, *, tally: Tally | None = None, key: str | None = None, **options: Any
     ) -> None:
-        """`key` is the cluster's own unless another is given; `options` are the SDK's."""
+        """`key` defaults to the cluster's own key; `options` are passed to the SDK."""
         self.cluster = cluster
         self.kind = kind
         self.tally = tally or Tally()
@@ -67,14 +67,14 @@ class Door:
         await self.sdk.close()
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """`sessions.events.send`, for one. What it returns is the SDK's own object."""
+        """Calls an SDK method, such as `sessions.events.send`, and returns the SDK's own object."""
         self.tally.calls[f"{self.kind} {method.replace('with_raw_response.', '')}"] += 1
         if self.kind == "sync":
             return await asyncio.to_thread(attrgetter(method)(self.sync.beta), *args, **kwargs)
         return await attrgetter(method)(self.sdk.beta)(*args, **kwargs)
 
     async def every(self, method: str, *args: Any, **kwargs: Any) -> list[Any]:
-        """A list to its end, page by page, as the SDK iterates it."""
+        """Returns all items of a list, page by page, as the SDK iterates it."""
         self.tally.calls[f"{self.kind} {method}"] += 1
         if self.kind == "sync":
             listed = attrgetter(method)(self.sync.beta)
@@ -89,7 +89,7 @@ class Door:
         field: str | None = None,
         **kwargs: Any,
     ) -> anthropic.APIStatusError:
-        """The call must raise exactly this class, and name this field."""
+        """Requires that the call raises exactly this error class and names this field."""
         try:
             answer = await self.call(method, *args, **kwargs)
         except anthropic.APIStatusError as raised:
@@ -98,11 +98,11 @@ class Door:
             require(holds=field is None or named == field, otherwise=f"{method} named {named!r}, not {field!r}")
             require(
                 holds=raised.request_id == (raised.body or {}).get("request_id"),  # type: ignore[attr-defined]
-                otherwise=f"{method}: the request id of {raised!r} is not that of its header",
+                otherwise=f"{method}: the request id of {raised!r} differs from its header",
             )
             self.tally.refusals[type(raised).__name__] += 1
             return raised
-        raise NotHeld(f"{method} was accepted where {error.__name__} was due: {answer}")
+        raise NotHeld(f"{method} was accepted instead of raising {error.__name__}: {answer}")
 
     async def watch(
         self,
@@ -113,7 +113,7 @@ class Door:
         method: str = "sessions.events.stream",
         **options: Any,
     ) -> list[Any]:
-        """Open a stream, act once it is open, and return its events up to the first for which `until` holds."""
+        """Opens a stream, then calls `act`, and returns the events up to the first for which `until` is true."""
         opened = await self.call(method, watched, **options)
         async with asyncio.timeout(PATIENCE):
             if self.kind == "sync":
@@ -135,14 +135,14 @@ class Door:
         return await self.call("environments.create", **{"name": f"probe-{secrets.token_hex(6)}", **fields})
 
     async def session(self, agent: Any = None, **fields: Any) -> Any:
-        """Create one, with a new agent unless one is given, in an environment that this door's sessions share."""
+        """Creates a session, by default with a new agent, in an environment that this client's sessions share."""
         if "environment_id" not in fields:
             self._environment_id = self._environment_id or (await self.environment()).id
             fields["environment_id"] = self._environment_id
         return await self.call("sessions.create", agent=agent or (await self.agent()).id, **fields)
 
     async def say(self, session_id: str, script: str, **fields: Any) -> Any:
-        """Send a message that makes the scripted model follow this script."""
+        """Sends a message that makes the scripted model follow this script."""
         return await self.call("sessions.events.send", session_id, events=[message(f"[[script:{script}]]", **fields)])
 
     async def turn(self, session_id: str, script: str, **options: Any) -> list[Any]:

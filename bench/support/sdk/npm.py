@@ -1,6 +1,6 @@
-"""The TypeScript SDK from npm, installed once per lock file into the user's cache, and node to run it with.
+"""Installs the TypeScript SDK from npm, once per lock file in the user's cache, and runs node.
 
-node and npm come from a wheel, so that a bare Debian with Python needs nothing else.
+node and npm come from a Python wheel, so that a plain Debian with Python needs nothing else.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from bench.prove.figure import NotHeld
 SOURCE: Final = Path(__file__).parent / "typescript"
 _WANTED: Final = ("package.json", "package-lock.json")
 _REGISTRY: Final = ("npm_config_", "http_proxy", "https_proxy", "no_proxy", "ssl_cert_file", "node_extra_ca_certs")
-"""What may say where packages come from; nothing else of this machine's environment reaches npm."""
+"""Prefixes of the environment variables that configure the package registry; npm receives no others."""
 _INSTALL_SECONDS: Final = 300
 
 
@@ -27,7 +27,7 @@ def node() -> Path:
 
 
 async def installed() -> Path:
-    """A directory with the SDK in its node_modules."""
+    """Returns a directory with the SDK in its node_modules, and installs it on first use."""
     directory = _cache() / f"npm-{_digest()}"
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ async def installed() -> Path:
 
 
 async def run(program: Path, *arguments: str, directory: Path, environment: Mapping[str, str], seconds: float) -> str:
-    """The standard output of a program that must end well, and in time."""
+    """Runs a program and returns its standard output. Raises if it fails or takes too long."""
     process = await asyncio.create_subprocess_exec(
         program,
         *arguments,
@@ -62,7 +62,7 @@ async def run(program: Path, *arguments: str, directory: Path, environment: Mapp
     except TimeoutError:
         process.kill()
         await process.wait()
-        raise NotHeld(f"{arguments[0]} took longer than {seconds:.0f} s; it last said {_end(output)}") from None
+        raise NotHeld(f"{arguments[0]} took longer than {seconds:.0f} s; its last output is {_end(output)}") from None
     if process.returncode != 0:
         raise NotHeld(f"{arguments[0]} failed: {_end(errors)}")
     return output.decode()

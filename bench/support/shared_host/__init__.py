@@ -1,1 +1,1 @@
-"""`footplate dev` on a host that others use: what another local user and a web page try, for `guard-6`."""
+"""Attacks on `footplate dev` on a shared host, by another local user and by a web page."""

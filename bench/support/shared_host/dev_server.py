@@ -1,4 +1,4 @@
-"""A whole `footplate dev`, started as a person starts it, and what it is made of."""
+"""Starts a complete `footplate dev` as a user does, and lists its processes, ports and secrets."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ import psutil
 
 from bench.prove.figure import require
 from footplate.cli import local
-from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.ports import LOOPBACK, find_free_port
 
 _READY: Final = b"Ctrl-C stops everything"
 _PATIENCE: Final = 180.0
@@ -34,14 +34,14 @@ class DevServer:
 
     @property
     def key(self) -> str:
-        return local.key(self.data) or ""
+        return local.load_api_key(self.data) or ""
 
     def processes(self) -> Sequence[psutil.Process]:
         own = psutil.Process(self.pid)
         return [own, *own.children(recursive=True)]
 
     def listening_ports(self) -> list[int]:
-        """Those that the machine's other users reach: of the namespace that everybody is in."""
+        """Returns the ports that other users of the machine can reach: those in the host's network namespace."""
         found = set()
         for inode, port in _listeners().items():
             if any(inode in _sockets_of(process.pid) for process in self.processes()):
@@ -49,16 +49,16 @@ class DevServer:
         return sorted(found)
 
     def secrets(self) -> dict[str, str]:
-        """All that must not be seen, by the file that holds it."""
+        """Returns all secrets, by the file that contains them."""
         names = ("api-key", "metrics-token", "postgres/password", "redis/password")
         return {name: (self.data / name).read_text().strip() for name in names}
 
 
 @asynccontextmanager
 async def open_dev_server() -> AsyncIterator[DevServer]:
-    """In a home that others may enter, as most are: its own files have to keep them out."""
+    """Starts the server with a home directory that other users may enter, so its own file modes must protect it."""
     home = _open_home()
-    port = free_port()
+    port = find_free_port()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "footplate", "dev", "--port", str(port), "--scripted", "demo"),
         env={"PATH": os.environ["PATH"], "HOME": str(home), "NO_COLOR": "1", "LANG": "C.UTF-8"},

@@ -1,4 +1,4 @@
-"""Runs the attack of another local user, and says what it achieved."""
+"""Runs the attack of another local user and reports what it achieved."""
 
 import asyncio
 import hashlib
@@ -17,7 +17,7 @@ from bench.support.shared_host.dev_server import DevServer
 
 _MAIN: Final = Path(__file__).with_name("other_user_main.py")
 _UID: Final = 54_321
-"""A user of nobody's: PostgreSQL may run as `nobody` here."""
+"""An unused user id. It is not `nobody`, because PostgreSQL may run as that user here."""
 _FEWEST_PORTS: Final = 4
 _PYTHON: Final = "/usr/bin/python3"
 
@@ -27,14 +27,14 @@ class Attempts:
     tried: int
     achieved: list[str]
     at_ports: int = 0
-    """Of those tried, the ones that a listener had to refuse; the others are on files, sockets and processes."""
+    """How many of the tries were against a listening port; the others were against files, sockets and processes."""
 
 
 async def attack_as_other_user(dev: DevServer) -> Attempts:
-    require(holds=os.geteuid() == 0, otherwise="becoming another user takes root")
+    require(holds=os.geteuid() == 0, otherwise="root is needed to become another user")
     setpriv = shutil.which("setpriv") or "/usr/bin/setpriv"
     ports = dev.listening_ports()
-    require(holds=len(ports) >= _FEWEST_PORTS, otherwise=f"only {ports} were found to listen")
+    require(holds=len(ports) >= _FEWEST_PORTS, otherwise=f"only the ports {ports} are listening")
     given = {
         "ports": ports,
         "pids": [process.pid for process in dev.processes()],
@@ -61,7 +61,7 @@ async def attack_as_other_user(dev: DevServer) -> Attempts:
 
 @contextmanager
 def _readable_copy() -> Iterator[Path]:
-    """Below /root the other user could not even read the program."""
+    """Copies the program to where the other user can read it, which is not the case below /root."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
         program = Path(shutil.copy(_MAIN, directory))

@@ -1,8 +1,8 @@
-"""What another local user tries. Run as that user, with the system's own Python: nothing but the standard library.
+"""The attack of another local user. It runs as that user with the system's Python and only the standard library.
 
     python3 other_user_main.py < {"ports": […], "pids": […], "files": […], "sockets": […], "secrets": […]}
 
-Prints JSON: how much was tried, and what was achieved. The ports are those that anybody finds in /proc/net/tcp.
+It prints JSON: the number of tries, and what was achieved. The ports are those that any user finds in /proc/net/tcp.
 """
 
 import hashlib
@@ -138,7 +138,7 @@ def ask_grpc(port: int, path: str) -> "str | None":
     while len(answer) >= 9:
         length, kind = int.from_bytes(answer[:3], "big"), answer[3]
         if kind == 1 and int.from_bytes(answer[5:9], "big") == 1:
-            return "a gRPC server answered"
+            return "a gRPC server responded"
         if kind > 9:
             return None
         answer = answer[9 + length :]
@@ -148,7 +148,7 @@ def ask_grpc(port: int, path: str) -> "str | None":
 def ask_postgres(port: int, user: str) -> "str | None":
     body = struct.pack(">I", 196608) + f"user\0{user}\0database\0footplate\0\0".encode()
     answer = exchange(port, struct.pack(">I", len(body) + 4) + body)
-    return "let in without a password" if answer[:1] == b"R" and answer[5:9] == b"\0\0\0\0" else None
+    return "connected without a password" if answer[:1] == b"R" and answer[5:9] == b"\0\0\0\0" else None
 
 
 def ask_redis(port: int, command: bytes) -> "str | None":
@@ -185,10 +185,10 @@ def connect_unix(path: str) -> "str | None":
 
 def send_signal(pid: int) -> "str | None":
     try:
-        os.kill(pid, 0)  # only asks whether one may
+        os.kill(pid, 0)  # signal 0 only checks the permission
     except OSError:
         return None
-    return "it takes signals"
+    return "it accepts signals"
 
 
 def read_process(pid: int, name: str) -> "str | None":

@@ -1,7 +1,7 @@
-"""Web pages in Chromium that attack a server on the same machine: from another origin, and after DNS rebinding.
+"""Attacks a local server from web pages in Chromium: from another origin, and after DNS rebinding.
 
-A rebound name is at first the attacker's server and then ours. Here it is 127.0.0.2 for good, where the attacker's
-server hands on every connection but that for its page: what arrives at ours is the same, byte for byte.
+A rebound name points first to the attacker's server and then to ours. Here it always points to 127.0.0.2, where the
+attacker's server forwards every connection except for its own page: our server receives exactly the same bytes.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _PAGE: Final = "/attack-page"
 _PATIENCE: Final = 150.0
 _LOOPBACK: Final = "127.0.0.1"
 _REBOUND_ADDRESS: Final = "127.0.0.2"
-# The browser's own checks of such requests are not what is proven, and not every browser has them.
+# The claim is about the server: the browser's own checks of such requests are off, and not every browser has them.
 _OFF: Final = (
     "BlockInsecurePrivateNetworkRequests,PrivateNetworkAccessSendPreflights,LocalNetworkAccessChecks,"
     "LocalNetworkAccessChecksWarn,PrivateNetworkAccessForWorkers,PrivateNetworkAccessForNavigations"
@@ -150,11 +150,11 @@ async def _browsing(browser: str, page: str) -> AsyncIterator[None]:
             with suppress(ProcessLookupError):
                 process.terminate()
             await process.wait()
-            await asyncio.sleep(0.5)  # its helpers write to the profile for a moment
+            await asyncio.sleep(0.5)  # its helper processes still write to the profile
 
 
 class _Attacker:
-    """The attacker's server: its page, its collection of reports, and a way on for everything else."""
+    """The attacker's server: serves its page, collects reports, and forwards everything else."""
 
     def __init__(self, reports: asyncio.Queue[Attempts], address: str) -> None:
         self._reports = reports

@@ -1,1 +1,1 @@
-"""The parts of `core-7`: a loader that multiplies a session, and the operations whose times are compared."""
+"""Compares the times of operations on an empty and on a full database, which is filled with copies of a session."""

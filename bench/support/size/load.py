@@ -1,8 +1,7 @@
-"""Fills a database with copies of one session that really ran: all of its rows, under new ids and organisations.
+"""Fills a database with copies of one session that really ran: all its rows, with new ids and organisations.
 
-Whatever the schema holds for a session is thereby in every copy, at its true size. Copies are as old as they would be:
-created over the last 90 days, their ids sort before every new one, and one in ten belongs to the organisation whose
-requests are measured.
+Every copy has all rows of a real session at their true size. The copies look old: they were created over the last 90
+days, and their ids sort before every new one. One in ten belongs to the organisation whose requests are measured.
 """
 
 import asyncio
@@ -21,17 +20,17 @@ _DAYS: Final = 90
 
 
 def copy_id(number: int) -> str:
-    """Of copy number so and so, in the shape of a real one."""
+    """Returns the id of a copy, in the format of a real one."""
     return f"sesn_00{number:024d}"
 
 
 def own(number: int) -> bool:
-    """Does the copy belong to the measured organisation?"""
+    """Tells whether the copy belongs to the measured organisation."""
     return number % 10 == 0
 
 
 async def load(database_url: str, template: str, sessions: int) -> None:
-    """`template` is the id of the session to copy."""
+    """Fills the database with copies of the session with the id `template`."""
     connection = await asyncpg.connect(database_url)
     try:
         await _relax(connection)
@@ -48,7 +47,7 @@ async def load(database_url: str, template: str, sessions: int) -> None:
 
 
 async def counts(database_url: str) -> tuple[int, int, int]:
-    """Sessions, events, and bytes on disk."""
+    """Returns the numbers of sessions, events and bytes on disk."""
     connection = await asyncpg.connect(database_url)
     try:
         row = await connection.fetchrow(
@@ -62,13 +61,13 @@ async def counts(database_url: str) -> tuple[int, int, int]:
 
 
 async def _relax(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    """While loading alone: nobody minds if a load has to be begun again."""
+    """Relaxes the WAL limit during the load, which can simply be repeated after a crash."""
     await connection.execute("alter system set max_wal_size = '6GB'")
     await connection.execute("select pg_reload_conf()")
 
 
 async def _copy_statement(connection: "asyncpg.Connection[asyncpg.Record]", table: str) -> str:
-    """`insert … select` of the template's rows, times the copies from $2 to $3."""
+    """Returns an `insert … select` statement that copies the template's rows, for the copies $2 to $3."""
     rows = await connection.fetch(
         "select attname from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped"
         " order by attnum",
@@ -107,7 +106,7 @@ async def _copy(database_url: str, statements: list[str], chunks: Iterator[int],
 
 
 async def _settle(database_url: str) -> None:
-    """What autovacuum and the checkpointer would have done over the months."""
+    """Vacuums and checkpoints, as autovacuum and the checkpointer would have done over the months."""
 
     async def vacuum(table: str) -> None:
         connection = await asyncpg.connect(database_url, command_timeout=600)

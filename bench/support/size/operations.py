@@ -1,4 +1,4 @@
-"""The operations whose times are compared, each as one request of a client that measures and nothing else."""
+"""Measures the operations whose times are compared, with the minimal HTTP client."""
 
 import time
 from collections import defaultdict
@@ -12,10 +12,10 @@ _PAGE: Final = 20
 
 
 class Side:
-    """One database behind its own api and worker, and the times that were taken there."""
+    """One database with its own API and worker, and the times measured there."""
 
     def __init__(self, client: Lean, seat: dict[str, str], pick: Callable[[], str]) -> None:
-        """`pick` names a session that has had a turn."""
+        """`pick` returns the id of a session that has had a turn."""
         self._client = client
         self._seat = seat
         self._pick = pick
@@ -24,7 +24,7 @@ class Side:
         self.received: list[Received] = []
 
     async def go_deep(self, pages: int) -> None:
-        """Walk down the list, to measure a page far from its beginning."""
+        """Follows the list for some pages, to measure a page far from its start."""
         cursor = ""
         for _ in range(pages):
             answer = await self._client.get(f"/v1/sessions?limit=100{cursor}")
@@ -34,7 +34,7 @@ class Side:
         self._deep = f"/v1/sessions?limit={_PAGE}{cursor}"
 
     async def operate(self) -> None:
-        """Each operation once."""
+        """Runs and measures each operation once."""
         await self._timed("create", lambda: self._client.post("/v1/sessions", self._seat))
         await self._timed("list", lambda: self._client.get(f"/v1/sessions?limit={_PAGE}"))
         await self._timed("deep list", lambda: self._client.get(self._deep))
@@ -42,7 +42,7 @@ class Side:
         await self._turn(self._pick())
 
     async def _first_frame(self) -> None:
-        """From opening the stream of a session that has a past to the first event of it."""
+        """Opens the stream of a session with past events and waits for the first of them."""
         async with self._client.stream(events_path(self._pick(), after=0)) as frames:
             self.received.append(await anext(frames))
 

@@ -1,1 +1,1 @@
-"""The four measurements of `core-8`, each beside the bare thing that it is held against, in the same run."""
+"""Measures speed against a bare baseline in the same run: latency, rates, sandboxes, containers and the model proxy."""

@@ -1,6 +1,6 @@
-"""The plain way to broadcast server-sent events: Starlette, a queue per client, an async generator for each.
+"""A plain broadcast of server-sent events for comparison: Starlette with a queue and an async generator per client.
 
-`python -m bench.support.speed.bare_starlette PORT`: `GET /stream` listens, `POST /broadcast` sends `{"frames": …}`.
+Run it as a module with the argument PORT: `GET /stream` listens, and `POST /broadcast` sends `{"frames": …}` frames.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ async def stream(_: Request) -> Response:
 
 
 async def broadcast(request: Request) -> Response:
-    """Each frame to everybody; whoever is slow holds the others up, for there is no other plain way."""
+    """Sends each frame to all clients. A slow client delays the others, as in any plain implementation."""
     count = (await request.json())["frames"]
     for number in range(count):
-        frame = sse.preview_delta(4, _EVENT_ID, PIECE, offset=(number + 1) * len(PIECE))
+        frame = sse.encode_preview_delta(4, _EVENT_ID, PIECE, offset=(number + 1) * len(PIECE))
         for queue in tuple(queues):
             await queue.put(frame)
     return JSONResponse({})

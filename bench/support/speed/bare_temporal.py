@@ -1,6 +1,6 @@
-"""Temporal with nothing around it: a workflow that is signalled with its start, one activity, the end.
+"""Bare Temporal for comparison: a workflow that is started with a signal, runs one activity and completes.
 
-`python -m bench.support.speed.bare_temporal ADDRESS QUEUE SLOTS` is its worker, with the options of ours.
+Run it as a module with the arguments ADDRESS, QUEUE and SLOTS to start its worker, which has our worker's options.
 """
 
 import asyncio

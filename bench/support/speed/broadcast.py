@@ -1,9 +1,9 @@
-"""How many deltas a second reach a hundred clients of one session, against a plain broadcast with Starlette.
+"""Measures how many deltas per second reach a hundred clients of one session, against a plain Starlette broadcast.
 
-Two figures, both against the same bare one. *One by one*: deltas go through our publisher, Redis and the api without
-being joined, so that each is a frame, as each is in the plain broadcast. *Whole*: a model writes as fast as it can and
-everything is in between, engine, worker and the joining of deltas that come within 20 ms; there the model's own
-deltas are counted. One of the hundred clients keeps what it receives, and all of that is validated.
+There are two figures, both compared with the same bare one. *One by one*: deltas go through our publisher, Redis and
+the API without being joined, so each is a frame, as in the plain broadcast. *Whole*: a model writes as fast as it can
+through the engine and the worker, which joins deltas that arrive within 20 ms; here the model's own deltas are counted.
+One of the hundred clients stores what it receives, and all of that is validated.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,11 +17,11 @@ from bench.support.speed import bare_starlette
 from bench.support.speed.frames import PIECE
 from bench.support.speed.hearing import Heard, hear
 from bench.support.speed.measured import ROOT, Measured, median
-from footplate.stack import Program
-from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.program import http_ok
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stack import PythonService
+from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.program import is_http_ok
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 from footplate.testing import replies, reply, text
 from footplate.wiring import DEFAULT_ORGANISATION
 
@@ -69,28 +69,28 @@ async def measure(cluster: Cluster, *, clients: int, pieces: int, rounds: int, s
 
 
 async def _publish(cluster: Cluster, pieces: int, session_id: str) -> None:
-    """As a running turn does, but each piece for itself."""
-    async with Live(cluster.settings.redis_url) as live:
-        turn = TurnLive(live, DEFAULT_ORGANISATION, session_id)
+    """Publishes the deltas as a running turn does, but each one separately."""
+    async with LivePublisher(cluster.settings.redis_url) as live:
+        turn = TurnPublisher(live, DEFAULT_ORGANISATION, session_id)
         preview = turn.preview("agent.message")
         for number in range(pieces):
             preview.write(PIECE)
             turn.flush()
             if number % _BATCH == 0:
-                await live.drained()
+                await live.wait_until_sent()
 
 
 @asynccontextmanager
 async def _bare(cluster: Cluster) -> AsyncIterator[Lean]:
-    port = free_port()
-    program = Program(
+    port = find_free_port()
+    program = PythonService(
         cluster.directory / "bare-starlette",
         title="bare broadcast",
         module=bare_starlette.__name__,
         arguments=(str(port),),
         environment={**cluster.environment(), "PYTHONPATH": str(ROOT)},
         log_file=cluster.directory / "logs" / "bare-starlette.log",
-        probe=partial(http_ok, LOOPBACK, port, "/"),
+        probe=partial(is_http_ok, LOOPBACK, port, "/"),
     )
     await program.start()
     try:

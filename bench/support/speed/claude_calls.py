@@ -35,7 +35,7 @@ from bench.support.cluster import Cluster
 from bench.support.lean import Frames, Lean, events_path
 from bench.support.speed.measured import median, milliseconds
 from footplate.domain.json import JsonObject
-from footplate.environments.sandbox.view import WORKSPACE
+from footplate.environments.sandbox.view import WORKSPACE_MOUNT
 from footplate.testing import Replies, replies, reply, text, tool
 from footplate.testing.process import ModelProcess
 
@@ -66,7 +66,7 @@ async def _measure_tool(model: ModelProcess, lean: Lean, seat: JsonObject, name:
         }
         for turn in range(turns + 1):
             for side in _SIDES:
-                root = WORKSPACE if side == "ours" else str(clients[side].options.cwd)
+                root = WORKSPACE_MOUNT if side == "ours" else str(clients[side].options.cwd)
                 script = f"claude-{name}-{turn}-{side}"
                 await model.install(script, _script(name, turn, root))
                 if side == "ours":

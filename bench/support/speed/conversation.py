@@ -1,4 +1,4 @@
-"""One session that is sent message after message, and when each part of its turns happened."""
+"""Sends one session many messages and records the times of each step of its turns."""
 
 import datetime as dt
 import time
@@ -19,7 +19,7 @@ _REQUEST_BEGAN: Final = "span.model_request_start"
 
 @dataclass(slots=True)
 class Turn:
-    """Seconds since the epoch; the last two are the model's."""
+    """Times of one turn in seconds since the epoch. The model recorded the last two."""
 
     sent: float
     claimed: float
@@ -30,7 +30,7 @@ class Turn:
 
     @property
     def outside(self) -> float:
-        """Seconds in which the model's request was not being built, sent or answered."""
+        """Seconds outside of the model request: not spent on building, sending or answering it."""
         return (self.request_began - self.sent) + (self.idle - self.answered)
 
     @property
@@ -65,20 +65,20 @@ class Conversation:
 
 
 async def open_client(cluster: Cluster, exits: AsyncExitStack) -> Lean:
-    """For conversations with a model that says the same to everything."""
+    """Opens a client, and installs a model script with the same reply to every message."""
     await cluster.model.install(_SCRIPT, replies(reply(text("Yes, {n}."), repeat=True)))
     return await exits.enter_async_context(Lean(cluster.base_urls[0], cluster.key))
 
 
 async def add_request_times(cluster: Cluster, turns: Iterable[Turn]) -> None:
-    """What the model noted of each turn's request. One turn ran at a time, so their order tells which is whose."""
+    """Adds the model's times to each turn. Turns ran one at a time, so the order of requests is the order of turns."""
     ordered = sorted(turns, key=lambda turn: turn.sent)
     for turn, (arrived, answered) in zip(ordered, await request_times(cluster, len(ordered)), strict=True):
         turn.request_arrived, turn.answered = arrived, answered
 
 
 async def request_times(cluster: Cluster, turns: int) -> list[tuple[float, float]]:
-    """When each request arrived at the model, and when it was answered; as many as there were turns."""
+    """Returns when each request arrived at the model and when its response ended. Requires one request per turn."""
     records = [record for record in await cluster.model.requests(bodies=False) if record["path"] == "/v1/messages"]
     require(holds=len(records) == turns, otherwise=f"{len(records)} requests in {turns} turns")
     return [(float(str(record["time"])), float(str(record["ended_at"]))) for record in records]

@@ -1,8 +1,8 @@
-"""How long a command takes in a turn's container, against an exec of the same program by the same engine.
+"""Measures a command in a turn's container against an exec of the same program by the same engine.
 
-Both in a container that runs already, taken in turns; the engine's own exec is asked for through its API, without a
-client program. The first command of a turn makes the container: that is told beside, against a bare `run` of the same
-image, without a bound.
+Both run alternately in a container that is already running; the engine's own exec is called through its API, without a
+client program. The first command of a turn creates the container: its time is reported too, against a bare `run` of the
+same image, without a limit.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from bench.support.escape.ground import new_directory
 from bench.support.speed.measured import Measured, median
 from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.running import OpenEnvironment
-from footplate.environments.docker.engine import connected
-from footplate.environments.docker.images import Recipe
-from footplate.environments.docker.opening import Ground
-from footplate.environments.docker.probe import Found, find
-from footplate.environments.guardian import clock
+from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.opening import WorkerSettings
+from footplate.environments.docker.probe import DockerProbe, probe_docker
+from footplate.environments.guardian import lease_clock
 
 MOST: Final = 1.3
 _PROGRAM: Final = ["/bin/true"]
@@ -34,9 +34,9 @@ _BARE: Final[dict[str, Any]] = {"Image": backends.IMAGE, "HostConfig": {"Network
 async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
     root = await asyncio.to_thread(new_directory, "footplate-exec-")
     try:
-        async with backends.engine() as engine, connected(engine) as docker:
-            ground = Ground(root=root / "workspaces", backend=DOCKER, uid=UID)
-            found = await find(engine, ground, Path(root, "docker"), wanted=Recipe(image=backends.IMAGE))
+        async with backends.engine() as engine, connect_engine(engine) as docker:
+            ground = WorkerSettings(root=root / "workspaces", backend=DOCKER, uid=UID)
+            found = await probe_docker(engine, ground, Path(root, "docker"), image_or_container=ImageRecipe(image=backends.IMAGE))
             ours, bare = await _commands(found, docker, rounds)
             first, run = await _firsts(found, docker, max(3, rounds // 10))
     finally:
@@ -51,7 +51,7 @@ async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
     )
 
 
-async def _commands(found: Found, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
+async def _commands(found: DockerProbe, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
     ours, bare = [], []
     environment = await _opened(found, "commands")
     made = await docker.containers.create({**_BARE, "Cmd": ["sleep", "infinity"]})
@@ -73,7 +73,7 @@ async def _commands(found: Found, docker: aiodocker.Docker, rounds: int) -> tupl
     return ours, bare
 
 
-async def _firsts(found: Found, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
+async def _firsts(found: DockerProbe, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
     ours, bare = [], []
     for number in range(rounds):
         environment = await _opened(found, f"first-{number}")
@@ -90,9 +90,9 @@ async def _firsts(found: Found, docker: aiodocker.Docker, rounds: int) -> tuple[
     return ours, bare
 
 
-async def _opened(found: Found, session: str) -> OpenEnvironment:
-    return await found.environments.open(
-        "org", session, deadline=clock() + LEASE, variables={}, config=EnvironmentConfig(), models=None
+async def _opened(found: DockerProbe, session: str) -> OpenEnvironment:
+    return await found.factory.open_environment(
+        "org", session, deadline=lease_clock() + LEASE, variables={}, config=EnvironmentConfig(), models=None
     )
 
 

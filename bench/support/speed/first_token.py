@@ -1,8 +1,8 @@
-"""How much later the first token comes than with pydantic-ai alone, on the same script.
+"""Measures how much later the first token arrives than with pydantic-ai alone, on the same script.
 
-Both sides are asked in turns, so that whatever else the machine does hits both. The time is from the request's first
-byte to the first piece of text in the client's hands: for a session, over HTTP, log, engine, worker, model, Redis and
-the event stream; for pydantic-ai, in the process that asks.
+Both sides run alternately, so that other load on the machine affects both. The time is from the request's first byte to
+the first text at the client: for a session, through HTTP, log, engine, worker, model, Redis and the event stream; for
+pydantic-ai, within one process.
 """
 
 import time
@@ -28,23 +28,23 @@ from footplate.testing import replies, reply, text
 _SCRIPT: Final = "first-token"
 _PROMPT: Final = f"Hello [[script:{_SCRIPT}]]"
 _TURNS: Final = 10
-"""Of one session, before the next: a longer conversation would be a slower request on one side alone."""
+"""Turns per session. A longer conversation would make the model request slower on one side only."""
 _NOTED: Final = {"session.status_running": "claimed", "span.model_request_start": "request begun"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much later the first token may come than with pydantic-ai alone."""
+    """How much later the first token may arrive than with pydantic-ai alone."""
 
     open_ms: float
-    """In an open session."""
+    """Limit for an open session; `new_ms` is the limit for a new one."""
     new_ms: float
 
 
 @dataclass(slots=True)
 class _Turn:
     side: str
-    """`bare`, `open`, `new`; empty for one that warms up."""
+    """`bare`, `open` or `new`; empty for a warm-up turn."""
     sent: float
     first_token: float
     events: Mapping[str, float] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class _Turn:
 
     @property
     def segments(self) -> dict[str, float]:
-        """Seconds from one moment to the next, by the name of the later one."""
+        """Seconds between consecutive steps, by the name of the later step."""
         model = {"request at the model": self.request_arrived, "first token": self.first_token}
         moments = {"sent": self.sent, **self.events, **model}
         return {name: after - before for (_, before), (name, after) in pairwise(moments.items())}
@@ -90,7 +90,7 @@ async def measure(cluster: Cluster, limits: Limits, *, samples: int, slack: floa
 
 
 async def _add_request_times(cluster: Cluster, turns: Sequence[_Turn]) -> None:
-    """One was asked at a time, so their order tells which is whose."""
+    """Adds the model's times to the turns. Turns ran one at a time, so the order of requests is the order of turns."""
     for turn, (arrived, _) in zip(turns, await request_times(cluster, len(turns)), strict=True):
         turn.request_arrived = arrived
 

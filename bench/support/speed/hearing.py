@@ -1,4 +1,4 @@
-"""A hundred clients of one stream: all but one in a process of their own, one here that keeps what it gets."""
+"""Connects many clients to one stream: one here that stores its frames, all others in a separate process."""
 
 import asyncio
 import os
@@ -21,12 +21,12 @@ _PATIENCE: Final = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """By all clients together."""
+    """Counts and duration over all clients."""
 
     pieces: int
     frames: int
     seconds: float
-    """From the first piece that anybody got to the last."""
+    """From the first piece at any client to the last."""
     kept: list[Received] = field(repr=False)
 
     @property
@@ -35,14 +35,14 @@ class Heard:
 
 
 async def hear(client: Lean, path: str, go: Callable[[], Awaitable[object]], *, clients: int, pieces: int) -> Heard:
-    """Connect all, `go`, and wait until each has every piece: one that is lost anywhere ends the measurement."""
+    """Connects all clients, calls `go`, and waits until each has every piece. Raises if any piece is lost."""
     async with asyncio.timeout(_PATIENCE), _others(client, path, clients - 1, pieces) as others:
         async with client.stream(path) as frames:
             started = asyncio.ensure_future(go())
             kept = await _keep(frames, pieces)
             await started
         report = orjson.loads(await others.readline())
-    # The finished message may be there too and holds every piece once more: so the frames are compared as well.
+    # The finished message, which repeats every piece, may have arrived too: so the frame counts are compared as well.
     complete = [count >= pieces and frames == len(kept) for count, frames, *_ in report]
     require(holds=all(complete), otherwise=f"{complete.count(False)} of {clients} clients did not get every delta")
     first = min(kept[0].at, *(first for *_, first, _ in report))

@@ -1,7 +1,7 @@
-"""How late a delta is when a worker is full: many sessions stream at once through one worker, api and Redis.
+"""Measures the delay of deltas on a full worker: many sessions stream at once through one worker, API and Redis.
 
-The scripted model writes the time into each delta when it sends it; the client reads it against the same clock. Only
-deltas that were sent while all of the sessions were streaming are counted.
+The scripted model writes the current time into each delta, and the client compares it with the same clock. Only deltas
+sent while all sessions were streaming are counted.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ _MOST_MS: Final = 250
 _SCRIPT: Final = "stamps"
 
 Delta = tuple[float, float]
-"""When it was sent and when it came."""
+"""The times when a delta was sent and when it arrived."""
 
 
 async def measure(cluster: Cluster, *, sessions: int, seconds: float, slack: float = 1.0) -> Measured:
-    """Each session streams for so many seconds; the first of them pass until all do."""
+    """Lets each session stream for `seconds`; the first of these pass until all sessions are streaming."""
     script = replies(reply(stamps(int(seconds * _PER_SECOND), delay=1 / _PER_SECOND), repeat=True))
     await cluster.model.install(_SCRIPT, script)
     async with Lean(cluster.base_urls[0], cluster.key) as client:
@@ -66,7 +66,7 @@ def _judge(streams: list[list[Received]], seconds: float, slack: float) -> Measu
 
 
 def _deltas(frames: list[Received]) -> list[Delta]:
-    """Several may come in one frame."""
+    """Returns the times of all deltas. A frame may contain several."""
     return list(
         itertools.chain.from_iterable(
             ((float(sent), frame.at) for sent in frame.body["delta"]["content"]["text"].split())

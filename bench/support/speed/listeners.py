@@ -1,7 +1,7 @@
-"""Many listeners in one process of their own: count what arrives, and when the last of it did.
+"""Runs many stream listeners in one process and counts the frames that arrive.
 
-`python -m bench.support.speed.listeners HOST PORT PATH COUNT PIECES`, the key in LISTENER_KEY. Prints a line when all are
-connected, and a line of JSON when each has its pieces or nothing has come for some seconds.
+Run it as a module with the arguments HOST, PORT, PATH, COUNT and PIECES, and the API key in LISTENER_KEY. It prints a
+line when all are connected, and a line of JSON when each has its pieces or nothing has arrived for five seconds.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What one measurement found, and the little statistics that they share."""
+"""The result of a measurement, and the statistics functions that measurements share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Final
 from footplate.domain.json import JsonObject
 
 ROOT: Final = Path(__file__).resolve().parents[3]
-"""Where the package `bench` is: it is not installed, so that a process of ours has to be told."""
+"""The directory of the package `bench`. It is not installed, so child processes need this path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Measured:
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """By nearest rank: a value that was measured, never one in between."""
+    """Returns a quantile by nearest rank: always a measured value, never an interpolated one."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 

@@ -1,4 +1,4 @@
-"""The pages of each table, indexes included, that PostgreSQL reads."""
+"""Counts the pages that PostgreSQL reads of each table, including its indexes."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -7,7 +7,7 @@ from typing import Final
 import asyncpg
 
 _REPORT_SECONDS: Final = 1.5
-"""An idle connection of PostgreSQL reports its statistics within a second."""
+"""An idle PostgreSQL connection reports its statistics within a second."""
 _PAGES: Final = """
 select regexp_replace(relname, '_[0-9]+$', '') as name,
        sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0)
@@ -17,7 +17,7 @@ from pg_statio_user_tables group by 1
 
 
 async def pages_read(database: asyncpg.Connection, work: Awaitable[None]) -> dict[str, int]:
-    """By table, while `work` is done. Pages in memory count as well."""
+    """Awaits `work` and returns the pages read meanwhile, by table. Pages in memory count as well."""
     before = await _pages(database)
     await work
     after = await _pages(database)

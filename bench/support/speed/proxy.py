@@ -1,8 +1,8 @@
-"""How much longer a model request takes through the proxy than without it.
+"""Measures how much longer a model request takes through the proxy than without it.
 
-As in a worker: client and proxy share one event loop, so all that the proxy does is time that the client waits. The
-provider is a process of its own. Both ways are taken in turns, so that whatever else the machine does hits both; the
-request is as large as a coding agent's, and its answer streams.
+As in a worker, client and proxy share one event loop, so the client waits for all the proxy's work. The provider is a
+separate process. Both ways run alternately, so that other load on the machine affects both; the request is as large as
+a coding agent's, and the response streams.
 """
 
 import time
@@ -13,7 +13,7 @@ import orjson
 
 from bench.support.speed.measured import Measured, median, milliseconds
 from footplate.domain.ports import Endpoint
-from footplate.proxy.grants import clock
+from footplate.proxy.grants import lease_clock
 from footplate.proxy.models import ModelProxy
 from footplate.testing import replies, reply, text
 from footplate.testing.process import ModelProcess
@@ -35,7 +35,7 @@ _KEY: Final = "a-key-of-the-measurement"
 async def measure(samples: int, *, slack: float = 1.0) -> Measured:
     script = replies(reply(text("One two three four five six.", chunks=6), repeat=True))
     async with ModelProcess({_SCRIPT: script}) as model, ModelProxy({"anthropic": Endpoint(_KEY, model.url)}) as proxy:
-        grant = proxy.grant(deadline=clock() + 3600)
+        grant = proxy.grant(deadline=lease_clock() + 3600)
         ours = grant.endpoints["anthropic"]
         async with _client(model.url, _KEY) as direct, _client(ours.base_url or "", ours.api_key) as through:
             times: dict[str, list[tuple[float, float]]] = {"direct": [], "through": []}
@@ -66,7 +66,7 @@ def _client(url: str, key: str) -> httpx2.AsyncClient:
 
 
 async def _ask(client: httpx2.AsyncClient) -> tuple[float, float]:
-    """Seconds to the first piece of the answer, and to its end."""
+    """Returns the seconds to the first bytes of the response and to its end."""
     begun = time.perf_counter()
     first: float | None = None
     async with client.stream("POST", "/v1/messages", content=_BODY) as answer:

@@ -1,9 +1,9 @@
-"""How many sessions of one turn a second, against bare Temporal with as many workers, on the same server.
+"""Measures one-turn sessions per second against bare Temporal with as many workers, on the same server.
 
-Both sides are asked as their users do: a session is created with its message and its stream read until it is idle; a
-workflow is signalled with its start and its result awaited. The sides take turns, round by round. A session's workflow
-lingers after its turn, waits on a timer and then completes: rounds are so much longer than the linger that as many end
-their linger in the measured time as begin it, and between rounds the last ones end.
+Both sides are used as their users do: a session is created with its message and its stream is read until idle; a
+workflow is started with a signal and its result awaited. The sides alternate, round by round. A session's workflow
+lingers on a timer after its turn and then completes. Rounds are long enough that as many workflows finish their linger
+in the measured time as start it, and the last ones finish between rounds.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from bench.support.lean import Lean, Received, check, events_path, message
 from bench.support.speed import bare_temporal
 from bench.support.speed.bare_temporal import WAKE, BareWorkflow
 from bench.support.speed.measured import ROOT, Measured
-from footplate.stack import Program
+from footplate.stack import PythonService
 from footplate.stack.temporal_connection import connect_temporal
 from footplate.testing import replies, reply, text
 
 SLOTS: Final = 100
-"""What FOOTPLATE_MAX_TURNS is by default."""
+"""The default of FOOTPLATE_MAX_TURNS."""
 _AT_ONCE: Final = 16
 _SCRIPT: Final = "one-turn"
 
@@ -33,9 +33,9 @@ _SCRIPT: Final = "one-turn"
 class Plan:
     rounds: int
     seconds: float
-    """Measured, of each round and side; as long as the linger is spent before that to get under way."""
+    """Measured seconds per round and side. A warm-up as long as the linger precedes them."""
     linger: float
-    """What the cluster was given as FOOTPLATE_LINGER."""
+    """The cluster's FOOTPLATE_LINGER."""
 
     @classmethod
     def of(cls, *, quick: bool) -> "Plan":
@@ -90,7 +90,7 @@ async def measure(cluster: Cluster, plan: Plan, *, least: float, slack: float = 
 
 
 async def _count(work: Callable[[], Awaitable[None]], plan: Plan) -> int:
-    """How often it was done in the plan's seconds, once it is under way; begun again as soon as it is done."""
+    """Repeats the work in parallel tasks and returns how often it finished in the measured seconds."""
     start = time.monotonic() + plan.linger
     end = start + plan.seconds
     done = 0
@@ -110,7 +110,7 @@ async def _count(work: Callable[[], Awaitable[None]], plan: Plan) -> int:
 @asynccontextmanager
 async def _workers(cluster: Cluster, queue: str) -> AsyncIterator[None]:
     programs = [
-        Program(
+        PythonService(
             cluster.directory / f"bare-{number}",
             title=f"bare worker {number}",
             module=bare_temporal.__name__,

@@ -1,8 +1,8 @@
-"""How long a command takes in a turn's sandbox and in its open shell.
+"""Measures how long a command takes in a turn's sandbox and in its persistent shell.
 
-Alternately, in one run: a command in a turn's sandbox against bubblewrap itself with the same arguments, which is what
-it would take to make one for each command; a command in the persistent shell against `sh -c`. The first command of a
-turn makes the sandbox: that is told beside, without a bound.
+Two comparisons run alternately: a command in a turn's sandbox against bubblewrap with the same arguments, which is the
+cost of a new sandbox per command; and a command in the persistent shell against `sh -c`. The first command of a turn
+creates the sandbox: its time is reported too, without a limit.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from bench.support.escape.backends import LEASE, SANDBOX, UID
 from bench.support.escape.ground import new_directory
 from bench.support.speed.measured import Measured, median
 from footplate.domain.environments import EnvironmentConfig
-from footplate.environments.commands import content_of
-from footplate.environments.guardian import clock
-from footplate.environments.opening import Sandboxed
+from footplate.environments.commands import open_stdin
+from footplate.environments.guardian import lease_clock
+from footplate.environments.opening import SandboxFactory
 from footplate.environments.sandbox import probe
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.proxy.models import ModelProxy
@@ -34,8 +34,8 @@ _SHELL: Final = 1.5
 async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
     root = await asyncio.to_thread(new_directory, "footplate-start-")
     try:
-        found = await probe.find(UID)
-        sandboxed = Sandboxed(root, SANDBOX, found.host, uid=UID)
+        found = await probe.probe_sandbox(UID)
+        sandboxed = SandboxFactory(root, SANDBOX, found.host, uid=UID)
         async with ModelProxy({}) as proxy:
             first, start, bare = await _starts(sandboxed, proxy, rounds)
             shell, plain = await _shells(sandboxed, proxy, rounds)
@@ -53,13 +53,16 @@ async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
     )
 
 
-async def _starts(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float, float]:
-    """Of a command in a sandbox of its own, beside the guardian that a turn has anyway; and of bubblewrap alone."""
+async def _starts(sandboxed: SandboxFactory, proxy: ModelProxy, rounds: int) -> tuple[float, float, float]:
+    """Returns the median seconds of a turn's first command, of a later one, and of bubblewrap alone.
+
+    The guardian, which every turn has anyway, is started before the first measurement.
+    """
     first, ours, bare = [], [], []
     for number in range(rounds):
         async with opened(sandboxed, proxy, f"start-{number}") as environment:
-            async with environment._starting:
-                environment._guardian = await environment._leased_guardian()
+            async with environment._start_lock:
+                environment._guardian = await environment._start_leased_guardian()
             began = time.monotonic()
             await environment.run(["true"], timeout=60)
             first.append(time.monotonic() - began)
@@ -77,13 +80,13 @@ class Spawned:
 
 
 def spawn_bare(environment: SandboxEnvironment, command: Sequence[str]) -> Spawned:
-    """The same bubblewrap, with a command in the place of our first process, as a program that starts it would."""
+    """Runs the same bubblewrap command line, with `command` instead of our init process."""
     argv = list(environment._argv)
     argv = [*argv[: argv.index("--") + 1], *command]
     if environment._plan.staged:
         for number, source in enumerate(environment._plan.sources):
             argv = [source if part == f"/tmp/{number}" else part for part in argv]
-    opened = [(number, content_of(content)) for number, content in environment._plan.data.items()]
+    opened = [(number, open_stdin(content)) for number, content in environment._plan.data.items()]
     aside = [(number, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100)) for number, fd in opened]
     actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in aside]
     began = time.monotonic()
@@ -93,11 +96,11 @@ def spawn_bare(environment: SandboxEnvironment, command: Sequence[str]) -> Spawn
     for _, fd in (*opened, *aside):
         os.close(fd)
     code = os.waitstatus_to_exitcode(status)
-    require(holds=code == 0, otherwise=f"bare bubblewrap ended with {code}")
+    require(holds=code == 0, otherwise=f"bare bubblewrap exited with {code}")
     return Spawned(took, usage.ru_utime + usage.ru_stime)
 
 
-async def _shells(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float]:
+async def _shells(sandboxed: SandboxFactory, proxy: ModelProxy, rounds: int) -> tuple[float, float]:
     ours, plain = [], []
     async with opened(sandboxed, proxy, "shell") as environment:
         await environment.shell("true", timeout=60)
@@ -113,10 +116,10 @@ async def _shells(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple
 
 
 @asynccontextmanager
-async def opened(sandboxed: Sandboxed, proxy: ModelProxy, session: str) -> AsyncIterator[SandboxEnvironment]:
-    deadline = clock() + LEASE
+async def opened(sandboxed: SandboxFactory, proxy: ModelProxy, session: str) -> AsyncIterator[SandboxEnvironment]:
+    deadline = lease_clock() + LEASE
     models = proxy.grant(deadline=deadline)
-    environment = await sandboxed.open(
+    environment = await sandboxed.open_environment(
         "org", session, deadline=deadline, variables={}, config=EnvironmentConfig(), models=models
     )
     assert isinstance(environment, SandboxEnvironment)

@@ -1,1 +1,1 @@
-"""The parts of core-4: cut clients, a publish that never happens, clients that never read, clients that join late."""
+"""Tests event streams with cut connections, lost publishes, clients that never read, and clients that join late."""

@@ -1,4 +1,4 @@
-"""A client whose connection is cut again and again, and which goes on at either replica from the last frame it has."""
+"""Cuts a client's connection again and again; the client reconnects to a random replica after its last frame."""
 
 import asyncio
 import random
@@ -29,12 +29,12 @@ _SCRIPT: Final = replies(
 
 @dataclass(slots=True)
 class Seen:
-    """What the client holds, over all its connections."""
+    """Everything that the client received, over all its connections."""
 
     positions: list[int] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
-    """Previews, as far as they were shown."""
+    """The preview texts so far, by event id."""
     finished: dict[str, str] = field(default_factory=dict)
     cursor: str = "0"
     idle: int = 0
@@ -46,7 +46,7 @@ class Seen:
         place = parse_cursor(frame_id)
         if event["type"] == "event_start":
             preview = event["event"]["id"]
-            # What a reconnection repeats of a preview is what the cursor does not have.
+            # After a reconnection the preview continues at the cursor's offset.
             self.texts[preview] = self.texts.get(preview, "")[: place.offset]
             return
         if event["type"] == "event_delta":
@@ -71,7 +71,7 @@ class Cuts:
     in_a_preview: int
     by_replica: Sequence[int]
     exact: bool
-    """Each position of the log once, in order."""
+    """Whether each position of the log was received once, in order."""
 
 
 async def cuts(cluster: Cluster, clients: Sequence[Client], database: asyncpg.Connection, count: int) -> Cuts:
@@ -93,7 +93,7 @@ async def cuts(cluster: Cluster, clients: Sequence[Client], database: asyncpg.Co
     logged = await database.fetch("select seq, event_id from events where session_id = $1 order by seq", session_id)
     for preview, shown in seen.texts.items():
         whole = seen.finished.get(preview, shown)
-        require(holds=whole.startswith(shown), otherwise=f"the preview {preview} shows another text than its message")
+        require(holds=whole.startswith(shown), otherwise=f"the preview {preview} differs from its message")
     return Cuts(
         cuts=count,
         positions=len(seen.positions),
@@ -107,7 +107,7 @@ async def cuts(cluster: Cluster, clients: Sequence[Client], database: asyncpg.Co
 async def _connection(
     clients: Sequence[Client], session_id: str, seen: Seen, seconds: float, *, idle: int | None = None
 ) -> None:
-    """One connection, from the last frame to the cut; with `idle`, to so many ends of turns."""
+    """Reads one connection from the last frame to the cut, or until `idle` turns have ended."""
     replica = random.randrange(len(clients))
     seen.connections[replica] += 1
     try:

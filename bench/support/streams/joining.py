@@ -1,4 +1,4 @@
-"""Clients that join while a message is being written get all of it, in a form that the SDK's accumulator takes."""
+"""Checks that clients that join during a message get all of it, in a form that the SDK's accumulator accepts."""
 
 import asyncio
 import random
@@ -21,7 +21,7 @@ _PATIENCE: Final = 60.0
 
 
 async def join(cluster: Cluster, clients: Sequence[Client], count: int) -> int:
-    """How many joined in the middle of the message. Raises if one of them did not get the whole of it."""
+    """Returns how many clients joined in the middle of a message. Raises if one of them did not get all of it."""
     await cluster.model.install("long", replies([text(_TEXT, chunks=_CHUNKS, delay=_DELAY)]))
     joined = 0
     while joined < count:
@@ -39,7 +39,10 @@ async def join(cluster: Cluster, clients: Sequence[Client], count: int) -> int:
 
 
 async def _late(client: Client, session_id: str, wait: float) -> bool:
-    """True if it joined before the message was finished, and then has all of it before the finished event comes."""
+    """Joins after `wait` seconds and tells whether that was before the message was finished.
+
+    If so, requires that the previews contain the whole text before the finished event arrives.
+    """
     await asyncio.sleep(wait)
     shown: dict[str, AccumulatedEvent | None] = {}
     stream = await client.sdk.beta.sessions.events.stream(session_id, event_deltas=[events.AGENT_MESSAGE])
@@ -49,7 +52,7 @@ async def _late(client: Client, session_id: str, wait: float) -> bool:
                 require(holds=event.event.id not in shown, otherwise=f"{event.event.id} starts twice")
                 shown[event.event.id] = accumulate_managed_agents_event(None, event)
             elif event.type == "event_delta":
-                # Raises when the delta has no start, or leaves a gap.
+                # Raises if the delta has no start, or if there is a gap.
                 shown[event.event_id] = accumulate_managed_agents_event(shown.get(event.event_id), event)
             elif event.type == events.AGENT_MESSAGE:
                 before = shown.get(event.id)
@@ -59,7 +62,7 @@ async def _late(client: Client, session_id: str, wait: float) -> bool:
                 require(holds=preview == _TEXT, otherwise=f"{len(preview)} of {len(_TEXT)} characters were shown")
                 final = accumulate_managed_agents_event(before, event)
                 assert final is not None
-                require(holds=final.content == event.content, otherwise="the finished message is another")
+                require(holds=final.content == event.content, otherwise="the finished message differs")
             elif event.type == events.STATUS_IDLE:
                 break
     return bool(shown)

@@ -1,4 +1,4 @@
-"""A worker is killed between its commit and the publish: how late is the last event at a client that listens?"""
+"""Kills a worker between commit and publish, and measures how late the last event reaches a listening client."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ _LAST: Final = "select seq, created_at from events where session_id = $1 order b
 
 
 async def lost_publishes(cluster: Cluster, client: Client, database: asyncpg.Connection, count: int) -> list[float]:
-    """Seconds from the last commit to its arrival, kill by kill."""
+    """Returns the seconds from the last commit to its arrival at the client, for each kill."""
     await cluster.model.install("lost", _SCRIPT)
     return [await _one(cluster, client, database) for _ in range(count)]
 
@@ -46,7 +46,7 @@ async def _one(cluster: Cluster, client: Client, database: asyncpg.Connection) -
         require(holds=begun, otherwise=f"position {seen} never arrived")
         (cluster.failpoints / _POINT).write_text("kill")
         killed = await wait_until(lambda: _is_dead(cluster), _PATIENCE)
-        require(holds=killed, otherwise="the worker never came to the point between commit and publish")
+        require(holds=killed, otherwise="the worker never reached the failpoint between commit and publish")
         last = await database.fetchrow(_LAST, session_id)
         assert last is not None
         arrived = await wait_until(lambda: _has(arrivals, last["seq"]), _PATIENCE)
@@ -60,7 +60,7 @@ async def _one(cluster: Cluster, client: Client, database: asyncpg.Connection) -
 
 
 async def _is_dead(cluster: Cluster) -> bool:
-    return not cluster.workers[0].running
+    return not cluster.workers[0].is_running
 
 
 async def _has(arrivals: dict[int, float], seq: int) -> bool:

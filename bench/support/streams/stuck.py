@@ -1,4 +1,4 @@
-"""Clients that open a stream and never read: what they cost the turns, and what the api holds for them."""
+"""Measures the effect of clients that open a stream and never read: the delay of turns, and the API's memory."""
 
 import asyncio
 import random
@@ -24,20 +24,20 @@ _SETTLING: Final = 0.5
 _SAMPLING: Final = 0.05
 _PSS: Final = re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE)
 _PIECE: Final = "0123456789abcdef" * 2500
-"""40 KB, which a client that listens to previews gets twice."""
+"""40 KB of text; a client with previews receives it twice."""
 _TURN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
     alone: Sequence[float]
-    """Seconds of turns that nobody disturbs."""
+    """Seconds of undisturbed turns."""
     beside: Sequence[float]
-    """Of turns beside a client that does not read, each next to its counterpart in time."""
+    """Seconds of turns with a client that does not read, each run right before or after its counterpart."""
 
     @property
     def ratio(self) -> float:
-        """The median of the pairs': what else the machine does slows both of a pair."""
+        """The median ratio of the pairs. Other load on the machine slows both turns of a pair."""
         return statistics.median(slow / usual for usual, slow in zip(self.alone, self.beside, strict=True))
 
 
@@ -45,11 +45,11 @@ class Delay:
 class Held:
     clients: int
     sent: int
-    """Bytes that each of them would have got."""
+    """Bytes that each of them would have received."""
     process: float
-    """Bytes of the api's own memory for each, at most."""
+    """Maximum bytes of the API's memory per client."""
     kernel: float
-    """Bytes in the kernel's send queue of one of them, at most."""
+    """Maximum bytes in the kernel's send queue of one client."""
 
     @property
     def total(self) -> float:
@@ -62,7 +62,7 @@ def _script(rounds: int) -> Replies:
 
 
 async def delay(cluster: Cluster, lean: Lean, pairs: int, ledger: Ledger) -> Delay:
-    """Turns with and without such a client, in random order, each in a session of its own."""
+    """Measures turns with and without such a client, in random order, each in its own session."""
     await cluster.model.install("turn", _script(_TURN))
     seat = await lean.seat()
     times: dict[bool, list[float]] = {False: [], True: []}
@@ -87,10 +87,10 @@ async def _turn(cluster: Cluster, lean: Lean, seat: dict[str, str], ledger: Ledg
 
 
 async def held(cluster: Cluster, lean: Lean, clients: int, ledger: Ledger, *, rounds: int, warm: int) -> Held:
-    """Each client has a session of its own, so that nothing is shared between them.
+    """Measures the memory that the API holds for clients that do not read.
 
-    The streams are at the second replica; everything else is asked of the first. Clients that read come first: what
-    the api needs for them is not what it holds for the others.
+    Each client has its own session, so that nothing is shared between them. The streams use the second replica and all
+    other requests the first. A warm-up with clients that read comes first, so that their memory is not counted.
     """
     await cluster.model.install("flood", _script(rounds))
     seat = await lean.seat()
@@ -107,7 +107,7 @@ async def held(cluster: Cluster, lean: Lean, clients: int, ledger: Ledger, *, ro
 
 
 async def _most(cluster: Cluster, flood: "asyncio.Future[list[None]]") -> tuple[int, Sequence[int]]:
-    """The most memory at any time of it, and the send queues at its end."""
+    """Returns the maximum memory during the flood, and the send queues at its end."""
     most = 0
     while not flood.done():
         await asyncio.wait([flood], timeout=_SAMPLING)
@@ -117,7 +117,7 @@ async def _most(cluster: Cluster, flood: "asyncio.Future[list[None]]") -> tuple[
 
 
 async def _flood(cluster: Cluster, lean: Lean, seat: dict[str, str], clients: int, ledger: Ledger) -> int:
-    """The same with clients that read; the bytes that one of them got."""
+    """Runs the same turns with clients that read, and returns the bytes that one of them received."""
     sessions = [(await lean.post("/v1/sessions", seat))["id"] for _ in range(clients)]
     async with Lean(cluster.base_urls[1], cluster.key) as other:
         sizes = await asyncio.gather(*(_read(other, lean, session_id, ledger) for session_id in sessions))
@@ -141,11 +141,11 @@ async def _run(lean: Lean, session_id: str, ledger: Ledger) -> None:
 
 @asynccontextmanager
 async def _never_reads(cluster: Cluster, api: int, session_id: str) -> AsyncIterator[None]:
-    """Waits for the answer's first byte, so that the stream is open, and then for nothing any more."""
+    """Opens a stream, reads the first bytes of the response, and then never reads again."""
     url = urlsplit(cluster.base_urls[api])
     loop = asyncio.get_running_loop()
     with socket.socket() as connection:
-        # The client's own kernel must not read in its place.
+        # The client's kernel must not buffer the stream.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.setblocking(False)
         await loop.sock_connect(connection, (url.hostname, url.port))
@@ -157,14 +157,14 @@ async def _never_reads(cluster: Cluster, api: int, session_id: str) -> AsyncIter
 
 
 def _memory(cluster: Cluster) -> int:
-    """Of the second replica, in bytes; what it shares with other processes counted in part."""
+    """Returns the Pss of the second replica in bytes: shared pages count in part."""
     found = _PSS.search(Path(f"/proc/{cluster.apis[1].pid}/smaps_rollup").read_text())
     assert found is not None
     return int(found[1]) * 1024
 
 
 def _send_queues(cluster: Cluster) -> Sequence[int]:
-    """Bytes that the kernel holds for each connection of the second replica whose client does not take them."""
+    """Returns the bytes in the kernel's send queue of each of the second replica's connections that has any."""
     port = urlsplit(cluster.base_urls[1]).port
     queued = []
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:

@@ -1,1 +1,1 @@
-"""The parts of `door-7`: a collector of its own, what it received, and the two ways to count."""
+"""Checks traces and metrics with a real collector, and compares metrics with totals computed from the log."""

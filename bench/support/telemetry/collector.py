@@ -1,4 +1,4 @@
-"""A real OTLP collector as a process of its own: Rotel, which receives OTLP over HTTP and forwards it to the sink."""
+"""Runs a real OTLP collector in its own process: Rotel, which receives OTLP over HTTP and forwards it to the sink."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,20 +8,20 @@ from pathlib import Path
 
 from bench.prove.figure import NotHeld
 from footplate.stack.leftovers import wait_until
-from footplate.stack.ports import LOOPBACK, free_port, is_free
+from footplate.stack.ports import LOOPBACK, find_free_port, is_port_free
 
 
 @asynccontextmanager
 async def open_collector(directory: Path, forward_to: str) -> AsyncIterator[str]:
-    """Its endpoint, as `OTEL_EXPORTER_OTLP_ENDPOINT` takes it."""
-    port = free_port()
+    """Starts the collector and yields its endpoint, the value for `OTEL_EXPORTER_OTLP_ENDPOINT`."""
+    port = find_free_port()
     log = directory / "collector.log"
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             str(files("rotel") / "rotel-agent"),
             "start",
             *("--otlp-http-endpoint", f"{LOOPBACK}:{port}"),
-            *("--otlp-grpc-endpoint", f"{LOOPBACK}:{free_port()}"),
+            *("--otlp-grpc-endpoint", f"{LOOPBACK}:{find_free_port()}"),
             *("--exporter", "otlp", "--otlp-exporter-protocol", "http", "--otlp-exporter-endpoint", forward_to),
             *("--batch-timeout", "100ms"),
             *("--pid-file", str(directory / "collector.pid"), "--log-file", str(directory / "collector-own.log")),
@@ -31,7 +31,7 @@ async def open_collector(directory: Path, forward_to: str) -> AsyncIterator[str]
         )
 
     async def listening() -> bool:
-        return not is_free(port, LOOPBACK) or process.returncode is not None
+        return not is_port_free(port, LOOPBACK) or process.returncode is not None
 
     try:
         if not await wait_until(listening, 10) or process.returncode is not None:

@@ -1,4 +1,4 @@
-"""The same totals, counted twice: from the log by SQL of this proof's own, and from `/metrics` of every process."""
+"""Computes the same totals in two ways: from the log with separate SQL, and from `/metrics` of every process."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ from bench.prove.figure import require
 from bench.support.cluster import Cluster
 
 Totals = Counter[tuple[str, ...]]
-"""By what is counted and its labels. Costs are in millionths of a dollar."""
+"""Totals by the counted thing and its labels. Costs are in millionths of a dollar."""
 
 _SERVED: Final = re.compile(r'"action": "metrics\.served", "address": "([\d.:]+)"')
 _BUILT_IN: Final = frozenset({"bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search"})
@@ -78,7 +78,7 @@ def _add_turn(found: Totals, row: Any) -> None:
 
 
 async def of_metrics(cluster: Cluster) -> Totals:
-    """Summed over the api and all workers."""
+    """Returns the totals of the metrics, summed over the API and all workers."""
     found: Totals = Counter()
     for text in await scrape(cluster):
         for family in text_string_to_metric_families(text):
@@ -99,14 +99,14 @@ async def scrape(cluster: Cluster) -> list[str]:
 
 
 def addresses(cluster: Cluster) -> list[str]:
-    """Each process says in its log where it serves its metrics."""
+    """Returns the metrics addresses, which each process writes to its log."""
     found = [_SERVED.findall(program.log.read_text()) for program in (*cluster.apis, *cluster.workers)]
-    require(holds=all(found), otherwise="a process does not say where its metrics are")
+    require(holds=all(found), otherwise="a process did not log its metrics address")
     return [served[-1] for served in found]
 
 
 def _get(address: str, token: str) -> str:
-    # A proxy of this machine's environment must not come in between.
+    # Ignores proxies that are configured in this machine's environment.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     opener.addheaders = [("Authorization", f"Bearer {token}")]
     with opener.open(f"http://{address}/metrics", timeout=10) as answer:

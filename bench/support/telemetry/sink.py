@@ -1,4 +1,4 @@
-"""Where telemetry ends up: an HTTP server that keeps what an OTLP collector forwards and what a Sentry client sends."""
+"""An HTTP server that stores telemetry: traces forwarded by an OTLP collector and reports from a Sentry client."""
 
 import asyncio
 import gzip
@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from footplate.stack.ports import LOOPBACK
-from footplate.testing.serving import server
+from footplate.testing.serving import create_server
 
 Attributes = dict[str, str | int | float | bool]
 
@@ -38,7 +38,7 @@ class Span:
     failed: bool
     attributes: Attributes
     events: dict[str, Attributes]
-    """By name; the last of each."""
+    """Attributes of the last event of each name."""
 
     @property
     def operation(self) -> str:
@@ -49,9 +49,9 @@ class Span:
 class Sink:
     spans: list[Span] = field(default_factory=list)
     reports: list[dict[str, Any]] = field(default_factory=list)
-    """Events of Sentry's envelopes."""
+    """Events from Sentry envelopes."""
     raw: list[bytes] = field(default_factory=list)
-    """Everything as it came, unpacked: to look for what must not be in it."""
+    """All uncompressed request bodies, to search them for content that must not be in them."""
     url: str = ""
 
     def of_trace(self, trace_id: str) -> list[Span]:
@@ -92,7 +92,7 @@ async def open_sink() -> AsyncIterator[Sink]:
     )
     listener = socket.create_server((LOOPBACK, 0))
     sink.url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
-    running = server(app)
+    running = create_server(app)
     task = asyncio.create_task(running.serve(sockets=[listener]))
     await running.ready.wait()
     try:

@@ -1,4 +1,4 @@
-"""One turn's trace, as a collector has it: every span, its parent, its attributes, and no word of what was said."""
+"""Checks a turn's trace in the collector: every span, its parent and attributes, and no conversation content."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from footplate.testing import Replies, replies, text, thinking, tool, usage
 
 ARRIVES_WITHIN: Final = 20.0
 SAID: Final = ("pomegranate", "quicksilver", "marmalade", "tangerine")
-"""Words of the prompt, of a thought, of a tool's input and output, and of the answer."""
+"""Words of the prompt, of a thought, of a tool's input and output, and of the response."""
 _PROMPT, _THOUGHT, _OUTPUT, _ANSWER = SAID
 _ROUTE: Final = "POST /v1/sessions/{session_id}/events"
 SCRIPT: Final[Replies] = replies(
@@ -30,7 +30,7 @@ SCRIPT: Final[Replies] = replies(
 
 
 class Trace:
-    """Of a caller that traces itself: it sends its own context along."""
+    """The trace context of a caller, sent with its request."""
 
     def __init__(self) -> None:
         self.id = secrets.token_hex(16)
@@ -55,12 +55,12 @@ async def arrived(sink: Sink, trace: Trace, complete: Callable[[Sequence[Span]],
 
     found = await wait_until(there, ARRIVES_WITHIN)
     spans = sink.of_trace(trace.id)
-    require(holds=found, otherwise=f"{what} is not in the collector, but {[span.name for span in spans]}")
+    require(holds=found, otherwise=f"{what} is not in the collector, which only has {[span.name for span in spans]}")
     return spans
 
 
 async def one_turn(cluster: Cluster, client: Client, sink: Sink) -> int:
-    """How many spans it has."""
+    """Runs one turn, checks all its spans, and returns their number."""
     await cluster.model.install("traced", SCRIPT)
     trace, session_id = Trace(), await client.session()
     seen = await run(client, session_id, "traced", trace)
@@ -90,7 +90,7 @@ def _requests(spans: Sequence[Span], turn: Span, seen: Sequence[Event]) -> None:
     for span in chats:
         _has(span, {"gen_ai.provider.name": "anthropic", "gen_ai.request.model": MODEL, "gen_ai.request.stream": True})
     first = [span for span in chats if "gen_ai.response.time_to_first_chunk" in span.attributes]
-    require(holds=bool(first), otherwise="no request tells the time to its first chunk")
+    require(holds=bool(first), otherwise="no request records the time to its first chunk")
 
 
 def _under(turn: Span) -> tuple[str, str, str]:
@@ -109,7 +109,7 @@ def _tools(spans: Sequence[Span], turn: Span, seen: Sequence[Event]) -> None:
 
 
 async def after_a_crash(cluster: Cluster, client: Client, sink: Sink) -> None:
-    """The worker dies inside a tool; the next attempt goes on in the same trace, below the same request."""
+    """Kills the worker during a tool call; checks that the next attempt is in the same trace with the same parent."""
     trace, session_id = Trace(), await client.session()
     (cluster.failpoints / "in_tool").write_text("kill")
     await run(client, session_id, "traced", trace)
@@ -128,12 +128,15 @@ async def after_a_crash(cluster: Cluster, client: Client, sink: Sink) -> None:
     below = {span.operation for span in spans if span.parent_id == second.span_id}
     _equal("what is below the second attempt", below, {"chat", "execute_tool"})
     for number, worker in enumerate(cluster.workers):
-        if not worker.running:
+        if not worker.is_running:
             await cluster.restart_worker(number)
 
 
 async def an_exception(cluster: Cluster, client: Client, sink: Sink, *, organisation: str) -> dict[str, Any]:
-    """A folder that cannot be made: nobody expects that. It is in the trace and in Sentry, with ids and no secret."""
+    """Causes an unexpected error, a folder that cannot be created.
+
+    Checks that the trace and Sentry have the exception, with ids and without secrets.
+    """
     (cluster.directory / "data" / "workspaces").mkdir(parents=True, exist_ok=True)
     (cluster.directory / "data" / "workspaces" / organisation).write_text("not a folder")
     trace, session_id = Trace(), await client.session()
@@ -155,10 +158,10 @@ async def an_exception(cluster: Cluster, client: Client, sink: Sink, *, organisa
 
 
 def silent(sink: Sink, *secrets_of_ours: str) -> None:
-    """Nothing that was said, and no key, has left the processes."""
+    """Requires that the telemetry contains no conversation content and no secret."""
     everything = b"".join(sink.raw)
     told = [word for word in (*SAID, *secrets_of_ours) if word.encode() in everything]
-    require(holds=not told, otherwise=f"telemetry repeats what it must not: {len(told)} words")
+    require(holds=not told, otherwise=f"telemetry contains private content: {len(told)} words")
 
 
 def _frames(report: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,4 +1,6 @@
-"""Turns of every kind that a counter could get wrong: tools that work and fail, refused, retried, stopped, parked."""
+"""Runs turns of every kind that a counter could get wrong: successful and failed tools, refused, retried, interrupted,
+limited and parked turns.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -110,7 +112,7 @@ async def _answered(client: Client, session_id: str) -> None:
 
 
 async def _superseded(client: Client, session_id: str) -> None:
-    """Two turns: one that waits for an answer, and the message that comes instead."""
+    """Runs two turns: one that waits for a custom tool's result, and one by a message that arrives instead."""
     await _told(client, session_id, "weather")
     await _told(client, session_id, "plain")
 
@@ -134,13 +136,13 @@ CYCLE: Final = (
 
 
 def plan(turns: int) -> list[Kind]:
-    """Exactly so many turns: whole cycles, then plain ones."""
+    """Returns exactly this number of turns: whole cycles, then plain ones."""
     size = sum(kind.turns for kind in CYCLE)
     return [*CYCLE] * (turns // size) + [PLAIN] * (turns % size)
 
 
 async def run(client: Client, *, turns: int, sessions: int) -> None:
-    """Over so many sessions at once, one turn after the other in each."""
+    """Runs the turns in parallel sessions, one turn after another in each."""
     names = [await session(client, MODELS[number % len(MODELS)]) for number in range(sessions)]
     waiting = plan(turns)[::-1]
 

@@ -1,1 +1,1 @@
-"""What `door-5` looks at: the command line on terminals, in pipes, killed, and asked by a shell."""
+"""Tests the command line on terminals, in pipes, after SIGKILL, and with shell completion."""

@@ -1,4 +1,4 @@
-"""All commands, read from the command line's own tree, so that a new one cannot be forgotten."""
+"""Lists all commands from the command line's own definition, so that a new one is covered automatically."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Command:
     path: tuple[str, ...]
     options: frozenset[str]
     undocumented: tuple[str, ...]
-    """What it takes and does not explain."""
+    """Parameters without a help text."""
 
     @property
     def name(self) -> str:
@@ -22,7 +22,7 @@ class Command:
 
 
 def every() -> list[Command]:
-    """Groups among them; the first is the whole command line."""
+    """Returns all commands and groups; the first is the whole command line."""
     return list(_below(typer.main.get_command(app), ()))
 
 

@@ -1,4 +1,4 @@
-"""Completion as a shell does it: bash's own function, and a finger on the Tab key."""
+"""Tests shell completion: with bash's completion function, and with the Tab key in an interactive shell."""
 
 import asyncio
 import math
@@ -25,7 +25,10 @@ printf '%s\n' "${{COMPREPLY[@]}}"
 
 
 async def measured(person: Person, words: str, *, times: int) -> tuple[list[float], set[str]]:
-    """Seconds of each call by the shell's own clock, and what it offered. The first, with cold files, is left out."""
+    """Returns the seconds of each completion by the shell's clock, and the offered values.
+
+    The first call is skipped, because its files are not cached yet.
+    """
     script = _ASKED.format(program=PROGRAM, words=words, place=len(words.split()) + 1, times=times + 1)
     process = await asyncio.create_subprocess_exec(
         *("bash", "--norc", "-c", script),
@@ -44,7 +47,7 @@ def p95(values: Sequence[float]) -> float:
 
 
 async def pressed(tmux: Tmux, person: Person, session_id: str) -> None:
-    """An interactive shell: a few characters of an id, Tab, and the rest is there."""
+    """Types the start of a session id in an interactive shell and requires that Tab completes it."""
     rc = person.home / "completion.rc"
     rc.write_text(
         f"PATH=\"$(dirname '{PROGRAM}'):$PATH\"\nsource <(_FOOTPLATE_COMPLETE=source_bash footplate)\nPS1='ready> '\n"

@@ -1,4 +1,4 @@
-"""Every exit code that docs/cli.md lists, really produced, by `run` and then by `attach` on the same session."""
+"""Produces every exit code that docs/cli.md lists, with `run` and then with `attach` on the same session."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bench.prove.figure import NotHeld, require
 from bench.support.terminal.person import Person
-from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.ports import LOOPBACK, find_free_port
 
 _PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
 _ASK: Final = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {"type": "object"}}
@@ -22,7 +22,7 @@ def documented() -> set[int]:
 
 
 async def produced(person: Person, asker: str, wanted: Iterable[int]) -> set[int]:
-    """All at once. `asker` is the id of an agent with a custom tool."""
+    """Produces the wanted exit codes in parallel. `asker` is the id of an agent with a custom tool."""
     every: Mapping[int, Callable[[], Awaitable[int]]] = {
         0: lambda: _run(person, "[[script:hello]]"),
         1: lambda: _run(person, "[[script:bad]]"),
@@ -46,13 +46,13 @@ def custom_tool() -> dict[str, Any]:
 
 
 async def _run(person: Person, *arguments: str) -> int:
-    """`attach` must end as `run` did; only who said `--timeout` calls an interrupted turn timed out."""
+    """Requires that `attach` exits as `run` did. Only `run --timeout` reports its own interrupt as a timeout."""
     done = await person.run("run", "--json", *arguments)
     result = json.loads(done.out)
-    require(holds=result["exit_code"] == done.code, otherwise=f"exit code {done.code}, but it says {result}")
+    require(holds=result["exit_code"] == done.code, otherwise=f"exit code {done.code}, but it prints {result}")
     again = await person.run("attach", "--json", result["session_id"])
     wanted = 5 if done.code == 4 else done.code
-    require(holds=again.code == wanted, otherwise=f"`attach` ended with {again.code} and not {wanted}: {again}")
+    require(holds=again.code == wanted, otherwise=f"`attach` exited with {again.code} instead of {wanted}: {again}")
     return done.code
 
 
@@ -61,10 +61,10 @@ async def _plain(person: Person, *arguments: str, **extra: str) -> int:
 
 
 async def _nobody(person: Person) -> int:
-    nobody = {"FOOTPLATE_BASE_URL": f"http://{LOOPBACK}:{free_port()}"}
+    nobody = {"FOOTPLATE_BASE_URL": f"http://{LOOPBACK}:{find_free_port()}"}
     unnamed = {"FOOTPLATE_BASE_URL": "", "FOOTPLATE_DATA_DIR": str(person.home / "no-server")}
     codes: Sequence[int] = [await _plain(person, "ls", **extra) for extra in (nobody, unnamed)]
-    require(holds=len(set(codes)) == 1, otherwise=f"no server and a dead one end with {codes}")
+    require(holds=len(set(codes)) == 1, otherwise=f"no server and an unreachable one exit with {codes}")
     return codes[0]
 
 
@@ -74,7 +74,7 @@ async def _ctrl_c(person: Person, *, times: int) -> int:
     assert process.stderr is not None
     async with asyncio.timeout(60):
         if b"This takes long" not in await process.stdout.readline():
-            raise NotHeld("the agent says nothing")
+            raise NotHeld("the agent printed nothing")
         for _ in range(times):
             process.send_signal(signal.SIGINT)
             said = await process.stderr.readline()

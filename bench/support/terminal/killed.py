@@ -1,4 +1,4 @@
-"""The command line is killed in the middle of a turn: the turn goes on, once, and `attach` shows all of it."""
+"""Kills the command line during a turn and checks that the turn runs on, once, and that `attach` shows all of it."""
 
 import asyncio
 import json
@@ -14,19 +14,19 @@ from bench.support.terminal.stories import LONG
 from footplate.stack.leftovers import wait_until
 
 _TURN: Final = 3.0
-"""About as long as the story takes."""
+"""About as long as the scripted turn takes."""
 _AT_ONCE: Final = 4
 
 
 async def survived(person: Person, client: Client, *, times: int) -> str:
-    """Raises `NotHeld` unless each of them ended as if nobody had been watching."""
+    """Kills the command line `times` times. Raises `NotHeld` unless each turn ended like an undisturbed one."""
     undisturbed = json.loads((await person.run("run", "--json", "[[script:long]]")).out)
     wanted = _shape(await client.events(undisturbed["session_id"]))
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def one(number: int) -> bool:
         async with room:
-            # Spread over the turn and a little beyond it: some are killed when all is said.
+            # The kills are spread over the turn and slightly beyond it: some hit after the last text.
             return await _one(person, client, _TURN * (number + random.random()) / times, wanted)
 
     running = await asyncio.gather(*(one(number) for number in range(times)))
@@ -43,7 +43,7 @@ async def _one(person: Person, client: Client, wait: float, wanted: Sequence[str
         found[:] = [session.id for session in page.data if session.title == title]
         return bool(found)
 
-    require(holds=await wait_until(begun, 60), otherwise="the session did not begin")
+    require(holds=await wait_until(begun, 60), otherwise="the session did not start")
     await asyncio.sleep(wait)
     was_running = process.returncode is None
     if was_running:
@@ -56,10 +56,10 @@ async def _one(person: Person, client: Client, wait: float, wanted: Sequence[str
     ended = (result["status"], result["attempts"])
     require(holds=ended == ("completed", 1), otherwise=f"the turn ended as {result}")
     events = await client.events(found[0])
-    require(holds=_shape(events) == wanted, otherwise=f"the log holds {_shape(events)} and not {wanted}")
+    require(holds=_shape(events) == wanted, otherwise=f"the log has {_shape(events)} instead of {wanted}")
     return was_running
 
 
 def _shape(events: Sequence[Event]) -> list[str]:
-    """Types in order, and what the tool found: that its command ran once."""
+    """Returns the event types in order, with the tool results, which show that the command ran once."""
     return [f"{event['type']} {event.get('content') if 'tool_result' in event['type'] else ''}" for event in events]

@@ -1,4 +1,4 @@
-"""What is on the screen, at each width, with colour and without: nothing broken, nothing half drawn, nothing lost."""
+"""Checks the command line's screens at each width, with and without colour: no broken, torn or missing text."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ from bench.support.terminal.tmux import Screen, Tmux
 
 WIDTHS: Final = (60, 80, 140)
 COLOUR: Final = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:[34][0-7]|[34]8;[0-9;]+|9[0-7]|10[0-7])m")
-"""What chooses a colour; bold and dim are no colours, and 39 and 49 take one back."""
+"""Escape sequences that set a colour. Bold and dim are no colours, and 39 and 49 reset one."""
 _BOXES: Final = re.compile("[\u2500-\u259f]")
 _AT_ONCE: Final = 3
 
@@ -30,7 +30,7 @@ class Look:
 
 
 def scenes(session_id: str) -> list[Look]:
-    """Each kind of output: a story, tables, details, a log, advice, and errors of every origin."""
+    """Returns commands for each kind of output: a run, tables, details, a log, diagnostics and errors."""
     nobody = {"FOOTPLATE_BASE_URL": "http://127.0.0.1:9"}
     return [
         Look(["run", "[[script:looks]]"], says=[*SAID, "bash", "read", "completed", "$0."], coloured=True),
@@ -50,7 +50,7 @@ def scenes(session_id: str) -> list[Look]:
 
 
 async def look(tmux: Tmux, person: Person, wanted: Sequence[Look], widths: Sequence[int]) -> int:
-    """Raises `NotHeld` at the first screen that is not as it should be; else how many there were."""
+    """Checks all screens and returns their number. Raises `NotHeld` at the first wrong one."""
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def one(scene: Look, width: int, environment: Mapping[str, str]) -> None:
@@ -70,28 +70,28 @@ def _check(scene: Look, screen: Screen, *, plain: bool) -> None:
     where = f"`{' '.join(scene.argv)}` at {screen.width} columns{' without colour' if plain else ''}"
     shown = f"{where} looks like this:\n{screen.text}"
     tidy(screen, shown)
-    require(holds=screen.code == scene.code, otherwise=f"{where} ended with {screen.code}:\n{screen.text}")
+    require(holds=screen.code == scene.code, otherwise=f"{where} exited with {screen.code}:\n{screen.text}")
     for said in scene.says:
         require(holds=" ".join(said.split()) in screen.words, otherwise=f"{said!r} is missing or torn. {shown}")
     has_colour = COLOUR.search(screen.raw) is not None
-    require(holds=not (plain and has_colour), otherwise=f"there is colour in spite of NO_COLOR. {shown}")
+    require(holds=not (plain and has_colour), otherwise=f"there is colour despite NO_COLOR. {shown}")
     require(holds=plain or has_colour >= scene.coloured, otherwise=f"there is no colour. {shown}")
 
 
 def tidy(screen: Screen, shown: str) -> None:
-    require(holds=not screen.wrapped, otherwise=f"the terminal broke {screen.wrapped} lines anywhere. {shown}")
-    require(holds=screen.column == 0, otherwise=f"the cursor was left in column {screen.column}. {shown}")
-    require(holds=not _BOXES.search(screen.text), otherwise=f"there are frames. {shown}")
-    require(holds="\ufffd" not in screen.text, otherwise=f"there are characters that nobody can read. {shown}")
-    require(holds="Traceback" not in screen.text, otherwise=f"a person sees a trace. {shown}")
+    require(holds=not screen.wrapped, otherwise=f"the terminal wrapped {screen.wrapped} lines. {shown}")
+    require(holds=screen.column == 0, otherwise=f"the cursor stayed in column {screen.column}. {shown}")
+    require(holds=not _BOXES.search(screen.text), otherwise=f"there are box-drawing characters. {shown}")
+    require(holds="\ufffd" not in screen.text, otherwise=f"there are undecodable characters. {shown}")
+    require(holds="Traceback" not in screen.text, otherwise=f"there is a Python traceback. {shown}")
     waiting = [line for line in screen.lines if re.search(r"… \d+s$", line)]
-    require(holds=not waiting, otherwise=f"a line that says what is going on was left. {shown}")
+    require(holds=not waiting, otherwise=f"a status line was not cleared. {shown}")
 
 
 async def helps(tmux: Tmux, person: Person, wanted: Sequence[commands.Command], widths: Sequence[int]) -> int:
-    """`--help` of each, all of one width on one terminal after the other."""
+    """Checks `--help` of every command at each width and returns the number of screens."""
     script = person.home / "helps.sh"
-    # The shell says where each begins and how it ended; a name of a command holds nothing that it could mistake.
+    # The shell prints a separator before each command and its exit code after it. Command names need no quoting.
     lines = [f"echo '@@ footplate {each.name}'; '{PROGRAM}' {each.name} --help; echo \"@@ $?\"" for each in wanted]
     script.write_text("\n".join(lines))
     for each in wanted:
@@ -104,10 +104,10 @@ async def helps(tmux: Tmux, person: Person, wanted: Sequence[commands.Command], 
         for each, shown, ended in zip(wanted, parts[::2], parts[1::2], strict=True):
             usage = " ".join(f"footplate {each.name} Usage: footplate {each.name}".split())
             told = " ".join(shown.split())
-            require(holds=ended.strip() == "0", otherwise=f"`{each.name} --help` ended with {ended}")
-            require(holds=told.startswith(usage), otherwise=f"`{each.name} --help` says {shown}")
+            require(holds=ended.strip() == "0", otherwise=f"`{each.name} --help` exited with {ended}")
+            require(holds=told.startswith(usage), otherwise=f"`{each.name} --help` prints {shown}")
             missing = [option for option in each.options if option.startswith("--") and option not in told]
-            require(holds=not missing, otherwise=f"`{each.name} --help` does not tell of {missing}")
+            require(holds=not missing, otherwise=f"`{each.name} --help` does not mention {missing}")
             require(holds="..." not in told.replace("]...", "").replace("}...", ""), otherwise=f"cut off: {shown}")
     return len(wanted) * len(widths)
 
@@ -117,7 +117,7 @@ async def _helps(tmux: Tmux, person: Person, script: Path, width: int) -> Screen
 
 
 async def piped(person: Person, tmux: Tmux) -> int:
-    """Without a terminal: the answer alone on stdout, whole lines on stderr, not one control character."""
+    """Checks output in pipes: only the response on stdout, whole lines on stderr, and no control characters."""
     done = await person.run("run", "[[script:looks]]")
     spoken = "\n\n".join(SAID)
     require(holds=done.out == f"{spoken}\n", otherwise=f"stdout in a pipe is {done.out!r}")
@@ -125,12 +125,12 @@ async def piped(person: Person, tmux: Tmux) -> int:
     require(holds=f"echo {'x' * 300}" in done.err, otherwise="a line in a pipe was cut to a terminal's width")
     listed = await person.run("ls")
     require(holds="\x1b" not in listed.out and listed.code == 0, otherwise=f"`ls` in a pipe is {listed.out!r}")
-    # Only stdout is a file: what is going on stays on the terminal, and the file holds the answer alone.
+    # Only stdout is a file: progress stays on the terminal, and the file contains only the response.
     target = person.home / "answer.txt"
     screen = await tmux.show(
         ["sh", "-c", f"exec '{PROGRAM}' run '[[script:looks]]' > '{target}'"], person.operator, width=WIDTHS[0]
     )
     tidy(screen, screen.text)
-    require(holds=target.read_text() == f"{spoken}\n", otherwise=f"the file holds {target.read_text()!r}")
+    require(holds=target.read_text() == f"{spoken}\n", otherwise=f"the file contains {target.read_text()!r}")
     require(holds="completed" in screen.words and SAID[2] not in screen.words, otherwise=screen.text)
     return 3

@@ -1,4 +1,4 @@
-"""A person with a home, a key and the command line as it is installed; and what a command did in a pipe."""
+"""Runs the installed command line as a user with a home directory and an API key, with output to a pipe."""
 
 import asyncio
 import re
@@ -35,7 +35,7 @@ class Person:
             "FOOTPLATE_HARNESS": "native",
         }
         self.operator: Mapping[str, str] = {**cluster.environment(), **self.environment}
-        """For the commands of who runs the server."""
+        """Variables for the server operator's commands."""
 
     async def spawn(self, *arguments: str, **extra: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -60,6 +60,6 @@ class Person:
         return Done(process.returncode or 0, out.decode(), err.decode())
 
     async def session(self, *arguments: str) -> str:
-        """Start one in the background; its id."""
+        """Starts a session in the background and returns its id."""
         done = await self.run("run", "--background", *arguments)
         return re.sub(r"\s", "", done.out)

@@ -1,4 +1,4 @@
-"""`--json` of every command that has it, good and bad, against the schemas in docs/schemas."""
+"""Validates the `--json` output of every command, for successes and errors, against the schemas in docs/schemas."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from bench.support.terminal.person import Done, Person
 
 _FOLDER: Final = Path(__file__).resolve().parents[3] / "docs" / "schemas"
 _LOCAL: Final = frozenset({"config list", "doctor", "gc", "policy explain"})
-"""They ask no server, so a server cannot refuse them."""
+"""Commands without a server request, so that a server cannot refuse them."""
 
 
 async def validated(person: Person, *, quick: bool) -> tuple[int, int]:
-    """How many values were valid, of how many commands. Which commands there are, the command line says itself."""
+    """Returns the number of valid outputs and of tested commands. Every command with `--json` must be tested."""
     checker = _Checker(person)
     if quick:
         await checker.good("run", "run", "[[script:hello]]")
@@ -26,7 +26,7 @@ async def validated(person: Person, *, quick: bool) -> tuple[int, int]:
     await checker.all()
     having = {each.name for each in commands.every() if "--json" in each.options}
     missing, unknown = having - checker.commands, checker.commands - having
-    require(holds=not missing and not unknown, otherwise=f"never asked: {missing}; there is no --json of {unknown}")
+    require(holds=not missing and not unknown, otherwise=f"never tested: {missing}; without --json: {unknown}")
     return checker.values, len(checker.commands)
 
 
@@ -85,16 +85,19 @@ class _Checker:
         return path
 
     async def good(self, schema: str, command: str, *arguments: str, **extra: str) -> Any:
-        """The same is then said with a key that nobody knows: an error is JSON of the same schema, with its code."""
+        """Validates a command's output, and its error output with an unknown API key.
+
+        An error is JSON of the same schema, with its exit code.
+        """
         argv = [*command.split(), "--json", *arguments]
         done = await self._person.run(*argv, **extra)
-        require(holds=done.code == 0, otherwise=f"`{command} --json` ended with {done.code}: {done.out}{done.err}")
+        require(holds=done.code == 0, otherwise=f"`{command} --json` exited with {done.code}: {done.out}{done.err}")
         value = self._valid(schema, command, done)
         if command not in _LOCAL and command not in self.commands:
             refused = await self._person.run(*argv, **{**extra, "FOOTPLATE_API_KEY": "nobody"})
             error = self._valid(schema, command, refused)
             require(holds=error["exit_code"] == refused.code == 1, otherwise=f"`{command}`: {refused}")
-            require(holds=bool(error["error"]["help"]), otherwise=f"`{command}` does not say what to do next: {error}")
+            require(holds=bool(error["error"]["help"]), otherwise=f"`{command}` has no help for the error: {error}")
         self.commands.add(command)
         return value
 
@@ -110,6 +113,6 @@ class _Checker:
         require(holds=not done.err, otherwise=f"`{command} --json` writes to stderr: {done.err}")
         value = json.loads(done.out)
         faults = [fault.message for fault in self._validators[schema].iter_errors(value)]
-        require(holds=not faults, otherwise=f"`{command} --json` is not of {schema}.json: {faults}\n{done.out}")
+        require(holds=not faults, otherwise=f"`{command} --json` does not match {schema}.json: {faults}\n{done.out}")
         self.values += 1
         return value

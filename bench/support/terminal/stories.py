@@ -1,4 +1,4 @@
-"""What the scripted model says to the command line: one story for each thing that a terminal may show."""
+"""Scripts of the model for command line tests: one for each kind of output on a terminal."""
 
 from typing import Final
 

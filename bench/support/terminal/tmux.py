@@ -1,7 +1,7 @@
-"""Real terminals of any width: a tmux of the proof's own, in which a command runs and its screen is read.
+"""Runs commands on real terminals of any width, in a separate tmux, and reads their screens.
 
-A pane stays when its command has ended, so nothing has to be caught in passing. Nothing of this machine's environment
-or of a person's own tmux reaches it.
+A pane stays open after its command has exited, so that its final screen can be read. This machine's environment and a
+user's own tmux have no effect on it.
 """
 
 import asyncio
@@ -18,10 +18,12 @@ from footplate.stack.leftovers import wait_until
 
 TERM: Final = "tmux-256color"
 _ROWS: Final = 3000
-"""So many that nothing scrolls away."""
+"""Enough rows that nothing scrolls away."""
 _PATIENCE: Final = 120.0
 _TELLING: Final = 'trap : INT; "$@"; echo $? > "$0.new"; mv "$0.new" "$0"'
-"""How a command ended is told by a shell: tmux itself may not hear of it until its next child ends."""
+"""A shell script that writes the command's exit code to a file: tmux may notice the exit only when its next child
+exits.
+"""
 _SETTINGS: Final = """
 set -g default-terminal tmux-256color
 set -g remain-on-exit on
@@ -36,13 +38,13 @@ class Screen:
     width: int
     code: int
     lines: Sequence[str]
-    """As they are seen, the empty ones at the end left out."""
+    """The visible lines, without empty ones at the end."""
     wrapped: int
-    """Lines that the terminal itself had to break, wherever its edge was."""
+    """The number of lines that the terminal had to wrap."""
     raw: str
-    """With what gives colours and weights."""
+    """The screen with its escape sequences for colours and weights."""
     column: int
-    """Where the cursor was left."""
+    """The column of the cursor."""
 
     @property
     def text(self) -> str:
@@ -50,7 +52,7 @@ class Screen:
 
     @property
     def words(self) -> str:
-        """What is said, whatever line it is on."""
+        """The text with all white space collapsed, independent of line breaks."""
         return " ".join(self.text.split())
 
 
@@ -63,9 +65,9 @@ class Tmux:
 
     async def __aenter__(self) -> Self:
         if not self._program:
-            raise NotHeld("tmux is not installed: the proof looks at real terminals")
+            raise NotHeld("tmux is not installed: the claim needs it for real terminals")
         self._settings.write_text(_SETTINGS)
-        # A pane that waits keeps the server, and its settings, between two looks.
+        # A waiting pane keeps the tmux server and its settings alive between two commands.
         await self._start("keeper", ["cat"], 80)
         return self
 
@@ -73,7 +75,7 @@ class Tmux:
         await self._tmux("kill-server")
 
     async def show(self, argv: Sequence[str], environment: Mapping[str, str], *, width: int) -> Screen:
-        """Run it on a terminal of that width, to its end."""
+        """Runs a command to its end on a terminal of this width and returns the final screen."""
         pane = await self.open(argv, environment, width=width)
         try:
             return await pane.ended()
@@ -113,11 +115,11 @@ class Pane:
         self._width = width
 
     async def type(self, *keys: str) -> None:
-        """Keys by tmux's names (`Tab`, `Enter`, `C-c`); anything else is typed as it is."""
+        """Types keys by their tmux names (`Tab`, `Enter`, `C-c`); anything else is typed literally."""
         await self._tmux._tmux("send-keys", "-t", self._name, *keys)
 
     async def shows(self, pattern: str, *, within: float = _PATIENCE) -> Screen:
-        """The screen, once it matches."""
+        """Waits until the screen matches the pattern and returns it."""
 
         async def matches() -> bool:
             return re.search(pattern, (await self.look()).text) is not None
@@ -127,13 +129,13 @@ class Pane:
         return await self.look()
 
     async def ended(self) -> Screen:
-        """Once all that it wrote is on the screen, and it is known how it ended."""
+        """Waits until all output is on the screen and the exit code is known, and returns the screen."""
 
         async def over() -> bool:
             return self._ending.is_file() and await self._state("pane_dead") == "1"
 
         if not await wait_until(over, _PATIENCE):
-            raise NotHeld(f"a command on a terminal did not end in {_PATIENCE:.0f} s:\n{(await self.look()).text}")
+            raise NotHeld(f"a command on a terminal did not exit within {_PATIENCE:.0f} s:\n{(await self.look()).text}")
         return await self.look()
 
     async def look(self) -> Screen:

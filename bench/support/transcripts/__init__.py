@@ -1,1 +1,1 @@
-"""Transcripts of the plain CLI, made by itself, that travel to Footplate and back."""
+"""Creates transcripts with the plain Claude Code CLI, to import them into Footplate and export them again."""

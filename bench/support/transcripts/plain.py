@@ -1,4 +1,4 @@
-"""Claude Code as people have it on their own machine: the CLI itself, a home of its own, no Footplate around it."""
+"""Runs the Claude Code CLI as on a user's own machine: with its own home and without Footplate."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ _PATIENCE: Final = 120.0
 
 
 class Desk:
-    """One person's machine, as far as the CLI sees it: a home, and a directory to work in."""
+    """A user's machine as the CLI sees it: a home and a working directory."""
 
     def __init__(self, directory: Path, model: ModelProcess) -> None:
         self.home = directory / "home"
@@ -37,7 +37,7 @@ class Desk:
 
     @property
     def environment(self) -> dict[str, str]:
-        """All of it; nothing is inherited."""
+        """The complete environment; nothing is inherited."""
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
@@ -50,31 +50,31 @@ class Desk:
         }
 
     async def begin(self, *prompts: str) -> str:
-        """A session with these prompts, one after the other, in one process; its id."""
+        """Starts a session, sends these prompts one after another in one process, and returns its id."""
         session_id = str(uuid.uuid4())
         await self._converse(prompts, sdk.ClaudeAgentOptions(session_id=session_id))
         return session_id
 
     async def go_on(self, session_id: str, *prompts: str, at: str | None = None) -> None:
-        """`at`: from this message on, whatever came after it."""
+        """Continues a session with these prompts. With `at`, it continues from that message and drops later ones."""
         extra: dict[str, str | None] = {"resume-session-at": at} if at else {}
         await self._converse(prompts, sdk.ClaudeAgentOptions(resume=session_id, extra_args=extra))
 
     async def resume(self, session_id: str, prompt: str) -> None:
-        """As a person does it: `claude --resume`."""
+        """Resumes a session as a user does, with `claude --resume`."""
         process = await self._spawn("--resume", session_id, prompt)
         async with asyncio.timeout(_PATIENCE):
             out, err = await process.communicate()
         if process.returncode != 0:
-            raise NotHeld(f"claude --resume ended with {process.returncode}: {(out + err)[-500:].decode()}")
+            raise NotHeld(f"claude --resume exited with {process.returncode}: {(out + err)[-500:].decode()}")
 
     async def kill_in(self, prompt: str, *, when: Callable[[], bool], resume: str | None = None) -> str:
-        """A session that is killed in the middle of something, with all that it started."""
+        """Starts or resumes a session, kills it and its child processes when `when` is true, and returns its id."""
         session_id = resume or str(uuid.uuid4())
         process = await self._spawn("--resume" if resume else "--session-id", session_id, prompt)
         try:
             async with asyncio.timeout(_PATIENCE):
-                while not when():  # noqa: ASYNC110 - a command's trace on a disk tells nobody
+                while not when():  # noqa: ASYNC110 - there is no notification for a file
                     await asyncio.sleep(0.05)
         finally:
             process.kill()
@@ -87,7 +87,7 @@ class Desk:
         return found
 
     async def footplate(self, *arguments: str, url: str, key: str) -> str:
-        """The command line, as on this person's machine."""
+        """Runs the Footplate command line on this machine and returns its output."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", *arguments),
             env={**self.environment, "FOOTPLATE_BASE_URL": url, "FOOTPLATE_API_KEY": key},
@@ -99,16 +99,16 @@ class Desk:
         async with asyncio.timeout(_PATIENCE):
             out, err = await process.communicate()
         if process.returncode != 0:
-            raise NotHeld(f"footplate {arguments[0]} ended with {process.returncode}: {(out + err)[-500:].decode()}")
+            raise NotHeld(f"footplate {arguments[0]} exited with {process.returncode}: {(out + err)[-500:].decode()}")
         return out.decode()
 
     async def _converse(self, prompts: tuple[str, ...], options: sdk.ClaudeAgentOptions) -> None:
-        options.cli_path = program.path()
+        options.cli_path = program.find_cli()
         options.cwd = self.work
         options.model = MODEL
         options.permission_mode = "bypassPermissions"
         options.setting_sources = []
-        # The SDK adds these to what it inherits: an empty one is none.
+        # The SDK adds these to the inherited environment; an empty variable counts as unset.
         inherited = dict.fromkeys((name for name in os.environ if name.startswith(("ANTHROPIC_", "CLAUDE"))), "")
         options.env = {**inherited, **self.environment}
         async with asyncio.timeout(_PATIENCE), sdk.ClaudeSDKClient(options) as client:
@@ -118,7 +118,7 @@ class Desk:
                     pass
 
     def _kill_rest(self) -> None:
-        """The CLI's commands survive it."""
+        """Kills the commands that the CLI started, because they survive it."""
         for entry in os.scandir("/proc"):
             with suppress(OSError):
                 if entry.name.isdigit() and remains.works_below(Path(entry.path), self.work):
@@ -126,7 +126,7 @@ class Desk:
 
     async def _spawn(self, *arguments: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *(str(program.path()), "-p", "--model", MODEL, "--dangerously-skip-permissions", *arguments),
+            *(str(program.find_cli()), "-p", "--model", MODEL, "--dangerously-skip-permissions", *arguments),
             env=self.environment,
             cwd=self.work,
             stdin=asyncio.subprocess.DEVNULL,

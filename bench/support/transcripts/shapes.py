@@ -1,4 +1,4 @@
-"""Twenty conversations of different shapes, each made by the plain CLI with a scripted model."""
+"""Creates twenty conversations of different shapes with the plain CLI and a scripted model."""
 
 import base64
 import json
@@ -19,17 +19,17 @@ _LARGE: Final = 600_000
 
 @dataclass(slots=True)
 class Scene:
-    """One shape in the making: the machine, and its own scripts."""
+    """The machine and the model scripts with which one conversation is created."""
 
     name: str
     desk: Desk
     model: ModelProcess
     lost: bool = False
-    """It went past a call that has no result."""
+    """Whether the conversation continued after a call that has no result."""
     script: str = ""
 
     async def plays(self, script: Replies, *, also: Mapping[str, Replies] | None = None) -> str:
-        """The marker for it; what is last played is what the history ends with."""
+        """Installs a script and returns its marker for a prompt. The last script is the one the history ends with."""
         for name, more in (also or {}).items():
             await self.model.install(f"{self.name}-{name}", more)
         self.script = f"{self.name}-{self._plays}" if self._plays else self.name
@@ -41,7 +41,7 @@ class Scene:
 
 
 Make = Callable[[Scene], Awaitable[str]]
-"""Its session's id."""
+"""Creates a conversation and returns its session id."""
 
 
 def _bash(command: str) -> Any:
@@ -183,7 +183,7 @@ async def refused(scene: Scene) -> str:
 
 
 async def torn(scene: Scene) -> str:
-    """Its last line was not written to its end, and a line has words that look like orders."""
+    """Creates a transcript whose last line is incomplete, with text that looks like a secret or a transcript line."""
     steps = replies([text("key sk-ant-0000 \u2028 \u0007 {'type': 'user'}")])
     session_id = await scene.desk.begin(f"Odd words. {await scene.plays(steps)}")
     with scene.desk.transcript(session_id).open("ab") as file:

@@ -1,4 +1,4 @@
-"""What a request tells the model of a conversation: every word, call and result, without the CLI's own. Pure."""
+"""Extracts the conversation from a model request: texts, calls and results, without the CLI's own reminders."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from bench.support.claude.history import FILLERS
 
 Told = tuple[str, str]
-"""A kind, and the words."""
+"""A kind and its text."""
 _OWN: Final = "<system-reminder>"
 
 
@@ -35,7 +35,7 @@ def _blocks(role: str, content: Any) -> Iterator[Told]:
 
 
 def _without_own(text: str) -> str:
-    """Reminders stand before what somebody said, behind it, or alone."""
+    """Removes the CLI's reminders, which stand before or after the user's text, or alone."""
     while _OWN in text:
         before, _, rest = text.partition(_OWN)
         text = before + rest.partition("</system-reminder>")[2]
@@ -48,4 +48,4 @@ def difference(found: list[Told], wanted: list[Told]) -> str | None:
     at = next((n for n, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), None)
     at = min(len(found), len(wanted)) if at is None else at
     shown, missed = ([*map(str, items[at : at + 1]), "nothing"][0][:160] for items in (found, wanted))
-    return f"of {len(wanted)} things said, number {at} is {shown} instead of {missed}"
+    return f"of {len(wanted)} items, number {at} is {shown} instead of {missed}"

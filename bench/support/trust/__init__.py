@@ -1,1 +1,1 @@
-"""Proofs of what a repository may bring: repositories that try everything, and what came of it."""
+"""Tests which settings of a repository take effect at each trust level, with repositories that try everything."""

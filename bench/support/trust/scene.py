@@ -1,4 +1,4 @@
-"""Turns of the real CLI in a sandbox with a tree of our choice, and the server that nobody should ask."""
+"""Runs turns of the real CLI in a sandbox with a given repository, next to a server that nothing should contact."""
 
 import asyncio
 import contextlib
@@ -19,14 +19,14 @@ from footplate.config import Settings
 from footplate.domain import events as ev
 from footplate.domain import ids
 from footplate.domain.agents import ResolvedConfig
-from footplate.domain.brought import Brought
+from footplate.domain.brought import ProjectInstructions
 from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.events import Event, PreviewType, Usage
-from footplate.domain.ports import Endpoint, Entry, Printed, SteerMessage, TurnContext
+from footplate.domain.ports import Endpoint, Entry, FullOutput, SteerMessage, TurnContext
 from footplate.domain.projects import Trust
 from footplate.domain.running import Environments, OpenEnvironment
-from footplate.domain.turns import Outcome
-from footplate.environments.guardian import clock
+from footplate.domain.turns import TurnOutcome
+from footplate.environments.guardian import lease_clock
 from footplate.environments.opening import WORKSPACES
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.proxy.models import ModelProxy
@@ -35,7 +35,7 @@ from footplate.testing.gates import ScriptedGate
 from footplate.testing.process import ModelProcess
 from footplate.trees import bringing
 from footplate.trees.git import Git
-from footplate.wiring.environments import choose_environments
+from footplate.wiring.environments import create_environment_backend
 
 MODEL: Final = "claude-sonnet-4-5"
 _TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep")
@@ -53,7 +53,7 @@ class Preview:
 
 @dataclass(slots=True)
 class Log:
-    """A turn's log in memory: what is in question here is what the CLI does, not where it is written down."""
+    """A turn's log in memory, because only the CLI's behaviour is tested here."""
 
     events: list[Event] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Log:
     async def upload_files_ahead(self) -> None:
         pass
 
-    async def keep(self, printed: Printed) -> str:
+    async def store_output(self, printed: FullOutput) -> str:
         return str(printed.size)
 
     def check(self) -> None:
@@ -81,7 +81,7 @@ class Log:
 
 @dataclass(slots=True)
 class Repository:
-    """On the host: files and links, and the commit that they are."""
+    """A repository on the host with files and links in one commit."""
 
     directory: Path
     commit: str = ""
@@ -98,8 +98,8 @@ class Repository:
         self._git("commit", "-q", "-m", "One")
         self.commit = self._git("rev-parse", "HEAD").strip()
 
-    async def bring(self, trust: Trust) -> Brought:
-        return await bringing.read(Git(git_dir=self.directory / ".git"), self.commit, trust)
+    async def bring(self, trust: Trust) -> ProjectInstructions:
+        return await bringing.read_instructions(Git(git_dir=self.directory / ".git"), self.commit, trust)
 
     def _git(self, *argv: str) -> str:
         own = ("-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "core.hooksPath=/dev/null")
@@ -112,22 +112,22 @@ class Repository:
 class Session:
     scene: "Scene"
     tree: Path
-    brought: Brought
+    brought: ProjectInstructions
     id: str
     log: Log = field(default_factory=Log)
     number: int = 0
 
-    async def turn(self, text: str) -> Outcome:
-        """In an environment of its own, with the conversation so far."""
+    async def turn(self, text: str) -> TurnOutcome:
+        """Runs a turn in its own environment, with the conversation so far."""
         self.number += 1
         turn_id = f"turn_{self.number}"
-        grant = self.scene.models.grant(deadline=clock() + _LEASE)
+        grant = self.scene.models.grant(deadline=lease_clock() + _LEASE)
         environment: OpenEnvironment | None = None
         try:
-            environment = await self.scene.environments.open(
+            environment = await self.scene.environments.open_environment(
                 _ORGANISATION,
                 self.id,
-                deadline=clock() + _LEASE,
+                deadline=lease_clock() + _LEASE,
                 variables={"FOOTPLATE_SESSION_ID": self.id, "FOOTPLATE_TURN_ID": turn_id},
                 config=EnvironmentConfig(),
                 models=grant,
@@ -157,18 +157,18 @@ class Session:
             environment=environment,
             gate=ScriptedGate(),
             interrupt=asyncio.Event(),
-            take_steering=nobody,
+            claim_steering=nobody,
             endpoints=endpoints,
-            brought=self.brought,
+            project_instructions=self.brought,
         )
 
     async def told(self, word: str) -> bool:
-        """Whether a model was told it in this session, by whomever."""
+        """Tells whether any model request of this session contains the text."""
         bodies = [json.dumps(request["body"]) for request in await self.scene.model.requests()]
         return any(word in body for body in bodies if self.id in body)
 
     def marks(self) -> list[str]:
-        """Left in the tree or in the home, wherever in them."""
+        """Returns the names of all marks in the tree or the home."""
         homes = self.tree.with_name(f"{self.tree.name}.state")
         names = {path.name for place in (self.tree, homes) for path in remains.below(place)}
         return sorted(name.removeprefix(hostile.MARK) for name in names if name.startswith(hostile.MARK))
@@ -193,16 +193,16 @@ class Scene:
             async with contextlib.AsyncExitStack() as exits:
                 server = await exits.enter_async_context(Server.open())
                 model = await exits.enter_async_context(ModelProcess(scripts(server.url)))
-                # The network is open, so that whoever tries to ask the server does.
+                # The network is open, so that an attempt to contact the server succeeds.
                 settings = Settings(data_dir=data, environment="sandbox", sandbox_network="open")
-                chosen = await choose_environments(settings, worker=ids.new_id(ids.WORKER), lapsed=_never, trees=None)
+                chosen = await create_environment_backend(settings, worker=ids.new_id(ids.WORKER), is_lease_expired=_never, trees=None)
                 models = await exits.enter_async_context(ModelProxy({"anthropic": Endpoint("a-key", model.url)}))
                 yield cls(directory, chosen.environments, models, model, server, data)
         finally:
             await asyncio.to_thread(shutil.rmtree, directory)
 
     async def session(self, trust: Trust, files: Mapping[str, str], links: Mapping[str, str] | None = None) -> Session:
-        """In a tree with these files, of a repository with one commit."""
+        """Creates a session in a tree with these files, from a repository with one commit."""
         session_id = f"sesn_{secrets.token_hex(6)}"
         repository = Repository(self.directory / f"{session_id}.origin")
         await asyncio.to_thread(repository.make, files, links or {})
@@ -214,7 +214,7 @@ class Scene:
 
 @dataclass(slots=True)
 class Server:
-    """Answers everything with 404, and remembers what it was asked."""
+    """A server that responds to everything with 404 and records the requests."""
 
     url: str = ""
     asked: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The same through the whole product: a project of the api's, its trust changed under a living session."""
+"""Tests trust through the whole product: changes a project's trust between the turns of one session."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ _NOBODY: Final = "http://127.0.0.1:9"
 
 
 async def faults() -> list[str]:
-    """One session: its project is trusted for nothing, for instructions, for all, and for nothing again."""
+    """Runs one session with the project's trust set to nothing, instructions, all and nothing again; returns faults."""
     found: list[str] = []
     async with _opened() as (cluster, client, commit):
         made = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
@@ -44,13 +44,13 @@ async def faults() -> list[str]:
             record = _record(events)
             checks = {
                 "ended well": events[-1]["stop_reason"]["type"] == "end_turn",
-                "told the base's words": (hostile.WORDS["CLAUDE.md"] in body) == (trust != "nothing"),
-                "not told its own": hostile.OWN not in body,
+                "sends the base commit's instructions": (hostile.WORDS["CLAUDE.md"] in body) == (trust != "nothing"),
+                "does not send the agent's own files": hostile.OWN not in body,
                 "ran hooks": bool(marks) == (trust == "all"),
                 "has its record": (record.get("trust"), record.get("commit"))
                 == ((None, None) if trust == "nothing" else (trust, commit)),
             }
-            found += [f"turn {number + 1}, {trust}: not so: {what}" for what, holds in checks.items() if not holds]
+            found += [f"turn {number + 1}, {trust}: failed: {what}" for what, holds in checks.items() if not holds]
     return found
 
 

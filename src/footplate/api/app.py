@@ -6,9 +6,9 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 
 from footplate.api import openapi
-from footplate.api.edge import Edge
+from footplate.api.edge import RequestContextMiddleware
 from footplate.api.error_handlers import on_footplate_error, on_http_exception
-from footplate.api.foreign_requests import ForeignRequests
+from footplate.api.foreign_requests import ForeignRequestMiddleware
 from footplate.api.routes import (
     absent,
     agents,
@@ -49,8 +49,8 @@ def create_app(services: ApiServices) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # the middleware records it
     )
     app.state.services = services
-    app.add_middleware(ForeignRequests, guard=services.request_guard)
-    app.add_middleware(Edge)
+    app.add_middleware(ForeignRequestMiddleware, guard=services.request_guard)
+    app.add_middleware(RequestContextMiddleware)
     for module in (
         *(
             events,

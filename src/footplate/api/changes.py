@@ -18,28 +18,28 @@ from starlette.types import Receive, Scope, Send
 
 from footplate import failpoints
 from footplate.api.replies import json_response
-from footplate.api.requests import attempt_of, read_query
+from footplate.api.requests import parse_attempt, read_query
 from footplate.api.services import get_services
 from footplate.api.wire.lists import NoParameters
 from footplate.domain import audit
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
-from footplate.domain.services import Accepted, Answer, Notifier, Unit
+from footplate.domain.services import AcceptedInputs, StoredResponse, Notifier, UnitOfWork
 
-Changed = tuple[JsonObject, Accepted | None]
+ChangeResult = tuple[JsonObject, AcceptedInputs | None]
 """The response body, and the accepted change to announce after the commit."""
 
-_AUDITED: Final = ("version", "project_ids", "permissions")
+_AUDITED_FIELDS: Final = ("version", "project_ids", "permissions")
 """Fields of a changed object that the audit trail records: those that decide which rules apply."""
 
 log = structlog.get_logger(__name__)
 
 
-async def change(
+async def execute_change(
     request: Request,
     principal: Principal,
     raw: bytes,
-    work: Callable[[Unit], Awaitable[Changed]],
+    work: Callable[[UnitOfWork], Awaitable[ChangeResult]],
     *,
     audit_action: str | None = None,
 ) -> Response:
@@ -49,27 +49,27 @@ async def change(
     Changes that can affect which rules apply to a session name their action for the audit trail.
     """
     read_query(request, NoParameters)
-    attempt = attempt_of(request, raw)
+    attempt = parse_attempt(request, raw)
     async with get_services(request).units.unit(principal, attempt) as unit:
-        if unit.replay is not None:
-            return _Delivery(json_response(unit.replay.body, status=unit.replay.status), request, unit.answer_id)
+        if unit.stored_response is not None:
+            return _ResponseThenNotify(json_response(unit.stored_response.body, status=unit.stored_response.status), request, unit.response_id)
         body, accepted = await work(unit)
         if audit_action is not None:
-            details = {name: body[name] for name in _AUDITED if body.get(name)}
-            await unit.record(principal, audit.change(audit_action, str(body["id"]), details))
+            details = {name: body[name] for name in _AUDITED_FIELDS if body.get(name)}
+            await unit.record(principal, audit.build_change_entry(audit_action, str(body["id"]), details))
         if attempt is not None:
-            await unit.remember(Answer(200, body))
+            await unit.store_response(StoredResponse(200, body))
     await failpoints.hit("before_answer")
-    return _Delivery(json_response(body), request, unit.answer_id, accepted)
+    return _ResponseThenNotify(json_response(body), request, unit.response_id, accepted)
 
 
-class _Delivery(Response):
+class _ResponseThenNotify(Response):
     """Sends a response. Then deletes its stored copy, if the client was still connected, and announces the accepted
     change.
     """
 
     def __init__(
-        self, response: Response, request: Request, response_id: int | None, accepted: Accepted | None = None
+        self, response: Response, request: Request, response_id: int | None, accepted: AcceptedInputs | None = None
     ) -> None:
         super().__init__()
         self._response = response
@@ -85,15 +85,15 @@ class _Delivery(Response):
         finally:
             async with asyncio.TaskGroup() as group:
                 if self._response_id is not None and delivered:
-                    group.create_task(services.units.delivered(self._response_id))
+                    group.create_task(services.units.discard_response(self._response_id))
                 if self._accepted is not None:
-                    group.create_task(_tell(services.notifier, self._accepted))
+                    group.create_task(_notify(services.notifier, self._accepted))
 
 
-async def _tell(notifier: Notifier, accepted: Accepted) -> None:
+async def _notify(notifier: Notifier, accepted: AcceptedInputs) -> None:
     """Announces a committed change. A failure here must not fail the request: the sweep finds the change later."""
     try:
-        await notifier.accepted(accepted)
+        await notifier.notify_accepted(accepted)
     except Exception:
         log.warning(
             "notification of a committed change failed",

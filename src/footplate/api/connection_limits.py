@@ -24,7 +24,7 @@ class ConnectionSlots:
         """Raises `LimitExceeded` when no slot is free. A client of a Unix socket has no address."""
         if self.used >= self._total_limit:
             raise LimitExceeded(429, "connections", f"The server already has {self._total_limit} open connections.")
-        client = network_of(address) if address else ""
+        client = client_network(address) if address else ""
         if client and self._by_client[client] >= self._address_limit:
             raise LimitExceeded(
                 429,
@@ -54,7 +54,7 @@ class ConnectionSlot:
             self._slots = None
 
 
-def network_of(address: str) -> str:
+def client_network(address: str) -> str:
     """Returns the address, or the /64 network of an IPv6 address, because a client usually controls all of it."""
     try:
         parsed = ip_address(address.partition("%")[0])

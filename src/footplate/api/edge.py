@@ -12,15 +12,15 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from footplate.api import errors
-from footplate.api.observed import RequestWatch
+from footplate.api.observed import RequestTelemetry
 from footplate.domain import ids
 
-HEADER: Final = b"request-id"
+REQUEST_ID_HEADER: Final = b"request-id"
 
 log = structlog.get_logger(__name__)
 
 
-class Edge:
+class RequestContextMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
@@ -31,9 +31,9 @@ class Edge:
             with structlog.contextvars.bound_contextvars(request_id=request_id):
                 await self._app(scope, receive, send)
             return
-        header = (HEADER, request_id.encode())
+        header = (REQUEST_ID_HEADER, request_id.encode())
         started = False
-        telemetry = RequestWatch(scope, request_id)
+        telemetry = RequestTelemetry(scope, request_id)
 
         async def send_with_id(message: Message) -> None:
             nonlocal started

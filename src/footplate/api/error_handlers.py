@@ -32,7 +32,7 @@ async def _record_refusal(request: Request, error: Forbidden) -> None:
     principal: Principal | None = getattr(request.state, "principal", None)
     if principal is None:
         return
-    entry = audit.refusal(request.method, request.url.path, error.message)
+    entry = audit.build_refusal_entry(request.method, request.url.path, error.message)
     try:
         async with get_services(request).units.unit(principal, None) as unit:
             await unit.record(principal, entry)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from footplate.api.replies import json_response
 from footplate.domain.errors import DOCS, FootplateError, Overloaded, RateLimited, Refused, Temporary
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.limits import setting_of
+from footplate.domain.limits import setting_name
 
 ERROR_TYPES: Final = {
     400: "invalid_request_error",
@@ -70,7 +70,7 @@ class LimitExceeded(Refused):
 
     def __init__(self, status: int, limit: str, message: str, *, field: str | None = None) -> None:
         """`limit` is the name of a field of `RequestLimits`."""
-        help_text = f"The operator can change this limit with {setting_of(limit)}."
+        help_text = f"The operator can change this limit with {setting_name(limit)}."
         super().__init__(message, help_text=help_text, field=field)
         self.response_status = status
 

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from footplate.api import errors, key_watch
 from footplate.api.key_quotas import StreamSlot
 from footplate.domain.errors import FootplateError
-from footplate.stream.sse import KEEP_ALIVE, dumps
+from footplate.stream.sse import KEEP_ALIVE, encode_json_line
 
 HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -25,7 +25,7 @@ HEADERS: Final = [
     (b"x-accel-buffering", b"no"),
 ]
 
-_LARGE: Final = 64 * 1024
+_LARGE_FRAME_BYTES: Final = 64 * 1024
 """Bytes that the server buffers for a client."""
 
 log = structlog.get_logger(__name__)
@@ -54,13 +54,13 @@ class EventStream(Response):
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        revoked = asyncio.create_task((self._until_revoked or _never)())
+        revoked = asyncio.create_task((self._until_revoked or _wait_forever)())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             if self._first_frame:
                 await send({"type": "http.response.body", "body": self._first_frame, "more_body": True})
             pump = asyncio.create_task(self._pump(scope, send))
-            disconnected = asyncio.create_task(_disconnected(receive))
+            disconnected = asyncio.create_task(_wait_for_disconnect(receive))
             try:
                 await asyncio.wait((pump, disconnected, revoked), return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -69,7 +69,7 @@ class EventStream(Response):
                 disconnected.cancel()
                 await asyncio.gather(pump, disconnected, return_exceptions=True)
             if only_revoked:
-                last_frame = error_frame(key_watch.revoked(), scope["request_id"])
+                last_frame = error_frame(key_watch.revoked_key_error(), scope["request_id"])
                 with suppress(OSError):
                     await send({"type": "http.response.body", "body": last_frame, "more_body": False})
         finally:
@@ -81,34 +81,34 @@ class EventStream(Response):
             async with aclosing(cast("Closing", self._frames)) as frames:
                 async for frame in frames:
                     await send({"type": "http.response.body", "body": frame or KEEP_ALIVE, "more_body": True})
-                    if len(frame) >= _LARGE:
+                    if len(frame) >= _LARGE_FRAME_BYTES:
                         # The server waits for a full connection before the next write, not after this one. Without this
                         # empty write, a client that does not read would hold two chunks and a queue.
                         await send({"type": "http.response.body", "body": b"", "more_body": True})
         except Exception as error:  # noqa: BLE001 - any failure is reported to the client
-            last_frame = broken(scope, error)
+            last_frame = failure_frame(scope, error)
         else:
             last_frame = b""
         with suppress(OSError):
             await send({"type": "http.response.body", "body": last_frame, "more_body": False})
 
 
-class Closing(AsyncIterator[bytes]):
+class ClosableFrames(AsyncIterator[bytes]):
     """Frames from an async generator, which is closed when the client disconnects."""
 
     async def aclose(self) -> None: ...
 
 
-async def _never() -> None:
+async def _wait_forever() -> None:
     await asyncio.get_running_loop().create_future()
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def broken(scope: Scope, error: Exception) -> bytes:
+def failure_frame(scope: Scope, error: Exception) -> bytes:
     """Builds the last frame of a stream that failed. SDKs raise on it, and a client can resume from its cursor."""
     request_id: str = scope["request_id"]
     log.warning("event stream failed", action="api.stream_broke", request_id=request_id, exc_info=error)
@@ -117,4 +117,4 @@ def broken(scope: Scope, error: Exception) -> bytes:
 
 def error_frame(error: FootplateError, request_id: str) -> bytes:
     body = errors.error_envelope(error, errors.http_status(error), request_id)
-    return b"event: error\ndata: " + dumps(body) + b"\n\n"
+    return b"event: error\ndata: " + encode_json_line(body) + b"\n\n"

@@ -36,6 +36,6 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
             )
 
 
-def revoked() -> Unauthenticated:
+def revoked_key_error() -> Unauthenticated:
     """Builds the error that the client receives when its stream ends."""
     return Unauthenticated("The API key of this stream was revoked.", help_text="Reconnect with a valid API key.")

@@ -12,7 +12,7 @@ from footplate.api.connection_limits import ConnectionSlot
 from footplate.api.timers import Timer
 
 TOO_MANY_FRAMES: Final = 1008
-_SLICE: Final = 4 * 1024
+_PARSER_SLICE_BYTES: Final = 4 * 1024
 """Bytes passed to the parser at once, because it is slow with many small frames."""
 _MAX_LINE: Final = 8_000
 _MAX_HEADERS: Final = 120
@@ -48,10 +48,10 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        for start in range(0, len(data), _SLICE):
+        for start in range(0, len(data), _PARSER_SLICE_BYTES):
             if self.close_sent and self.transport.is_closing():
                 return
-            super().data_received(data[start : start + _SLICE])
+            super().data_received(data[start : start + _PARSER_SLICE_BYTES])
 
     def handle_cont(self, event: Frame) -> None:
         if self._count_frame():

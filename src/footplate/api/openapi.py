@@ -114,7 +114,7 @@ def _check_unique_names(kinds: Iterable[object]) -> None:
     """Raises `TypeError` if two models have the same name: the document would contain one schema for both."""
     found: set[type[BaseModel]] = set()
     for kind in kinds:
-        _gather(kind, found)
+        _collect_models(kind, found)
     named: dict[str, type[BaseModel]] = {}
     for model in sorted(found, key=_full_name):
         other = named.setdefault(model.__name__, model)
@@ -123,14 +123,14 @@ def _check_unique_names(kinds: Iterable[object]) -> None:
             raise TypeError(f"two models have the same name in the OpenAPI document, rename one: {both}")
 
 
-def _gather(type_: object, found: set[type[BaseModel]]) -> None:
+def _collect_models(type_: object, found: set[type[BaseModel]]) -> None:
     """Collects all models in a type: the type itself, the types of its fields, and so on."""
     if isinstance(type_, type) and issubclass(type_, BaseModel) and type_ not in found:
         found.add(type_)
         for field in type_.model_fields.values():
-            _gather(field.annotation, found)
+            _collect_models(field.annotation, found)
     for part in get_args(type_):
-        _gather(part, found)
+        _collect_models(part, found)
 
 
 def _full_name(model: type[BaseModel]) -> str:

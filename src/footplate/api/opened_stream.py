@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 
-class OpenedStream(StreamingResponse):
+class ResourceStream(StreamingResponse):
     def __init__(self, chunks: AsyncIterator[bytes], resource: AsyncExitStack, *, media_type: str) -> None:
         super().__init__(chunks, media_type=media_type)
         self._resource = resource
@@ -21,15 +21,15 @@ class OpenedStream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-async def streamed(resource: AbstractAsyncContextManager[AsyncIterator[bytes]], *, media_type: str) -> OpenedStream:
+async def stream_resource(resource: AbstractAsyncContextManager[AsyncIterator[bytes]], *, media_type: str) -> ResourceStream:
     """Opens the resource and reads its first bytes, so that a failure before them becomes an error response."""
     async with AsyncExitStack() as exit_stack:
         chunks = await exit_stack.enter_async_context(resource)
         first = await anext(chunks, b"")
-        return OpenedStream(_all(first, chunks), exit_stack.pop_all(), media_type=media_type)
+        return ResourceStream(_chain(first, chunks), exit_stack.pop_all(), media_type=media_type)
 
 
-async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for chunk in rest:
         yield chunk

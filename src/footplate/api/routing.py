@@ -45,5 +45,5 @@ class DirectRoute(APIRoute):
         return match, child_scope
 
 
-def router_of(prefix: str, tag: str) -> APIRouter:
+def create_router(prefix: str, tag: str) -> APIRouter:
     return APIRouter(prefix=prefix, tags=[tag], route_class=DirectRoute, responses=ERROR_RESPONSES)

@@ -11,11 +11,11 @@ from footplate.api.key_quotas import KeyQuotas
 from footplate.domain.environments import Backend
 from footplate.domain.files import FileBytes
 from footplate.domain.hooks import HookAccess
-from footplate.domain.leaving import Leaving
+from footplate.domain.leaving import DeliveryService
 from footplate.domain.limits import RequestLimits
-from footplate.domain.named_directories import NamedRoots
+from footplate.domain.named_directories import AllowedRoots
 from footplate.domain.request_guard import RequestGuard
-from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, Tails, Units
+from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, EventStreams, UnitOfWorkFactory
 from footplate.domain.transcripts import Transcripts
 from footplate.domain.usage import UsageReads
 
@@ -29,14 +29,14 @@ def _no_transcripts(_harness: str) -> Transcripts | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:
     reads: Reads
-    units: Units
+    units: UnitOfWorkFactory
     notifier: Notifier
-    tails: Tails
+    tails: EventStreams
     keys: Keys
     health: Health
     usage: UsageReads
     diffs: Diffs
-    delivery: Leaving
+    delivery: DeliveryService
     files: FileBytes
     backend: Backend
     """Where workers run commands: a request may ask an environment only for features of this backend."""
@@ -52,7 +52,7 @@ class ApiServices:
     """Whether a provider for `web_search` is configured."""
     projects_root: str = "/nonexistent"
     """Directory that must contain projects with a path, as the operator wrote it."""
-    named_roots: NamedRoots = field(default_factory=lambda: NamedRoots({}))
+    named_roots: AllowedRoots = field(default_factory=lambda: AllowedRoots({}))
     """Directories that sessions may name."""
     request_guard: RequestGuard = field(default_factory=RequestGuard)
     """Host names that the API serves, and origins of web pages that may call it."""

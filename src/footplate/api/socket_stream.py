@@ -15,19 +15,19 @@ from typing import Final
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from footplate.api import key_watch
-from footplate.api.event_stream import broken, error_frame
+from footplate.api.event_stream import failure_frame, error_frame
 from footplate.domain import events
 from footplate.domain.errors import InvalidRequest
-from footplate.stream.messages import messages
+from footplate.stream.messages import to_websocket_messages
 
-OVER: Final = 1000
-UNWANTED: Final = 1003
-REVOKED: Final = 1008
-BROKEN: Final = 1011
-RESTARTING: Final = 1012
+CLOSE_DELETED: Final = 1000
+CLOSE_UNEXPECTED_MESSAGE: Final = 1003
+CLOSE_REVOKED: Final = 1008
+CLOSE_FAILED: Final = 1011
+CLOSE_RESTARTING: Final = 1012
 
-_GO_ON: Final = "reconnect and resume after the last id"
-_SPOKE: Final = InvalidRequest(
+_RESUME_REASON: Final = "reconnect and resume after the last id"
+_MESSAGE_REFUSED: Final = InvalidRequest(
     "This WebSocket accepts no messages from the client.",
     field="message",
     help_text="Send events with POST /v1/sessions/{id}/events, which is safe to retry.",
@@ -35,20 +35,20 @@ _SPOKE: Final = InvalidRequest(
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class StreamEnd:
     code: int
     reason: str
     frame: bytes = b""
     """Sent to the client before the connection is closed."""
 
 
-async def serve(
+async def stream_to_socket(
     socket: WebSocket, frames: AsyncIterator[bytes], *, first_frame: bytes, until_revoked: Coroutine[None, None, None]
 ) -> None:
     """Streams until the client disconnects, the session is deleted, the server stops, or the API key is revoked."""
-    revoked = asyncio.create_task(_end_revoked(socket, until_revoked))
-    sending = asyncio.create_task(_send(socket, frames, first_frame))
-    receiving = asyncio.create_task(_hear(socket))
+    revoked = asyncio.create_task(_wait_until_revoked(socket, until_revoked))
+    sending = asyncio.create_task(_send_frames(socket, frames, first_frame))
+    receiving = asyncio.create_task(_wait_for_client(socket))
     try:
         await asyncio.wait((sending, receiving, revoked), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -59,39 +59,39 @@ async def serve(
         await asyncio.gather(*tasks, return_exceptions=True)
     with suppress(WebSocketDisconnect, OSError, RuntimeError):  # the client has disconnected
         if (stream_end := first_done.result()) is not None:
-            await _tell(socket, stream_end.frame)
+            await _send_chunk(socket, stream_end.frame)
             await socket.close(stream_end.code, stream_end.reason)
 
 
-async def _end_revoked(socket: WebSocket, until_revoked: Coroutine[None, None, None]) -> Ending:
+async def _wait_until_revoked(socket: WebSocket, until_revoked: Coroutine[None, None, None]) -> StreamEnd:
     await until_revoked
-    return Ending(REVOKED, "the API key was revoked", error_frame(key_watch.revoked(), socket.scope["request_id"]))
+    return StreamEnd(CLOSE_REVOKED, "the API key was revoked", error_frame(key_watch.revoked_key_error(), socket.scope["request_id"]))
 
 
-async def _send(socket: WebSocket, frames: AsyncIterator[bytes], first_frame: bytes) -> Ending:
-    last_event = await _tell(socket, first_frame)
+async def _send_frames(socket: WebSocket, frames: AsyncIterator[bytes], first_frame: bytes) -> StreamEnd:
+    last_event = await _send_chunk(socket, first_frame)
     while True:
         try:
             chunk = await anext(frames)
         except StopAsyncIteration:
             deleted = last_event == events.SESSION_DELETED
-            return Ending(OVER, "the session was deleted") if deleted else Ending(RESTARTING, _GO_ON)
+            return StreamEnd(CLOSE_DELETED, "the session was deleted") if deleted else StreamEnd(CLOSE_RESTARTING, _RESUME_REASON)
         except Exception as error:  # noqa: BLE001 - any failure is reported to the client
-            return Ending(BROKEN, _GO_ON, broken(socket.scope, error))
-        last_event = await _tell(socket, chunk) or last_event
+            return StreamEnd(CLOSE_FAILED, _RESUME_REASON, failure_frame(socket.scope, error))
+        last_event = await _send_chunk(socket, chunk) or last_event
 
 
-async def _tell(socket: WebSocket, chunk: bytes) -> str:
+async def _send_chunk(socket: WebSocket, chunk: bytes) -> str:
     """Sends each frame of a chunk. Returns the event type of the last one."""
     last_event = ""
-    for event, message in messages(chunk):
+    for event, message in to_websocket_messages(chunk):
         await socket.send({"type": "websocket.send", "text": message})
         last_event = event
     return last_event
 
 
-async def _hear(socket: WebSocket) -> Ending | None:
+async def _wait_for_client(socket: WebSocket) -> StreamEnd | None:
     """Returns None if the client disconnected, and the reason to close the stream if it sent a message."""
     if (await socket.receive())["type"] == "websocket.disconnect":
         return None
-    return Ending(UNWANTED, "this stream accepts no messages", error_frame(_SPOKE, socket.scope["request_id"]))
+    return StreamEnd(CLOSE_UNEXPECTED_MESSAGE, "this stream accepts no messages", error_frame(_MESSAGE_REFUSED, socket.scope["request_id"]))

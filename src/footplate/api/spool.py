@@ -14,17 +14,17 @@ from typing import IO, Final, Self
 from fastapi import Request
 
 from footplate.api.errors import LimitExceeded, TooLarge
-from footplate.api.requests import chunks_of, parse_line
+from footplate.api.requests import read_chunks, parse_line
 from footplate.api.services import get_services
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
-from footplate.domain.limits import RequestLimits, setting_of
+from footplate.domain.limits import RequestLimits, setting_name
 
-_IN_MEMORY: Final = 1024 * 1024
-MOST_LINES: Final = 250_000
+_MEMORY_BYTES: Final = 1024 * 1024
+MAX_LINES: Final = 250_000
 
 
-class Spool:
+class LineSpool:
     """A spooled request: its first line, and a digest of the others."""
 
     def __init__(self, file: IO[bytes], limits: RequestLimits) -> None:
@@ -37,12 +37,12 @@ class Spool:
         """A hash that stands for the whole body when retries are recognised."""
 
     @classmethod
-    async def receive(cls, request: Request) -> "Spool":
+    async def receive(cls, request: Request) -> "LineSpool":
         limits = get_services(request).limits
-        spool = cls(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), limits)  # noqa: SIM115 - closed with the spool
+        spool = cls(tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES), limits)  # noqa: SIM115 - closed with the spool
         try:
             body_hash = hashlib.sha256()
-            async for chunk in chunks_of(request, limits.transcript_bytes, setting_of("transcript_bytes")):
+            async for chunk in read_chunks(request, limits.transcript_bytes, setting_name("transcript_bytes")):
                 body_hash.update(chunk)
                 spool._file.write(chunk)
             spool.body_digest = body_hash.digest()
@@ -67,20 +67,20 @@ class Spool:
         while raw := self._read_line():
             if raw.strip():
                 number += 1
-                if number > MOST_LINES:
+                if number > MAX_LINES:
                     raise InvalidRequest(
-                        f"The transcript has more than {MOST_LINES} lines.",
+                        f"The transcript has more than {MAX_LINES} lines.",
                         field="lines",
                         help_text="Import a shorter transcript: start a new Claude Code session from the last part.",
                     )
-                yield number, _parsed(number, raw, self._limits)
+                yield number, _parse(number, raw, self._limits)
 
     def _read_first_line(self) -> None:
         self._file.seek(0)
         self.first_line = self._read_line()
         self._lines_offset = self._file.tell()
         digest = hashlib.sha256()
-        while piece := self._file.read(_IN_MEMORY):
+        while piece := self._file.read(_MEMORY_BYTES):
             digest.update(piece)
         self.lines_digest = digest.digest()
 
@@ -88,11 +88,11 @@ class Spool:
         limit = self._limits.message_bytes
         raw = self._file.readline(limit + 1)
         if len(raw) > limit:
-            raise TooLarge(limit, setting_of("message_bytes"))
+            raise TooLarge(limit, setting_name("message_bytes"))
         return raw
 
 
-def _parsed(number: int, raw: bytes, limits: RequestLimits) -> JsonObject:
+def _parse(number: int, raw: bytes, limits: RequestLimits) -> JsonObject:
     try:
         return parse_line(raw, limits)
     except (InvalidRequest, LimitExceeded) as error:

@@ -15,18 +15,18 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from footplate.api.errors import TooLarge
-from footplate.api.requests import chunks_of
+from footplate.api.requests import read_chunks
 from footplate.api.services import get_services
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.files import UNKNOWN_TYPE, name_of
+from footplate.domain.files import UNKNOWN_TYPE, safe_file_name
 
-_AROUND: Final = 64 * 1024
+_FORM_OVERHEAD_BYTES: Final = 64 * 1024
 """Bytes that a form may have in addition to its file."""
 _SETTING: Final = "FOOTPLATE_FILE_BYTES"
-_PIECE: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20
 _FORM: Final = "multipart/form-data"
-_TYPE: Final = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}")
-_SHORTEST, _LONGEST = 3600, 7_776_000
+_MIME_TYPE_PATTERN: Final = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}")
+_MIN_EXPIRY_SECONDS, _MAX_EXPIRY_SECONDS = 3600, 7_776_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Upload:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         await self.file.seek(0)
-        while chunk := await self.file.read(_PIECE):
+        while chunk := await self.file.read(_CHUNK_BYTES):
             yield chunk
 
 
 @asynccontextmanager
-async def uploaded(request: Request) -> AsyncIterator[Upload]:
+async def receive_upload(request: Request) -> AsyncIterator[Upload]:
     limit = get_services(request).max_file_bytes
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise InvalidRequest(
@@ -58,15 +58,15 @@ async def uploaded(request: Request) -> AsyncIterator[Upload]:
             field="content-type",
             help_text="Send a form with the file in the field `file`: `curl -F file=@report.pdf …`.",
         )
-    form = await _parsed(request, limit)
+    form = await _parse_form(request, limit)
     try:
-        yield await _upload(form, limit)
+        yield await _parse_upload(form, limit)
     finally:
         await form.close()
 
 
-async def _parsed(request: Request, limit: int) -> FormData:
-    parser = MultiPartParser(request.headers, _chunks(request, limit + _AROUND), max_files=1, max_fields=1)
+async def _parse_form(request: Request, limit: int) -> FormData:
+    parser = MultiPartParser(request.headers, _chunks(request, limit + _FORM_OVERHEAD_BYTES), max_files=1, max_fields=1)
     try:
         return await parser.parse()
     except (MultiPartException, KeyError, UnicodeError) as error:
@@ -76,11 +76,11 @@ async def _parsed(request: Request, limit: int) -> FormData:
 
 
 async def _chunks(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
-    async for chunk in chunks_of(request, limit, _SETTING):
+    async for chunk in read_chunks(request, limit, _SETTING):
         yield chunk
 
 
-async def _upload(form: FormData, limit: int) -> Upload:
+async def _parse_upload(form: FormData, limit: int) -> Upload:
     unknown = next((name for name in form if name not in {"file", "expires_in_seconds"}), None)
     if unknown is not None:
         raise InvalidRequest(f"{unknown}: is not a known field", field=unknown)
@@ -90,34 +90,34 @@ async def _upload(form: FormData, limit: int) -> Upload:
             "file: is missing or is not a file", field="file", help_text="Send a file with a file name."
         )
     digest, size = hashlib.sha256(), 0
-    while chunk := await file.read(_PIECE):
+    while chunk := await file.read(_CHUNK_BYTES):
         digest.update(chunk)
         size += len(chunk)
     if size > limit:
         raise TooLarge(limit, _SETTING)
-    mime_type = _type_of(file)
+    mime_type = _detect_mime_type(file)
     return Upload(
         file=file,
-        filename=name_of(file.filename or "", mimetypes.guess_extension(mime_type) or ""),
+        filename=safe_file_name(file.filename or "", mimetypes.guess_extension(mime_type) or ""),
         mime_type=mime_type,
         size=size,
         digest=digest.digest(),
-        expires_in=_expiry(form.get("expires_in_seconds")),
+        expires_in=_parse_expiry(form.get("expires_in_seconds")),
     )
 
 
-def _type_of(file: UploadFile) -> str:
+def _detect_mime_type(file: UploadFile) -> str:
     declared = (file.content_type or "").partition(";")[0].strip().lower()
-    if declared not in {"", UNKNOWN_TYPE} and _TYPE.fullmatch(declared):
+    if declared not in {"", UNKNOWN_TYPE} and _MIME_TYPE_PATTERN.fullmatch(declared):
         return declared
     return mimetypes.guess_type(file.filename or "")[0] or UNKNOWN_TYPE
 
 
-def _expiry(value: UploadFile | str | None) -> int | None:
+def _parse_expiry(value: UploadFile | str | None) -> int | None:
     if value is None:
         return None
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) and _SHORTEST <= int(value) <= _LONGEST:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) and _MIN_EXPIRY_SECONDS <= int(value) <= _MAX_EXPIRY_SECONDS:
         return int(value)
     raise InvalidRequest(
-        f"expires_in_seconds: must be an integer from {_SHORTEST} to {_LONGEST}", field="expires_in_seconds"
+        f"expires_in_seconds: must be an integer from {_MIN_EXPIRY_SECONDS} to {_MAX_EXPIRY_SECONDS}", field="expires_in_seconds"
     )

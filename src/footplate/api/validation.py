@@ -8,35 +8,35 @@ from pydantic_core import ErrorDetails
 
 from footplate.domain.errors import InvalidRequest
 
-_SHOWN: Final = 3
-_TAGS: Final = frozenset({"union_tag_invalid", "union_tag_not_found"})
-_CODES: Final = frozenset({"invalid_config_type_change"})
+_MAX_SHOWN_ERRORS: Final = 3
+_TAG_ERROR_TYPES: Final = frozenset({"union_tag_invalid", "union_tag_not_found"})
+_REFERENCE_ERROR_CODES: Final = frozenset({"invalid_config_type_change"})
 """Error types of Footplate's validators for which the reference API defines an `error_code`."""
 
 M = TypeVar("M", bound=BaseModel)
 
 
-def validated(model: type[M], fields: Mapping[str, Any], *, ignore_unknown: bool) -> M:
+def validate(model: type[M], fields: Mapping[str, Any], *, ignore_unknown: bool) -> M:
     try:
         return model.model_validate(fields, extra="ignore" if ignore_unknown else None)
     except ValidationError as error:
-        raise refusal(error.errors(include_url=False), fields) from error
+        raise build_validation_error(error.errors(include_url=False), fields) from error
 
 
-def refusal(errors: Sequence[ErrorDetails], fields: Mapping[str, Any]) -> InvalidRequest:
-    sentences = [f"{path_of(error, fields)}: {_reason(error)}" for error in errors[:_SHOWN]]
-    if len(errors) > _SHOWN:
-        sentences.append(f"and {len(errors) - _SHOWN} more")
+def build_validation_error(errors: Sequence[ErrorDetails], fields: Mapping[str, Any]) -> InvalidRequest:
+    sentences = [f"{field_path(error, fields)}: {_reason(error)}" for error in errors[:_MAX_SHOWN_ERRORS]]
+    if len(errors) > _MAX_SHOWN_ERRORS:
+        sentences.append(f"and {len(errors) - _MAX_SHOWN_ERRORS} more")
     kind = errors[0]["type"]
     return InvalidRequest(
         "; ".join(sentences),
-        field=path_of(errors[0], fields),
+        field=field_path(errors[0], fields),
         help_text="Correct the field and send it again.",
-        error_code=kind if kind in _CODES else None,
+        error_code=kind if kind in _REFERENCE_ERROR_CODES else None,
     )
 
 
-def path_of(error: ErrorDetails, fields: Mapping[str, Any]) -> str:
+def field_path(error: ErrorDetails, fields: Mapping[str, Any]) -> str:
     """Returns the field's path, such as `tools.0.configs.1.name`. Pydantic adds union tags to the path, which the
     caller never wrote; they are removed.
     """
@@ -51,7 +51,7 @@ def path_of(error: ErrorDetails, fields: Mapping[str, Any]) -> str:
         else:
             continue
         path.append(str(part))
-    if error["type"] in _TAGS and isinstance(value, Mapping):
+    if error["type"] in _TAG_ERROR_TYPES and isinstance(value, Mapping):
         path.append("type")
     return ".".join(path)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import typer
 
 from footplate.cli import output, prompting, tables
-from footplate.cli.connection import talk
+from footplate.cli.connection import run_with_client
 from footplate.cli.output import Exit, print_json
 from footplate.cli.profiles import Server
 from footplate.client import Approval, AsyncFootplate, Event
@@ -25,11 +25,11 @@ def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -
             for each in listed
         ]
 
-    found = talk(work, profile=profile, as_json=as_json)
+    found = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json([approval.wire() for approval in found])
     else:
-        tables.approvals(found)
+        tables.print_approvals(found)
 
 
 def approve(
@@ -38,34 +38,34 @@ def approve(
     rule: str | None,
     updated: str | None,
     edited: bool,
-    ask: bool,
+    confirm: bool,
     as_json: bool,
     profile: str | None,
 ) -> None:
     """Shows each call in full and allows it. With `ask`, the user at the terminal confirms each call first."""
-    changed = None if updated is None else _object(updated)
-    if changed is not None and len(ids) > 1:
+    new_input = None if updated is None else _parse_json_object(updated)
+    if new_input is not None and len(ids) > 1:
         raise typer.BadParameter("can only be used with a single ID", param_hint="--input")
 
-    if changed is not None and edited:
+    if new_input is not None and edited:
         raise typer.BadParameter("cannot be combined with --input", param_hint="--edited")
 
     async def allow(client: AsyncFootplate, approval: Approval) -> Event | None:
-        given = choose_edit(approval) if edited else changed
+        updated_input = choose_edit(approval) if edited else new_input
         if approval.status == "pending":
-            if given is None and approval.edited_input is not None and not as_json:
+            if updated_input is None and approval.edited_input is not None and not as_json:
                 output.err().print(
                     f"[yellow]{output.quote(approval.edited_by or 'Another person')} edited the input of this call.[/] "
                     f"To see and approve the edited input, run `footplate approve --edited {approval.id}`."
                 )
-            if ask and prompting.can_ask():
-                if await prompting.word(approval, given=given, question=_QUESTION) != "allow":
+            if confirm and prompting.can_ask():
+                if await prompting.ask_decision(approval, updated_input=updated_input, question=_QUESTION) != "allow":
                     return None
             elif not as_json:
-                _show(approval, given)
-        return await client.approvals.allow(approval, updated_input=given, session_rule=rule)
+                _print_call(approval, updated_input)
+        return await client.approvals.allow(approval, updated_input=updated_input, session_rule=rule)
 
-    _answer(ids, allow, as_json=as_json, profile=profile)
+    _decide_all(ids, allow, as_json=as_json, profile=profile)
 
 
 def choose_edit(approval: Approval) -> dict[str, Any]:
@@ -80,15 +80,15 @@ def choose_edit(approval: Approval) -> dict[str, Any]:
 def deny(ids: Sequence[str], *, message: str | None, as_json: bool, profile: str | None) -> None:
     async def refuse(client: AsyncFootplate, approval: Approval) -> Event | None:
         if approval.status == "pending" and not as_json:
-            _show(approval)
+            _print_call(approval)
         return await client.approvals.deny(approval, message)
 
-    _answer(ids, refuse, as_json=as_json, profile=profile)
+    _decide_all(ids, refuse, as_json=as_json, profile=profile)
 
 
-def _answer(
+def _decide_all(
     ids: Sequence[str],
-    say: Callable[[AsyncFootplate, Approval], Awaitable[Event | None]],
+    decide: Callable[[AsyncFootplate, Approval], Awaitable[Event | None]],
     *,
     as_json: bool,
     profile: str | None,
@@ -97,25 +97,25 @@ def _answer(
         """Looks up every id before it sends a decision, so an unknown id fails the command without any effect."""
         found = [await client.approvals.retrieve(event_id) for event_id in ids]
         for approval in found:
-            await say(client, approval)
+            await decide(client, approval)
         return [await client.approvals.retrieve(event_id) for event_id in ids]
 
-    answered = talk(work, profile=profile, as_json=as_json)
+    decided = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
-        print_json([approval.wire() for approval in answered])
+        print_json([approval.wire() for approval in decided])
     else:
-        for approval in answered:
+        for approval in decided:
             output.print_result(f"{approval.id} {approval.status}")
-    if any(approval.status == "pending" for approval in answered):
+    if any(approval.status == "pending" for approval in decided):
         raise typer.Exit(Exit.NEEDS_ACTION)
 
 
-def _show(approval: Approval, given: Mapping[str, Any] | None = None) -> None:
-    for line in prompting.show_call(approval, given):
+def _print_call(approval: Approval, updated_input: Mapping[str, Any] | None = None) -> None:
+    for line in prompting.render_call(approval, updated_input):
         output.print_exactly(output.err(), line)
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_json_object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:

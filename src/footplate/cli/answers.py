@@ -22,7 +22,7 @@ from footplate.client.models import (
     Event,
     File,
     FileConflict,
-    Left,
+    DeliveryResult,
     Policy,
     PolicyReplay,
     Project,
@@ -271,7 +271,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "session": Session | ErrorAnswer,
     "session-detail": SessionDetail | ErrorAnswer,
     "diff": Diff | ErrorAnswer,
-    "left": Left | ConflictAnswer | ErrorAnswer,
+    "left": DeliveryResult | ConflictAnswer | ErrorAnswer,
     "applied": Applied | ErrorAnswer,
     "exported": Exported | ErrorAnswer,
     "import": list[ImportedFile] | ErrorAnswer,
@@ -297,7 +297,7 @@ SCHEMAS: Final[dict[str, Any]] = {
 }
 
 
-def schema(name: str) -> str:
+def generate_schema(name: str) -> str:
     content = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"footplate --json: {name}",
@@ -308,4 +308,4 @@ def schema(name: str) -> str:
 
 if __name__ == "__main__":
     for each in SCHEMAS:
-        (Path(sys.argv[1]) / f"{each}.json").write_text(schema(each))
+        (Path(sys.argv[1]) / f"{each}.json").write_text(generate_schema(each))

@@ -22,11 +22,11 @@ from footplate.cli import (
     sessions,
     transcripts,
 )
-from footplate.cli.grouping import OWN, RESOURCES, SERVERS, SESSIONS, Grouped
+from footplate.cli.grouping import CLIENT, RESOURCES, SERVERS, SESSIONS, GroupedHelp
 
 app = typer.Typer(
     name="footplate",
-    cls=Grouped,
+    cls=GroupedHelp,
     help="The open, self-hosted home for coding-agent sessions.",
     epilog="Exit codes: 0 done, 1 failed (the text says why), 2 wrong command line; `footplate run --help` lists all.",
     no_args_is_help=True,
@@ -35,8 +35,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         serving.version()
         raise typer.Exit
 
@@ -70,7 +70,7 @@ app.command(rich_help_panel=SESSIONS, short_help="Merge a session's changes into
 app.command(rich_help_panel=SESSIONS, short_help="Push a session's changes as a branch of its project.")(leaving.push)
 app.command(rich_help_panel=SESSIONS, short_help="Export a session's changes as a branch or a patch.")(leaving.export)
 app.command("import", rich_help_panel=SESSIONS, short_help="Import Claude Code transcripts as sessions.")(
-    transcripts.import_
+    transcripts.import_transcripts
 )
 app.command(rich_help_panel=SESSIONS, short_help="Save a session as a Claude Code transcript on this machine.")(
     transcripts.pull
@@ -96,6 +96,6 @@ app.command(rich_help_panel=SERVERS, short_help="Migrate the database to the sch
 app.command(rich_help_panel=SERVERS, short_help="Remove unused objects from the object store.")(serving.gc)
 app.add_typer(keys.app, name="api-keys", rich_help_panel=SERVERS)
 app.add_typer(audit.audit, name="audit", rich_help_panel=RESOURCES)
-app.add_typer(policy.app, name="policy", rich_help_panel=OWN)
-app.add_typer(config.app, name="config", rich_help_panel=OWN)
-app.command(rich_help_panel=OWN)(serving.version)
+app.add_typer(policy.app, name="policy", rich_help_panel=CLIENT)
+app.add_typer(config.app, name="config", rich_help_panel=CLIENT)
+app.command(rich_help_panel=CLIENT)(serving.version)

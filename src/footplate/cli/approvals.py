@@ -44,7 +44,7 @@ def approve(
     """Show pending calls in full and approve them. At a terminal, asks before each. A call runs at most once."""
     from footplate.cli import answering
 
-    answering.approve(ids, rule=rule, updated=updated, edited=edited, ask=not yes, as_json=as_json, profile=profile)
+    answering.approve(ids, rule=rule, updated=updated, edited=edited, confirm=not yes, as_json=as_json, profile=profile)
 
 
 def deny(

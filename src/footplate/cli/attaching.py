@@ -9,38 +9,38 @@ from typing import Any, Literal
 
 from footplate.client import AsyncFootplate, ClientError
 
-Deliver = Literal["file", "inline"]
+DeliverMode = Literal["file", "inline"]
 
 
-async def content(
+async def build_content(
     client: AsyncFootplate, prompt: str, files: Sequence[str], inline: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Returns the content of a message. Uploads local files first."""
     return [
         {"type": "text", "text": prompt},
-        *[await _block(client, given, "file") for given in files],
-        *[await _block(client, given, "inline") for given in inline],
+        *[await _build_block(client, given, "file") for given in files],
+        *[await _build_block(client, given, "inline") for given in inline],
     ]
 
 
-async def _block(client: AsyncFootplate, given: str, deliver: Deliver) -> dict[str, Any]:
-    if given.startswith(("http://", "https://")):
-        kind, source = _type_by_name(given), {"type": "url", "url": given}
-    elif given.startswith("file_") and not _exists(given):
-        file = await client.files.retrieve(given)
+async def _build_block(client: AsyncFootplate, reference: str, deliver: DeliverMode) -> dict[str, Any]:
+    if reference.startswith(("http://", "https://")):
+        kind, source = _guess_type(reference), {"type": "url", "url": reference}
+    elif reference.startswith("file_") and not _path_exists(reference):
+        file = await client.files.retrieve(reference)
         kind, source = file.mime_type, {"type": "file", "file_id": file.id}
     else:
-        name, data = await asyncio.to_thread(_read, Path(given))
+        name, data = await asyncio.to_thread(_read_file, Path(reference))
         file = await client.files.upload(name, data)
         kind, source = file.mime_type, {"type": "file", "file_id": file.id}
     return {"type": "image" if kind.startswith("image/") else "document", "source": source, "deliver": deliver}
 
 
-def _exists(path: str) -> bool:
+def _path_exists(path: str) -> bool:
     return os.path.lexists(path)
 
 
-def _read(path: Path) -> tuple[str, bytes]:
+def _read_file(path: Path) -> tuple[str, bytes]:
     try:
         return path.name, path.read_bytes()
     except OSError as error:
@@ -50,5 +50,5 @@ def _read(path: Path) -> tuple[str, bytes]:
         ) from error
 
 
-def _type_by_name(url: str) -> str:
+def _guess_type(url: str) -> str:
     return mimetypes.guess_type(url.partition("?")[0])[0] or ""

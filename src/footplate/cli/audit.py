@@ -6,30 +6,30 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.grouping import Grouped
+from footplate.cli.grouping import GroupedHelp
 
 audit = typer.Typer(
-    help="Read and verify the audit trail: decisions, approvals, rules and hooks.", no_args_is_help=True, cls=Grouped
+    help="Read and verify the audit trail: decisions, approvals, rules and hooks.", no_args_is_help=True, cls=GroupedHelp
 )
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     DECISION = "decision"
-    ANSWER = "answer"
+    APPROVAL = "answer"
     POLICY = "policy"
     HOOK = "hook"
     CHANGE = "change"
     REFUSAL = "refusal"
 
 
-OfKind = Annotated[Kind | None, typer.Option(help="Only entries of this kind.")]
-OfSession = Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only entries of this session.")]
+KindOption = Annotated[EntryKind | None, typer.Option(help="Only entries of this kind.")]
+SessionOption = Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only entries of this session.")]
 
 
 @audit.command("ls")
 def list_entries(
-    kind: OfKind = None,
-    session: OfSession = None,
+    kind: KindOption = None,
+    session: SessionOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of entries.")] = 20,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -41,7 +41,7 @@ def list_entries(
 
 
 @audit.command("export")
-def export(kind: OfKind = None, session: OfSession = None, profile: options.Profile = None) -> None:
+def export(kind: KindOption = None, session: SessionOption = None, profile: options.Profile = None) -> None:
     """Print all entries, oldest first, as one line of JSON each, for log collectors."""
     from footplate.cli import auditing
 

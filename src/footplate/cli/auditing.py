@@ -5,7 +5,7 @@ from typing import Final
 import typer
 
 from footplate.cli import output, tables
-from footplate.cli.connection import talk
+from footplate.cli.connection import run_with_client
 from footplate.cli.output import Exit, print_json, print_json_line
 from footplate.cli.profiles import Server
 from footplate.client import AsyncFootplate, AuditEntry
@@ -25,11 +25,11 @@ def list_entries(kind: str | None, session: str | None, *, limit: int, as_json: 
                 break
         return found
 
-    found = talk(work, profile=profile, as_json=as_json)
+    found = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json([entry.wire() for entry in found])
     else:
-        tables.audit(found)
+        tables.print_audit(found)
 
 
 def export(kind: str | None, session: str | None, *, profile: str | None) -> None:
@@ -37,16 +37,16 @@ def export(kind: str | None, session: str | None, *, profile: str | None) -> Non
         async for entry in client.audit.list(limit=100, order="asc", kind=kind, session_id=session):
             print_json_line(entry.wire())
 
-    talk(work, profile=profile, as_json=True)
+    run_with_client(work, profile=profile, as_json=True)
 
 
 def verify(head: str | None, *, as_json: bool, profile: str | None) -> None:
-    found = talk(lambda client, _: client.audit.verify(head=head), profile=profile, as_json=as_json)
+    found = run_with_client(lambda client, _: client.audit.verify(head=head), profile=profile, as_json=as_json)
     if as_json:
         print_json(found.wire())
     else:
         output.print_result(f"{found.entries} entries in {found.batches} batches, {found.unsealed} not sealed yet")
         output.print_result(f"head {found.head}")
         for fault in found.faults:
-            output.complain(fault, _ADVICE)
+            output.print_error(fault, _ADVICE)
     raise typer.Exit(Exit.FAILED if found.faults else Exit.DONE)

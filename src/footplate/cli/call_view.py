@@ -9,23 +9,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from footplate.domain.call_display import ShownCall, ShownField
-from footplate.domain.visible_text import fold, mark_missing, read_shown
+from footplate.domain.visible_text import wrap_line, mark_missing, recover_text
 
-_NEXT, _ON = "  | ", "  \\ "
-_LEAST_ROOM: Final = 20
+_NEXT_LINE, _WRAPPED_LINE = "  | ", "  \\ "
+_MIN_WIDTH: Final = 20
 
 
-def lay_out_call(shown: ShownCall, width: int, most_lines: int | None = None) -> list[str]:
+def lay_out_call(shown: ShownCall, width: int, max_lines: int | None = None) -> list[str]:
     """Returns all lines, or at most `most_lines` lines per field with a mark that counts the omitted characters."""
-    room = max(_LEAST_ROOM, width - len(_NEXT))
-    return [line for field in shown.input for line in _lay_out_field(field, room, most_lines)]
+    text_width = max(_MIN_WIDTH, width - len(_NEXT_LINE))
+    return [line for field in shown.input for line in _lay_out_field(field, text_width, max_lines)]
 
 
-def lay_out_text(shown: str, room: int) -> list[str]:
+def lay_out_text(shown: str, width: int) -> list[str]:
     """Lays out escaped text of several lines in a column of its own."""
     lines: list[str] = []
     for number, line in enumerate(shown.split("\n")):
-        first, *more = fold(line, room - 2)
+        first, *more = wrap_line(line, width - 2)
         lines += [f"| {first}" if number else first, *(f"\\ {each}" for each in more)]
     return lines
 
@@ -35,30 +35,30 @@ def read_text(lines: Sequence[str]) -> tuple[str, int]:
     text = lines[0]
     for line in lines[1:]:
         text += f"\n{line.removeprefix('| ')}" if line.startswith("| ") else line.removeprefix("\\ ")
-    return read_shown(text)
+    return recover_text(text)
 
 
-def _lay_out_field(field: ShownField, room: int, most_lines: int | None) -> Iterator[str]:
+def _lay_out_field(field: ShownField, text_width: int, max_lines: int | None) -> Iterator[str]:
     head = f"{field.name}{' (json)' if field.kind == 'json' else ''}: "
     lines: list[str] = []
     for number, line in enumerate(f"{head}{field.text}".split("\n")):
-        first, *more = fold(line, room)
-        lines += [f"{_NEXT if number else '  '}{first}", *(f"{_ON}{each}" for each in more)]
-        if most_lines is not None and len(lines) > most_lines:
+        first, *more = wrap_line(line, text_width)
+        lines += [f"{_NEXT_LINE if number else '  '}{first}", *(f"{_WRAPPED_LINE}{each}" for each in more)]
+        if max_lines is not None and len(lines) > max_lines:
             break
-    if most_lines is None or len(lines) <= most_lines:
+    if max_lines is None or len(lines) <= max_lines:
         yield from lines
         return
-    kept = lines[:most_lines]
-    _, _, text = _join(kept).partition(": ")
-    yield from [*kept, f"{_ON}{mark_missing(len(read_shown(field.text)[0]) - len(read_shown(text)[0]))}"]
+    visible_lines = lines[:max_lines]
+    _, _, text = _join(visible_lines).partition(": ")
+    yield from [*visible_lines, f"{_WRAPPED_LINE}{mark_missing(len(recover_text(field.text)[0]) - len(recover_text(text)[0]))}"]
 
 
 def read_call(lines: Sequence[str]) -> dict[str, tuple[Any, int]]:
     """Returns the value of each field by its name, with the number of characters omitted at its end."""
     fields: list[list[str]] = []
     for line in lines:
-        if line.startswith((_NEXT, _ON)) and fields:
+        if line.startswith((_NEXT_LINE, _WRAPPED_LINE)) and fields:
             fields[-1].append(line)
         else:
             fields.append([line])
@@ -67,13 +67,13 @@ def read_call(lines: Sequence[str]) -> dict[str, tuple[Any, int]]:
 
 def _read_field(text: str) -> tuple[str, tuple[Any, int]]:
     head, _, shown = text.partition(": ")
-    value, missing = read_shown(shown)
+    value, missing = recover_text(shown)
     name = head.removesuffix(" (json)")
-    return read_shown(name)[0], (json.loads(value) if head != name and not missing else value, missing)
+    return recover_text(name)[0], (json.loads(value) if head != name and not missing else value, missing)
 
 
 def _join(lines: Sequence[str]) -> str:
     text = lines[0].removeprefix("  ")
     for line in lines[1:]:
-        text += f"\n{line.removeprefix(_NEXT)}" if line.startswith(_NEXT) else line.removeprefix(_ON)
+        text += f"\n{line.removeprefix(_NEXT_LINE)}" if line.startswith(_NEXT_LINE) else line.removeprefix(_WRAPPED_LINE)
     return text

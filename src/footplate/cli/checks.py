@@ -19,12 +19,12 @@ from footplate.config import Settings
 from footplate.domain.errors import FootplateError
 from footplate.stack.temporal_connection import connect_temporal
 
-State = Literal["ok", "warning", "failed"]
+CheckState = Literal["ok", "warning", "failed"]
 _TIMEOUT: Final = 15.0
 """Seconds. A busy machine may need several to accept a connection."""
-_OLDEST_POSTGRES: Final = 150_000
-_OLDEST_REDIS: Final = (6, 2)
-_START: Final = "Start everything with `footplate dev`, or"
+_MIN_POSTGRES: Final = 150_000
+_MIN_REDIS: Final = (6, 2)
+_START_HINT: Final = "Start everything with `footplate dev`, or"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,50 +32,50 @@ class Finding:
     """The result of a check. `failed`: no session can run. `warning`: some sessions are affected."""
 
     name: str
-    state: State
+    state: CheckState
     detail: str
     mend: str = ""
 
 
-async def all_findings(settings: Settings) -> Sequence[Finding]:
+async def run_checks(settings: Settings) -> Sequence[Finding]:
     checks: list[Callable[[Settings], Awaitable[Finding]]] = [
-        postgres,
-        schema,
-        redis,
-        temporal,
-        git,
-        bash,
-        namespaces,
-        environment,
-        leftovers,
-        harnesses,
-        credentials,
+        check_postgres,
+        check_schema,
+        check_redis,
+        check_temporal,
+        check_git,
+        check_bash,
+        check_namespaces,
+        check_environment,
+        check_leftovers,
+        check_harnesses,
+        check_credentials,
     ]
     return await asyncio.gather(*(check(settings) for check in checks))
 
 
-async def postgres(settings: Settings) -> Finding:
+async def check_postgres(settings: Settings) -> Finding:
     name = "PostgreSQL"
-    mend = f"{_START} set FOOTPLATE_DATABASE_URL to a PostgreSQL 15 or later that this machine can reach."
+    fix = f"{_START_HINT} set FOOTPLATE_DATABASE_URL to a PostgreSQL 15 or later that this machine can reach."
     try:
         connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
     except (OSError, asyncpg.PostgresError, TimeoutError, ValueError) as error:
-        return Finding(name, "failed", f"{_place(settings.database_url)} does not respond: {_text(error)}", mend)
+        return Finding(name, "failed", f"{_address_without_password(settings.database_url)} does not respond: {_error_text(error)}", fix)
     try:
         number = int(await connection.fetchval("SHOW server_version_num"))
         text = await connection.fetchval("SHOW server_version")
     finally:
         await connection.close()
-    if number < _OLDEST_POSTGRES:
-        return Finding(name, "failed", f"version {text} is too old", mend)
-    return Finding(name, "ok", f"version {text} at {_place(settings.database_url)}")
+    if number < _MIN_POSTGRES:
+        return Finding(name, "failed", f"version {text} is too old", fix)
+    return Finding(name, "ok", f"version {text} at {_address_without_password(settings.database_url)}")
 
 
-async def schema(settings: Settings) -> Finding:
+async def check_schema(settings: Settings) -> Finding:
     from footplate.store import migrate
 
-    name, newest = "Schema", migrate.newest()
-    mend = "Run `footplate migrate`."
+    name, newest = "Schema", migrate.newest_revision()
+    fix = "Run `footplate migrate`."
     try:
         connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
     except (OSError, asyncpg.PostgresError, TimeoutError, ValueError):
@@ -83,54 +83,54 @@ async def schema(settings: Settings) -> Finding:
     try:
         current = await connection.fetchval("SELECT version_num FROM alembic_version")
     except asyncpg.UndefinedTableError:
-        return Finding(name, "failed", "the database is empty", mend)
+        return Finding(name, "failed", "the database is empty", fix)
     finally:
         await connection.close()
     if current != newest:
-        return Finding(name, "failed", f"the database has revision {current}, this version needs {newest}", mend)
+        return Finding(name, "failed", f"the database has revision {current}, this version needs {newest}", fix)
     return Finding(name, "ok", f"revision {current}")
 
 
-async def redis(settings: Settings) -> Finding:
+async def check_redis(settings: Settings) -> Finding:
     name = "Redis"
-    mend = f"{_START} set FOOTPLATE_REDIS_URL to a Redis 6.2 or later, or a Valkey, that this machine can reach."
+    fix = f"{_START_HINT} set FOOTPLATE_REDIS_URL to a Redis 6.2 or later, or a Valkey, that this machine can reach."
     try:
         async with Redis.from_url(
             settings.redis_url, socket_connect_timeout=_TIMEOUT, socket_timeout=_TIMEOUT
         ) as client:
             version = str((await client.info("server"))["redis_version"])
     except (RedisError, OSError, ValueError) as error:
-        return Finding(name, "failed", f"{_place(settings.redis_url)} does not respond: {_text(error)}", mend)
-    if tuple(int(number) for number in version.split(".")[:2]) < _OLDEST_REDIS:
-        return Finding(name, "failed", f"version {version} is too old", mend)
-    return Finding(name, "ok", f"version {version} at {_place(settings.redis_url)}")
+        return Finding(name, "failed", f"{_address_without_password(settings.redis_url)} does not respond: {_error_text(error)}", fix)
+    if tuple(int(number) for number in version.split(".")[:2]) < _MIN_REDIS:
+        return Finding(name, "failed", f"version {version} is too old", fix)
+    return Finding(name, "ok", f"version {version} at {_address_without_password(settings.redis_url)}")
 
 
-async def temporal(settings: Settings) -> Finding:
+async def check_temporal(settings: Settings) -> Finding:
     name, namespace = "Temporal", settings.temporal_namespace
-    mend = f"{_START} set FOOTPLATE_TEMPORAL_ADDRESS (host:port) and FOOTPLATE_TEMPORAL_NAMESPACE."
+    fix = f"{_START_HINT} set FOOTPLATE_TEMPORAL_ADDRESS (host:port) and FOOTPLATE_TEMPORAL_NAMESPACE."
     try:
         async with asyncio.timeout(_TIMEOUT):
             client = await connect_temporal(settings.temporal_address)
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
     except RPCError as error:
-        return Finding(name, "failed", f"no namespace {namespace!r} at {settings.temporal_address}: {error}", mend)
+        return Finding(name, "failed", f"no namespace {namespace!r} at {settings.temporal_address}: {error}", fix)
     except (RuntimeError, OSError, TimeoutError):  # the client's message is a page of internal details
-        return Finding(name, "failed", f"{settings.temporal_address} does not respond", mend)
+        return Finding(name, "failed", f"{settings.temporal_address} does not respond", fix)
     return Finding(name, "ok", f"namespace {namespace!r} at {settings.temporal_address}")
 
 
-async def git(_settings: Settings) -> Finding:
-    return await _program("git", "Install git: agents and working trees use it.", essential=False)
+async def check_git(_settings: Settings) -> Finding:
+    return await _check_program("git", "Install git: agents and working trees use it.", essential=False)
 
 
-async def bash(_settings: Settings) -> Finding:
-    return await _program("bash", "Install bash: agents use it as their shell.", essential=True)
+async def check_bash(_settings: Settings) -> Finding:
+    return await _check_program("bash", "Install bash: agents use it as their shell.", essential=True)
 
 
-async def namespaces(_settings: Settings) -> Finding:
+async def check_namespaces(_settings: Settings) -> Finding:
     name = "Process namespaces"
-    code, text = await _output("unshare", "--user", "--map-root-user", "--pid", "--fork", "true")
+    code, text = await _run_command("unshare", "--user", "--map-root-user", "--pid", "--fork", "true")
     if code != 0:
         return Finding(
             name,
@@ -142,15 +142,15 @@ async def namespaces(_settings: Settings) -> Finding:
     return Finding(name, "ok", "the guardian can give each turn its own namespace")
 
 
-async def environment(settings: Settings) -> Finding:
+async def check_environment(settings: Settings) -> Finding:
     """Creates a sandbox or a container, as a worker does at startup."""
     from footplate.environments.sandbox import probe
     from footplate.wiring.environments import find_docker, find_sandbox
 
     name = "Environment"
     if settings.environment == "unsandboxed":
-        mend = "Set FOOTPLATE_ENVIRONMENT=sandbox if agents process untrusted prompts, code or web pages."
-        return Finding(name, "warning", "unsandboxed: agents have all rights of the worker's user", mend)
+        fix = "Set FOOTPLATE_ENVIRONMENT=sandbox if agents process untrusted prompts, code or web pages."
+        return Finding(name, "warning", "unsandboxed: agents have all rights of the worker's user", fix)
     if settings.environment == "docker":
         from footplate.environments.docker.engine import NoContainer
 
@@ -164,20 +164,20 @@ async def environment(settings: Settings) -> Finding:
     except probe.NoSandbox as error:
         return Finding(name, "failed", error.message, error.help_text)
     if found.host.cgroups is None:
-        detail = f"sandbox, without control groups ({found.without_cgroups}): memory is limited per process only"
-        return Finding(name, "warning", detail, f"{probe.DELEGATE}.")
+        detail = f"sandbox, without control groups ({found.cgroups_problem}): memory is limited per process only"
+        return Finding(name, "warning", detail, f"{probe.CGROUPS_HELP}.")
     return Finding(name, "ok", f"sandbox, with limits by {found.host.cgroups.description}")
 
 
-async def leftovers(settings: Settings) -> Finding:
+async def check_leftovers(settings: Settings) -> Finding:
     """Counts the leftovers that the reaper would remove on this machine. Only workers remove them."""
     from footplate.environments.reaper.reaping import Reaper
-    from footplate.wiring.environments import count_containers, count_unknown_sessions, own_groups
+    from footplate.wiring.environments import count_abandoned_containers, count_unknown_sessions, find_cgroup_directories
 
     name = "Leftovers"
     if sys.platform != "linux":
         return Finding(name, "ok", "not checked on this system")
-    found = await asyncio.to_thread(lambda: Reaper(settings.data_dir, own_groups()).look())
+    found = await asyncio.to_thread(lambda: Reaper(settings.data_dir, find_cgroup_directories()).find_leftovers())
     try:
         unknown: int | None = await count_unknown_sessions(settings, found.sessions)
     except (FootplateError, OSError, asyncpg.PostgresError):
@@ -186,7 +186,7 @@ async def leftovers(settings: Settings) -> Finding:
     containers: int | None = 0
     if settings.environment == "docker":
         try:
-            containers = await count_containers(settings)
+            containers = await count_abandoned_containers(settings)
         except FootplateError:
             containers = None
     of_containers = "an unknown number of containers (the Docker engine does not respond)"
@@ -196,12 +196,12 @@ async def leftovers(settings: Settings) -> Finding:
         f"{found.directories - len(found.over)} trial directories; directories of deleted sessions: "
         f"{of_sessions} (turns that hold a lease here: {len(found.living)})"
     )
-    if not found.anything and not unknown and not containers:
+    if not found.has_leftovers and not unknown and not containers:
         return Finding(name, "ok", detail)
     return Finding(name, "warning", detail, "A worker on this machine removes them, at startup and every few seconds.")
 
 
-async def harnesses(settings: Settings) -> Finding:
+async def check_harnesses(settings: Settings) -> Finding:
     name = "Harnesses"
     found = {point.name: point for point in entry_points(group="footplate.harnesses")}
     broken = []
@@ -209,7 +209,7 @@ async def harnesses(settings: Settings) -> Finding:
         try:
             point.load()
         except Exception as error:  # noqa: BLE001 - any exception of a third-party package is a finding
-            broken.append(f"{point.name} ({_text(error)})")
+            broken.append(f"{point.name} ({_error_text(error)})")
     if settings.default_harness not in found:
         detail = f"the default {settings.default_harness!r} is not among {', '.join(sorted(found)) or 'none'}"
         return Finding(
@@ -220,40 +220,40 @@ async def harnesses(settings: Settings) -> Finding:
     return Finding(name, "ok", ", ".join(sorted(found)))
 
 
-async def credentials(settings: Settings) -> Finding:
+async def check_credentials(settings: Settings) -> Finding:
     name = "Model credentials"
     keys = {"anthropic": settings.anthropic_api_key, "openai": settings.openai_api_key}
     present = [provider for provider, key in keys.items() if key is not None]
     if not present:
-        mend = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY where the workers run."
-        return Finding(name, "warning", "none: no model can be called", mend)
+        fix = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY where the workers run."
+        return Finding(name, "warning", "none: no model can be called", fix)
     return Finding(name, "ok", ", ".join(present))
 
 
-async def _program(program: str, mend: str, *, essential: bool) -> Finding:
+async def _check_program(program: str, fix: str, *, essential: bool) -> Finding:
     path = shutil.which(program)
     if path is None:
-        return Finding(program, "failed" if essential else "warning", "not found on the PATH", mend)
-    _, text = await _output(path, "--version")
+        return Finding(program, "failed" if essential else "warning", "not found on the PATH", fix)
+    _, text = await _run_command(path, "--version")
     return Finding(program, "ok", text.splitlines()[0] if text else path)
 
 
-async def _output(*argv: str) -> tuple[int, str]:
+async def _run_command(*argv: str) -> tuple[int, str]:
     try:
         process = await asyncio.create_subprocess_exec(
             *argv, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
     except OSError as error:
-        return 127, _text(error)
+        return 127, _error_text(error)
     text, _ = await process.communicate()
     return process.returncode or 0, text.decode(errors="replace").strip()
 
 
-def _place(url: str) -> str:
+def _address_without_password(url: str) -> str:
     """Returns the address of a URL without its password."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port}{parts.path}"
 
 
-def _text(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error) or type(error).__name__

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from footplate.config import Settings
-from footplate.stack import Program, Stack
-from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.program import http_ok, http_status
+from footplate.stack import PythonService, Stack
+from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.program import is_http_ok, http_status
 
-_PASSED: Final = frozenset(
+_PASSED_VARIABLES: Final = frozenset(
     {
         "PATH",
         "HOME",
@@ -37,8 +37,8 @@ WORKER_READY: Final = b"worker.ready"
 """The log action that a worker writes once it accepts turns."""
 
 
-def api_program(stack: Stack, settings: Settings) -> Program:
-    return Program(
+def create_api_program(stack: Stack, settings: Settings) -> PythonService:
+    return PythonService(
         stack.directory / "api",
         title="API",
         module="footplate",
@@ -46,15 +46,15 @@ def api_program(stack: Stack, settings: Settings) -> Program:
         environment=_environment(stack, settings),
         log_file=stack.log_file("api"),
         address=f"{settings.host}:{settings.port}",
-        probe=partial(http_ok, settings.host, settings.port, "/readyz"),
+        probe=partial(is_http_ok, settings.host, settings.port, "/readyz"),
     )
 
 
-def worker_program(stack: Stack, settings: Settings, number: int, endpoint: Mapping[str, str] | None = None) -> Program:
+def create_worker_program(stack: Stack, settings: Settings, number: int, endpoint: Mapping[str, str] | None = None) -> PythonService:
     """Returns a worker. The variables in `endpoint` replace those of the model provider in the environment."""
-    metrics = "off" if settings.metrics_address == "off" else f"{LOOPBACK}:{free_port()}"
+    metrics = "off" if settings.metrics_address == "off" else f"{LOOPBACK}:{find_free_port()}"
     own = {"FOOTPLATE_METRICS_ADDRESS": metrics, **(endpoint or {})}
-    return Program(
+    return PythonService(
         stack.directory / f"worker-{number}",
         title=f"Worker {number}",
         module="footplate",
@@ -66,40 +66,40 @@ def worker_program(stack: Stack, settings: Settings, number: int, endpoint: Mapp
     )
 
 
-def scripted_model(stack: Stack, story: Path) -> tuple[Program, dict[str, str]]:
+def create_scripted_model(stack: Stack, scenario: Path) -> tuple[PythonService, dict[str, str]]:
     """Returns a model server that plays a scenario file, and the variables that make a worker use it."""
-    port, key = free_port(), secrets.token_hex(24)
+    port, key = find_free_port(), secrets.token_hex(24)
 
-    async def answers() -> bool:
+    async def is_ready() -> bool:
         return await http_status(LOOPBACK, port, "/v1/models", {"x-api-key": key}) == HTTPStatus.OK
 
-    program = Program(
+    program = PythonService(
         stack.directory / "scripted-model",
         title="Scripted model",
         module="footplate.testing",
-        arguments=("--port", str(port), "--script", str(story)),
+        arguments=("--port", str(port), "--script", str(scenario)),
         # Not passed as an argument: every user of the machine can read command lines.
-        environment={**passed_on(os.environ), "FOOTPLATE_SCRIPTED_KEY": key},
+        environment={**select_environment(os.environ), "FOOTPLATE_SCRIPTED_KEY": key},
         log_file=stack.log_file("scripted-model"),
         address=f"{LOOPBACK}:{port}",
-        probe=answers,
+        probe=is_ready,
     )
     url = f"http://{LOOPBACK}:{port}"
     return program, {"FOOTPLATE_ANTHROPIC_BASE_URL": url, "FOOTPLATE_ANTHROPIC_API_KEY": key}
 
 
-def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+def select_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Selects the variables of the launcher's environment that model providers and networks need."""
     return {
         name: value
         for name, value in environment.items()
-        if name.upper() in _PASSED or name.upper().startswith(_PASSED_PREFIXES)
+        if name.upper() in _PASSED_VARIABLES or name.upper().startswith(_PASSED_PREFIXES)
     }
 
 
 def _environment(stack: Stack, settings: Settings) -> dict[str, str]:
     return {
-        **passed_on(os.environ),
+        **select_environment(os.environ),
         **stack.settings.environment(),
         "FOOTPLATE_DATA_DIR": str(settings.data_dir),
         "FOOTPLATE_HOST": settings.host,

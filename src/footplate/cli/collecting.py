@@ -10,48 +10,48 @@ from footplate.cli.output import quote
 
 if TYPE_CHECKING:
     from footplate.config import Settings
-    from footplate.wiring.collecting import Collected
+    from footplate.wiring.collecting import GcReport
 
-_SHOWN: Final = 20
+_MAX_LISTED: Final = 20
 _UNITS: Final = ("bytes", "KB", "MB", "GB", "TB")
 _STEP: Final = 1000
 
 
-def report(*, dry: bool, as_json: bool) -> None:
-    from footplate.wiring.collecting import collect
+def run_gc(*, dry: bool, as_json: bool) -> None:
+    from footplate.wiring.collecting import collect_garbage
 
-    settings = local.settings()
-    found = output.run(collect(settings, dry=dry))
+    settings = local.load_settings()
+    found = output.run_async(collect_garbage(settings, dry_run=dry))
     if as_json:
-        output.print_json(_answer(found, dry=dry))
+        output.print_json(_to_json(found, dry=dry))
         return
-    _objects(found, dry=dry)
-    for line in _workers(settings, found):
+    _print_objects(found, dry=dry)
+    for line in _describe_worker_tasks(settings, found):
         output.out().print(line)
 
 
-def _answer(found: "Collected", *, dry: bool) -> dict[str, object]:
-    def told(*, goes: bool) -> list[dict[str, object]]:
+def _to_json(found: "GcReport", *, dry: bool) -> dict[str, object]:
+    def group_by_reason(*, removed: bool) -> list[dict[str, object]]:
         return [
             {"reason": why.name.lower(), "means": why.text, "objects": count, "bytes": found.bytes[why]}
             for why, count in found.objects.most_common()
-            if why.goes is goes
+            if why.is_deletable is removed
         ]
 
     return {
         "dry_run": dry,
-        "removed": told(goes=True),
-        "kept": told(goes=False),
+        "removed": group_by_reason(removed=True),
+        "kept": group_by_reason(removed=False),
         "objects": [
-            {"key": one.stored.key, "bytes": one.stored.size, "reason": one.why.name.lower()} for one in found.going
+            {"key": one.stored.key, "bytes": one.stored.size, "reason": one.reason.name.lower()} for one in found.removed
         ],
         "expired_sessions": found.expired,
         "released_here": found.released,
-        "kept_here": [{"session_id": session_id, "reason": why} for session_id, why in found.kept_here],
+        "kept_here": [{"session_id": session_id, "reason": why} for session_id, why in found.retained_directories],
     }
 
 
-def _objects(found: "Collected", *, dry: bool) -> None:
+def _print_objects(found: "GcReport", *, dry: bool) -> None:
     console = output.out()
     if not found.objects:
         console.print("The object store is empty.")
@@ -59,22 +59,22 @@ def _objects(found: "Collected", *, dry: bool) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("", "Objects", "Size", "Why"):
         table.add_column(heading, overflow="fold", justify="right" if heading in {"Objects", "Size"} else "left")
-    for why, count in sorted(found.objects.items(), key=lambda item: (not item[0].goes, -item[1])):
-        done = "[yellow]would be removed[/]" if why.goes and dry else "[yellow]removed[/]" if why.goes else "kept"
-        table.add_row(done, str(count), size(found.bytes[why]), quote(why.text))
+    for reason, count in sorted(found.objects.items(), key=lambda item: (not item[0].is_deletable, -item[1])):
+        done = "[yellow]would be removed[/]" if reason.is_deletable and dry else "[yellow]removed[/]" if reason.is_deletable else "kept"
+        table.add_row(done, str(count), format_size(found.bytes[reason]), quote(reason.text))
     console.print(table)
-    _listed([one.stored.key for one in found.going])
+    _print_keys([one.stored.key for one in found.removed])
 
 
-def _listed(keys: Sequence[str]) -> None:
+def _print_keys(keys: Sequence[str]) -> None:
     console = output.out()
-    for key in keys[:_SHOWN]:
+    for key in keys[:_MAX_LISTED]:
         console.print(f"  [dim]{quote(key)}[/]")
-    if rest := len(keys) - _SHOWN if len(keys) > _SHOWN else 0:
+    if rest := len(keys) - _MAX_LISTED if len(keys) > _MAX_LISTED else 0:
         console.print(f"  [dim]and {rest} more; --json lists all[/]")
 
 
-def _workers(settings: "Settings", found: "Collected") -> list[str]:
+def _describe_worker_tasks(settings: "Settings", found: "GcReport") -> list[str]:
     """Returns lines about the removals that only workers do."""
     lines = []
     if settings.retention_delete is None:
@@ -90,11 +90,11 @@ def _workers(settings: "Settings", found: "Collected") -> list[str]:
             f"This host: {len(found.released)} sessions have expired. The worker on this host releases their "
             "directories; the object store has their files."
         )
-    lines += [f"  kept: {session_id}, {quote(why)}" for session_id, why in found.kept_here]
+    lines += [f"  kept: {session_id}, {quote(why)}" for session_id, why in found.retained_directories]
     return lines
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     value, unit = float(count), 0
     while value >= _STEP and unit < len(_UNITS) - 1:
         value, unit = value / _STEP, unit + 1

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from rich.text import Text
 
 from footplate.cli import output, starting
-from footplate.cli.connection import talk
+from footplate.cli.connection import run_with_client
 from footplate.cli.output import print_json, quote
 from footplate.cli.profiles import Server
 from footplate.client import AsyncFootplate, ClientError, Diff, TreeDiff
@@ -17,7 +17,7 @@ _SIGNS: Final = {"added": "A", "modified": "M", "deleted": "D", "renamed": "R", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class DiffOptions:
     session: str
     turn: str | None
     since: str | None
@@ -25,17 +25,17 @@ class Wanted:
     project: str | None
 
 
-def diff(wanted: Wanted, *, stat: bool, as_json: bool, profile: str | None) -> None:
+def diff(options: DiffOptions, *, stat: bool, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> tuple[Diff, str | None]:
-        session_id = await starting.session_id_of(client, wanted.session)
-        asked = await which(client, session_id, turn=wanted.turn, project=wanted.project)
-        asked |= {**_place("from", wanted.since), **_place("to", wanted.until)}
-        found = await client.sessions.diff(session_id, **asked)
+        session_id = await starting.resolve_session_id(client, options.session)
+        query = await build_diff_query(client, session_id, turn=options.turn, project=options.project)
+        query |= {**_event_parameter("from", options.since), **_event_parameter("to", options.until)}
+        found = await client.sessions.diff(session_id, **query)
         if not stat and not as_json:
-            await _print_patches(client, found, asked)
-        return found, await yours(client, session_id, found)
+            await _print_patches(client, found, query)
+        return found, await find_user_directory(client, session_id, found)
 
-    found, directory = talk(work, profile=profile, as_json=as_json)
+    found, directory = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(found.wire())
         return
@@ -47,11 +47,11 @@ def diff(wanted: Wanted, *, stat: bool, as_json: bool, profile: str | None) -> N
     for tree in found.trees:
         if stat:
             _print_summary(tree, named=len(found.trees) > 1)
-        for left_out in tree.left_out:
-            output.err().print(f"[dim]Not compared: {quote(left_out)}[/]")
+        for omitted_path in tree.left_out:
+            output.err().print(f"[dim]Not compared: {quote(omitted_path)}[/]")
 
 
-async def yours(client: AsyncFootplate, session_id: str, found: Diff) -> str | None:
+async def find_user_directory(client: AsyncFootplate, session_id: str, found: Diff) -> str | None:
     """Returns the user's directory that the session works in, if that is the reason for an empty diff."""
     if any(tree.files for tree in found.trees):
         return None
@@ -59,7 +59,7 @@ async def yours(client: AsyncFootplate, session_id: str, found: Diff) -> str | N
     return None if directory is None else str(directory)
 
 
-async def which(client: AsyncFootplate, session_id: str, *, turn: str | None, project: str | None) -> dict[str, Any]:
+async def build_diff_query(client: AsyncFootplate, session_id: str, *, turn: str | None, project: str | None) -> dict[str, Any]:
     """Returns the query parameters for a turn and a project. The turn `last` is replaced by the newest turn's id."""
     if turn == "last":
         turn = None
@@ -71,20 +71,20 @@ async def which(client: AsyncFootplate, session_id: str, *, turn: str | None, pr
     return {"turn_id": turn, "project_id": project}
 
 
-def _place(name: str, event: str | None) -> dict[str, Any]:
+def _event_parameter(name: str, event: str | None) -> dict[str, Any]:
     if event is None:
         return {}
     return {f"{name}_position": int(event)} if event.isdecimal() else {f"{name}_event_id": event}
 
 
-async def _print_patches(client: AsyncFootplate, found: Diff, which: dict[str, Any]) -> None:
+async def _print_patches(client: AsyncFootplate, found: Diff, query: dict[str, Any]) -> None:
     """Prints the patch of each changed project: as exact bytes, or escaped on a terminal."""
     changed = [tree for tree in found.trees if tree.files]
     for tree in changed:
         if len(changed) > 1:
             output.err().print(f"[dim]{quote(tree.name)} ({tree.project_id})[/]")
         writer = output.ContentWriter()
-        pieces = client.sessions.patch(found.session_id, **{**which, "project_id": tree.project_id})
+        pieces = client.sessions.patch(found.session_id, **{**query, "project_id": tree.project_id})
         async with aclosing(cast("Any", pieces)) as patch:
             async for piece in patch:
                 if not writer.write(piece):

@@ -15,44 +15,44 @@ from urllib.parse import urlsplit
 from footplate.cli import profiles
 
 _TIMEOUT: Final = 1.0
-_ITEMS: Final = 50
-_HARMFUL: Final = re.compile(r"[^\w .,!?/+=@%-]+")
+_MAX_ITEMS: Final = 50
+_UNSAFE_CHARACTERS: Final = re.compile(r"[^\w .,!?/+=@%-]+")
 _NAME: Final = re.compile(r"[\w.-]+")
 
 Item = tuple[str, str]
 Source = Callable[[str | None], Sequence[Item]]
 
 
-def answered(shell: str, environment: Mapping[str, str]) -> bool:
+def print_completions(shell: str, environment: Mapping[str, str]) -> bool:
     """Prints the completions if the cursor is at an id, and returns whether it was."""
-    words = _words(shell, environment)
-    source = _source(words)
+    arguments = _parse_arguments(shell, environment)
+    source = _find_source(arguments)
     if source is None or shell not in _FORMATS:
         return False
-    found = [item for item in source(_profile(words)) if item[0].startswith(words[-1])]
-    text = _FORMATS[shell]([(name, " ".join(_HARMFUL.sub(" ", about).split())) for name, about in found])
+    found = [item for item in source(_find_profile(arguments)) if item[0].startswith(arguments[-1])]
+    text = _FORMATS[shell]([(name, " ".join(_UNSAFE_CHARACTERS.sub(" ", about).split())) for name, about in found])
     if environment.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
         sys.exit(0 if found else 1)
     sys.stdout.write(f"{text}\n")
     return True
 
 
-def _words(shell: str, environment: Mapping[str, str]) -> list[str]:
+def _parse_arguments(shell: str, environment: Mapping[str, str]) -> list[str]:
     """Returns the words after the program name up to the cursor. The last one is unfinished and may be empty."""
     if shell == "bash":
-        words = environment.get("COMP_WORDS", "").split()
-        place = int(environment.get("COMP_CWORD") or 0)
-        return [*words[1:place], words[place] if place < len(words) else ""]
+        arguments = environment.get("COMP_WORDS", "").split()
+        position = int(environment.get("COMP_CWORD") or 0)
+        return [*arguments[1:position], arguments[position] if position < len(arguments) else ""]
     line = environment.get("_TYPER_COMPLETE_ARGS", "")
-    words = line.split()[1:]
+    arguments = line.split()[1:]
     if shell in {"powershell", "pwsh"}:
         unfinished = environment.get("_TYPER_COMPLETE_WORD_TO_COMPLETE", "")
-        return [*(words[:-1] if unfinished else words), unfinished]
-    return words if words and not line.endswith(" ") else [*words, ""]
+        return [*(arguments[:-1] if unfinished else arguments), unfinished]
+    return arguments if arguments and not line.endswith(" ") else [*arguments, ""]
 
 
-def _source(words: Sequence[str]) -> Source | None:
-    before, unfinished = [word for word in words[:-1] if word not in _FLAGS], words[-1]
+def _find_source(arguments: Sequence[str]) -> Source | None:
+    before, unfinished = [argument for argument in arguments[:-1] if argument not in _FLAGS], arguments[-1]
     if not before or unfinished.startswith("-"):
         return None
     if before[-1].startswith("-"):
@@ -60,59 +60,59 @@ def _source(words: Sequence[str]) -> Source | None:
     return _ARGUMENTS.get(before[0]) or _ARGUMENTS.get(" ".join(before))
 
 
-def _profile(words: Sequence[str]) -> str | None:
-    place = words.index("--profile") + 1 if "--profile" in words else 0
-    return words[place] or None if 0 < place < len(words) - 1 else None
+def _find_profile(arguments: Sequence[str]) -> str | None:
+    position = arguments.index("--profile") + 1 if "--profile" in arguments else 0
+    return arguments[position] or None if 0 < position < len(arguments) - 1 else None
 
 
 def _sessions(profile: str | None) -> Sequence[Item]:
-    return [(item["id"], f"{item['status']} {item['title'] or ''}") for item in _fetched("/v1/sessions", profile)]
+    return [(item["id"], f"{item['status']} {item['title'] or ''}") for item in _fetch_items("/v1/sessions", profile)]
 
 
 def _agents(profile: str | None) -> Sequence[Item]:
-    return [(item["id"], str(item["name"])) for item in _fetched("/v1/agents", profile)]
+    return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/agents", profile)]
 
 
 def _environments(profile: str | None) -> Sequence[Item]:
-    return [(item["id"], str(item["name"])) for item in _fetched("/v1/environments", profile)]
+    return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/environments", profile)]
 
 
 def _files(profile: str | None) -> Sequence[Item]:
-    return [(item["id"], str(item["filename"])) for item in _fetched("/v1/files", profile)]
+    return [(item["id"], str(item["filename"])) for item in _fetch_items("/v1/files", profile)]
 
 
 def _projects(profile: str | None) -> Sequence[Item]:
-    return [(item["id"], str(item["name"])) for item in _fetched("/v1/projects", profile)]
+    return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/projects", profile)]
 
 
 def _profiles(_profile: str | None) -> Sequence[Item]:
     try:
-        known = profiles.load().profiles
-    except profiles.NoServer:
+        known = profiles.load_config().profiles
+    except profiles.NoServerSelected:
         known = {}
     named = [(name, fields.get("base_url", "")) for name, fields in known.items() if _NAME.fullmatch(name)]
-    return [*named, (profiles.LOCAL, "footplate dev on this machine")]
+    return [*named, (profiles.LOCAL_PROFILE, "footplate dev on this machine")]
 
 
 def _keys(_profile: str | None) -> Sequence[Item]:
-    return [(key, "") for key in profiles.KEYS]
+    return [(key, "") for key in profiles.PROFILE_KEYS]
 
 
 def _harnesses(_profile: str | None) -> Sequence[Item]:
     return [("claude", "Claude Code"), ("native", "any provider")]
 
 
-def _fetched(path: str, profile: str | None) -> list[dict[str, Any]]:
+def _fetch_items(path: str, profile: str | None) -> list[dict[str, Any]]:
     """Fetches a list from the server. Returns nothing on failure: an error message would disturb the command line."""
     try:
-        server = profiles.server(profile)
+        server = profiles.select_server(profile)
         parts = urlsplit(server.base_url)
         make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = make(parts.hostname or "", parts.port, timeout=_TIMEOUT)
-        connection.request("GET", f"{path}?limit={_ITEMS}", headers={"x-api-key": server.api_key})
+        connection.request("GET", f"{path}?limit={_MAX_ITEMS}", headers={"x-api-key": server.api_key})
         data = json.loads(connection.getresponse().read())["data"]
         return [item for item in data if _NAME.fullmatch(item["id"])]
-    except (profiles.NoServer, OSError, HTTPException, ValueError, LookupError, TypeError):
+    except (profiles.NoServerSelected, OSError, HTTPException, ValueError, LookupError, TypeError):
         return []
 
 

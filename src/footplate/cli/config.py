@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options, output, profiles
-from footplate.cli.grouping import Grouped
-from footplate.cli.profiles import KEYS, LOCAL, Config
+from footplate.cli.grouping import GroupedHelp
+from footplate.cli.profiles import PROFILE_KEYS, LOCAL_PROFILE, ProfileConfig
 
 app = typer.Typer(
     help="Manage profiles for several servers, in one file that only you can read.",
     no_args_is_help=True,
-    cls=Grouped,
-    epilog=f"Keys: {', '.join(KEYS)}. FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY in the environment override a profile.",
+    cls=GroupedHelp,
+    epilog=f"Keys: {', '.join(PROFILE_KEYS)}. FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY in the environment override a profile.",
 )
-Key = Annotated[str, typer.Argument(metavar="KEY", help=f"One of {', '.join(KEYS)}.")]
-Into = Annotated[
+Key = Annotated[str, typer.Argument(metavar="KEY", help=f"One of {', '.join(PROFILE_KEYS)}.")]
+TargetProfile = Annotated[
     str | None,
     typer.Option(
         "--profile",
@@ -33,27 +33,27 @@ def set_value(
     value: Annotated[
         str | None, typer.Argument(metavar="VALUE", help="The value. If omitted, you are prompted for it.")
     ] = None,
-    profile: Into = None,
+    profile: TargetProfile = None,
 ) -> None:
     """Set a value in a profile. A new profile is created; the first one becomes the current profile."""
-    config = _load()
-    name = _name(config, profile)
-    _check(key)
-    given = value if value is not None else output.prompt_value(key, hidden=key == "api_key")
-    fields = {**config.profiles.get(name, {}), key: given}
-    if not given:
+    config = _load_config()
+    name = _profile_name(config, profile)
+    _check_key(key)
+    new_value = value if value is not None else output.prompt_value(key, hidden=key == "api_key")
+    fields = {**config.profiles.get(name, {}), key: new_value}
+    if not new_value:
         fields.pop(key)
-    _save(replace(config, current=config.current or name, profiles={**config.profiles, name: fields}))
+    _save_config(replace(config, current=config.current or name, profiles={**config.profiles, name: fields}))
 
 
 @app.command("get")
-def get_value(key: Key, profile: Into = None) -> None:
+def get_value(key: Key, profile: TargetProfile = None) -> None:
     """Print a value of a profile. Exits with 1 if it is not set."""
-    config = _load()
-    _check(key)
-    value = config.profiles.get(_name(config, profile), {}).get(key)
+    config = _load_config()
+    _check_key(key)
+    value = config.profiles.get(_profile_name(config, profile), {}).get(key)
     if value is None:
-        output.complain(f"{key} is not set in the profile {_name(config, profile)!r}.")
+        output.print_error(f"{key} is not set in the profile {_profile_name(config, profile)!r}.")
         raise typer.Exit(output.Exit.FAILED)
     output.print_result(value)
 
@@ -63,26 +63,26 @@ def use(
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help="Name of the profile.")],
 ) -> None:
     """Select the profile that commands use from now on. `local` is a `footplate dev` on this machine."""
-    config = _load()
-    if profile != LOCAL and profile not in config.profiles:
-        output.complain(
+    config = _load_config()
+    if profile != LOCAL_PROFILE and profile not in config.profiles:
+        output.print_error(
             f"There is no profile {profile!r}.",
             f"Create it with: footplate config set base_url URL --profile {profile}",
         )
         raise typer.Exit(output.Exit.FAILED)
-    _save(replace(config, current=profile))
+    _save_config(replace(config, current=profile))
 
 
 @app.command("list")
 def list_profiles(as_json: options.Json = False) -> None:
     """List the profiles. The current one is marked with a star."""
-    config = _load()
-    current = config.current or LOCAL
-    named = {**config.profiles, LOCAL: _local()}
+    config = _load_config()
+    current = config.current or LOCAL_PROFILE
+    named = {**config.profiles, LOCAL_PROFILE: _local_fields()}
     if as_json:
         from footplate.cli.output import print_json
 
-        print_json([_answer(name, fields, current=name == current) for name, fields in named.items()])
+        print_json([_to_json(name, fields, current=name == current) for name, fields in named.items()])
         return
     from footplate.cli import tables
 
@@ -90,13 +90,13 @@ def list_profiles(as_json: options.Json = False) -> None:
         (
             "*" if name == current else "",
             name,
-            fields.get("base_url", "not running" if name == LOCAL else "not set"),
-            _masked(fields.get("api_key")) or "",
-            " ".join(f"{key}={fields[key]}" for key in KEYS[2:] if key in fields),
+            fields.get("base_url", "not running" if name == LOCAL_PROFILE else "not set"),
+            _mask_secret(fields.get("api_key")) or "",
+            " ".join(f"{key}={fields[key]}" for key in PROFILE_KEYS[2:] if key in fields),
         )
         for name, fields in named.items()
     ]
-    tables.plain(rows, "", "PROFILE", "SERVER", "KEY", "DEFAULTS")
+    tables.print_plain_table(rows, "", "PROFILE", "SERVER", "KEY", "DEFAULTS")
 
 
 @app.command("rm")
@@ -104,55 +104,55 @@ def remove(
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help="Name of the profile.")],
 ) -> None:
     """Remove a profile."""
-    config = _load()
+    config = _load_config()
     if profile not in config.profiles:
-        output.complain(f"There is no profile {profile!r}.", "`footplate config list` shows the profiles.")
+        output.print_error(f"There is no profile {profile!r}.", "`footplate config list` shows the profiles.")
         raise typer.Exit(output.Exit.FAILED)
     rest = {name: fields for name, fields in config.profiles.items() if name != profile}
-    _save(Config(None if config.current == profile else config.current, rest))
+    _save_config(ProfileConfig(None if config.current == profile else config.current, rest))
 
 
-def _load() -> Config:
+def _load_config() -> ProfileConfig:
     try:
-        return profiles.load()
-    except profiles.NoServer as error:
-        output.complain(str(error))
+        return profiles.load_config()
+    except profiles.NoServerSelected as error:
+        output.print_error(str(error))
         raise typer.Exit(output.Exit.FAILED) from None
 
 
-def _save(config: Config) -> None:
-    profiles.save(config)
+def _save_config(config: ProfileConfig) -> None:
+    profiles.save_config(config)
 
 
-def _name(config: Config, given: str | None) -> str:
+def _profile_name(config: ProfileConfig, given: str | None) -> str:
     name = given or config.current or "default"
-    if name == LOCAL:
+    if name == LOCAL_PROFILE:
         raise typer.BadParameter(
-            f"`{LOCAL}` is a `footplate dev` on this machine and needs no settings. Choose another with --profile."
+            f"`{LOCAL_PROFILE}` is a `footplate dev` on this machine and needs no settings. Choose another with --profile."
         )
     return name
 
 
-def _check(key: str) -> None:
-    if key not in KEYS:
-        raise typer.BadParameter(f"{key!r} is not a valid key. Valid keys: {', '.join(KEYS)}.", param_hint="KEY")
+def _check_key(key: str) -> None:
+    if key not in PROFILE_KEYS:
+        raise typer.BadParameter(f"{key!r} is not a valid key. Valid keys: {', '.join(PROFILE_KEYS)}.", param_hint="KEY")
 
 
-def _local() -> dict[str, str]:
+def _local_fields() -> dict[str, str]:
     try:
         found = profiles.local_server()
-    except profiles.NoServer:
+    except profiles.NoServerSelected:
         return {}
     fields = {"base_url": found.base_url, "api_key": found.api_key}
     return {**fields, "model": found.model} if found.model else fields
 
 
-def _masked(secret: str | None) -> str | None:
+def _mask_secret(secret: str | None) -> str | None:
     return f"…{secret[-4:]}" if secret else None
 
 
-def _answer(name: str, fields: Mapping[str, str], *, current: bool) -> dict[str, object]:
+def _to_json(name: str, fields: Mapping[str, str], *, current: bool) -> dict[str, object]:
     from footplate.cli.answers import ProfileAnswer
 
-    shown = {**{key: fields.get(key) for key in KEYS}, "api_key": _masked(fields.get("api_key"))}
+    shown = {**{key: fields.get(key) for key in PROFILE_KEYS}, "api_key": _mask_secret(fields.get("api_key"))}
     return ProfileAnswer(name=name, current=current, **shown).model_dump()

@@ -9,31 +9,31 @@ from typing import Any, Final, cast
 
 from footplate.cli import comparing, output, starting
 from footplate.cli.answers import Applied, Exported
-from footplate.cli.checkout import Checkout
-from footplate.cli.connection import talk
+from footplate.cli.checkout import UserCheckout
+from footplate.cli.connection import run_with_client
 from footplate.cli.output import print_json, quote
 from footplate.cli.profiles import Server
-from footplate.client import AsyncFootplate, ClientError, Diff, Left
+from footplate.client import AsyncFootplate, ClientError, Diff, DeliveryResult
 
-_PIECE: Final = 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class DeliveryOptions:
     session: str
     turn: str | None = None
     project: str | None = None
 
 
-def apply(wanted: Wanted, directory: Path, *, as_json: bool, profile: str | None) -> None:
+def apply(options: DeliveryOptions, directory: Path, *, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> Applied:
-        checkout = Checkout.at(directory)
-        session_id = await starting.session_id_of(client, wanted.session)
-        with tempfile.TemporaryDirectory(prefix="footplate-") as place:
-            file = Path(place, "patch")
-            found = await _patch(client, session_id, wanted, file)
+        checkout = UserCheckout.find(directory)
+        session_id = await starting.resolve_session_id(client, options.session)
+        with tempfile.TemporaryDirectory(prefix="footplate-") as temp_dir:
+            file = Path(temp_dir, "patch")
+            found = await _save_patch(client, session_id, options, file)
             deleted = [change.path for change in found.trees[0].files if change.status == "deleted"]
-            changed = checkout.apply(file, deleted)
+            changed = checkout.apply_patch(file, deleted)
         return Applied(
             session_id=session_id,
             status="applied" if changed else "unchanged",
@@ -41,7 +41,7 @@ def apply(wanted: Wanted, directory: Path, *, as_json: bool, profile: str | None
             files=len(found.trees[0].files),
         )
 
-    done = talk(work, profile=profile, as_json=as_json)
+    done = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(done.model_dump(mode="json"))
     elif done.status == "unchanged":
@@ -52,107 +52,107 @@ def apply(wanted: Wanted, directory: Path, *, as_json: bool, profile: str | None
 
 
 def merge(
-    wanted: Wanted, into: str | None, *, message: str | None, wait: int, as_json: bool, profile: str | None
+    options: DeliveryOptions, into: str | None, *, message: str | None, wait: int, as_json: bool, profile: str | None
 ) -> None:
-    async def work(client: AsyncFootplate, session_id: str) -> Left:
+    async def work(client: AsyncFootplate, session_id: str) -> DeliveryResult:
         return await client.sessions.merge(
-            session_id, into=into, project_id=wanted.project, message=message, wait_seconds=wait
+            session_id, into=into, project_id=options.project, message=message, wait_seconds=wait
         )
 
-    _show(_left(wanted, work, as_json=as_json, profile=profile), as_json=as_json)
+    _print_delivery(_deliver(options, work, as_json=as_json, profile=profile), as_json=as_json)
 
 
 def push(
-    wanted: Wanted, branch: str | None, *, message: str | None, wait: int, as_json: bool, profile: str | None
+    options: DeliveryOptions, branch: str | None, *, message: str | None, wait: int, as_json: bool, profile: str | None
 ) -> None:
-    async def work(client: AsyncFootplate, session_id: str) -> Left:
+    async def work(client: AsyncFootplate, session_id: str) -> DeliveryResult:
         return await client.sessions.push(
-            session_id, branch=branch, project_id=wanted.project, message=message, wait_seconds=wait
+            session_id, branch=branch, project_id=options.project, message=message, wait_seconds=wait
         )
 
-    _show(_left(wanted, work, as_json=as_json, profile=profile), as_json=as_json)
+    _print_delivery(_deliver(options, work, as_json=as_json, profile=profile), as_json=as_json)
 
 
-def export_patch(wanted: Wanted, file: Path, *, as_json: bool, profile: str | None) -> None:
-    place = str(file.absolute())
+def export_patch(options: DeliveryOptions, file: Path, *, as_json: bool, profile: str | None) -> None:
+    path = str(file.absolute())
 
     async def work(client: AsyncFootplate, _server: Server) -> Exported:
-        session_id = await starting.session_id_of(client, wanted.session)
-        with _beside(file) as begun:
-            await _patch(client, session_id, wanted, begun)
-        return Exported(session_id=session_id, patch=place)
+        session_id = await starting.resolve_session_id(client, options.session)
+        with _atomic_file(file) as partial_file:
+            await _save_patch(client, session_id, options, partial_file)
+        return Exported(session_id=session_id, patch=path)
 
-    done = talk(work, profile=profile, as_json=as_json)
+    done = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
-        output.print_result(place)
+        output.print_result(path)
 
 
-def print_patch(wanted: Wanted, *, profile: str | None) -> None:
+def print_patch(options: DeliveryOptions, *, profile: str | None) -> None:
     """Prints the patch only once it is complete, because the reader of a pipe cannot tell a part from the whole."""
-    with tempfile.TemporaryDirectory(prefix="footplate-") as place:
-        file = Path(place, "patch")
+    with tempfile.TemporaryDirectory(prefix="footplate-") as temp_dir:
+        file = Path(temp_dir, "patch")
 
         async def work(client: AsyncFootplate, _server: Server) -> None:
-            await _patch(client, await starting.session_id_of(client, wanted.session), wanted, file)
+            await _save_patch(client, await starting.resolve_session_id(client, options.session), options, file)
 
-        talk(work, profile=profile)
+        run_with_client(work, profile=profile)
         with file.open("rb") as patch:
             writer = output.ContentWriter()
-            while (piece := patch.read(_PIECE)) and writer.write(piece):
+            while (piece := patch.read(_CHUNK_BYTES)) and writer.write(piece):
                 pass
             writer.finish()
 
 
 def export_branch(
-    wanted: Wanted, branch: str, directory: Path, *, force: bool, as_json: bool, profile: str | None
+    options: DeliveryOptions, branch: str, directory: Path, *, force: bool, as_json: bool, profile: str | None
 ) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> Exported:
-        checkout = Checkout.at(directory)
-        session_id = await starting.session_id_of(client, wanted.session)
-        with tempfile.TemporaryDirectory(prefix="footplate-") as place:
-            file = Path(place, "bundle")
-            await _save(client.sessions.bundle(session_id, project_id=wanted.project), file)
-            commit = checkout.take(file, branch, force=force)
+        checkout = UserCheckout.find(directory)
+        session_id = await starting.resolve_session_id(client, options.session)
+        with tempfile.TemporaryDirectory(prefix="footplate-") as temp_dir:
+            file = Path(temp_dir, "bundle")
+            await _save_chunks(client.sessions.bundle(session_id, project_id=options.project), file)
+            commit = checkout.import_bundle(file, branch, force=force)
         return Exported(session_id=session_id, branch=branch, commit=commit)
 
-    done = talk(work, profile=profile, as_json=as_json)
+    done = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
         output.print_result(f"{done.branch} {done.commit}")
 
 
-def _left(
-    wanted: Wanted, work: Callable[[AsyncFootplate, str], Awaitable[Left]], *, as_json: bool, profile: str | None
-) -> Left:
-    async def asked(client: AsyncFootplate, _server: Server) -> Left:
-        return await work(client, await starting.session_id_of(client, wanted.session))
+def _deliver(
+    options: DeliveryOptions, work: Callable[[AsyncFootplate, str], Awaitable[DeliveryResult]], *, as_json: bool, profile: str | None
+) -> DeliveryResult:
+    async def deliver(client: AsyncFootplate, _server: Server) -> DeliveryResult:
+        return await work(client, await starting.resolve_session_id(client, options.session))
 
-    return talk(asked, profile=profile, as_json=as_json)
+    return run_with_client(deliver, profile=profile, as_json=as_json)
 
 
-def _show(left: Left, *, as_json: bool) -> None:
+def _print_delivery(delivery: DeliveryResult, *, as_json: bool) -> None:
     if as_json:
-        print_json(left.wire())
+        print_json(delivery.wire())
         return
-    said = {
+    phrases = {
         "merged": "Merged into",
         "fast_forwarded": "Merged into",
         "pushed": "Pushed as",
         "unchanged": "Nothing to do: all changes are in",
     }
-    how = " (fast-forward)" if left.status == "fast_forwarded" else ""
-    output.err().print(f"{said[left.status]} {quote(left.branch)}, now at {left.commit[:12]}{how}.")
+    how = " (fast-forward)" if delivery.status == "fast_forwarded" else ""
+    output.err().print(f"{phrases[delivery.status]} {quote(delivery.branch)}, now at {delivery.commit[:12]}{how}.")
 
 
-async def _patch(client: AsyncFootplate, session_id: str, wanted: Wanted, file: Path) -> Diff:
+async def _save_patch(client: AsyncFootplate, session_id: str, options: DeliveryOptions, file: Path) -> Diff:
     """Saves the patch of the one changed project to a file and returns its diff. A checkout belongs to one project."""
-    which = await comparing.which(client, session_id, turn=wanted.turn, project=wanted.project)
-    found = await client.sessions.diff(session_id, **which)
+    query = await comparing.build_diff_query(client, session_id, turn=options.turn, project=options.project)
+    found = await client.sessions.diff(session_id, **query)
     changed = [tree for tree in found.trees if tree.files]
-    if (directory := await comparing.yours(client, session_id, found)) is not None:
+    if (directory := await comparing.find_user_directory(client, session_id, found)) is not None:
         raise ClientError(
             f"Session {session_id} works directly in {directory}, so its changes are already there.",
             help_text="There is nothing to export. `footplate run --project DIR` gives a session its own working tree.",
@@ -165,25 +165,25 @@ async def _patch(client: AsyncFootplate, session_id: str, wanted: Wanted, file: 
             f"Session {session_id} has changed {len(changed)} projects: {names}.",
             help_text="Choose one with --project.",
         )
-    pieces = client.sessions.patch(session_id, **{**which, "project_id": changed[0].project_id})
-    await _save(pieces, file)
+    pieces = client.sessions.patch(session_id, **{**query, "project_id": changed[0].project_id})
+    await _save_chunks(pieces, file)
     return found.model_copy(update={"trees": changed})
 
 
-async def _save(pieces: AsyncIterator[bytes], file: Path) -> None:
-    async with aclosing(cast("Any", pieces)) as arriving:
+async def _save_chunks(chunks: AsyncIterator[bytes], file: Path) -> None:
+    async with aclosing(cast("Any", chunks)) as arriving:
         with file.open("wb") as written:
             async for piece in arriving:
                 written.write(piece)
 
 
 @contextmanager
-def _beside(file: Path) -> Iterator[Path]:
+def _atomic_file(file: Path) -> Iterator[Path]:
     """Yields a temporary file that replaces `file` on success and is removed on failure."""
-    begun = file.with_name(f".{file.name}.part")
+    partial_file = file.with_name(f".{file.name}.part")
     try:
-        yield begun
-        begun.replace(file)
+        yield partial_file
+        partial_file.replace(file)
     except OSError as error:
         raise ClientError(
             f"{file} cannot be written: {error.strerror}.",
@@ -191,4 +191,4 @@ def _beside(file: Path) -> Iterator[Path]:
         ) from None
     finally:
         with suppress(OSError):
-            begun.unlink(missing_ok=True)
+            partial_file.unlink(missing_ok=True)

@@ -18,27 +18,27 @@ from typing import Final
 from rich.table import Table
 
 from footplate.cli import dev_process, disaster, local, output, stories
-from footplate.cli.children import api_program, scripted_model, worker_program
-from footplate.cli.defaults import USUAL_MODEL
+from footplate.cli.children import create_api_program, create_scripted_model, create_worker_program
+from footplate.cli.defaults import DEFAULT_MODEL
 from footplate.cli.output import quote
 from footplate.config import Settings, default_data_dir
 from footplate.domain.errors import Conflict
-from footplate.stack import Part, PartFailed, Stack
-from footplate.stack.ports import LOOPBACK, free_port, is_free
+from footplate.stack import Service, ServiceFailed, Stack
+from footplate.stack.ports import LOOPBACK, find_free_port, is_port_free
 from footplate.stack.program import http_status
 
 _OPENAI_MODEL: Final = "openai:gpt-5.1"
 
 
 @dataclass(frozen=True, slots=True)
-class _Scripted:
+class _ScriptedEndpoint:
     """Address and key of the scripted model."""
 
     address: str
     key: str
 
 
-def start(
+def run_dev(
     *,
     port: int,
     workers: int,
@@ -51,12 +51,12 @@ def start(
     directory = (data_dir or default_data_dir()).absolute()
     stack = Stack(directory, database_url=database_url, redis_url=redis_url, temporal_address=temporal)
     settings = local.read_settings(data_dir=directory, port=port)
-    output.run(_until_told_to_stop(stack, settings, workers, scripted))
+    output.run_async(_serve_until_signal(stack, settings, workers, scripted))
 
 
-async def _until_told_to_stop(stack: Stack, settings: Settings, workers: int, scripted: str | None) -> None:
+async def _serve_until_signal(stack: Stack, settings: Settings, workers: int, scripted: str | None) -> None:
     """Serves until SIGINT or SIGTERM, which stop everything in order with exit code 0."""
-    serving = asyncio.create_task(_serve(stack, settings, workers, stories.find(scripted) if scripted else None))
+    serving = asyncio.create_task(_serve(stack, settings, workers, stories.find_scenario(scripted) if scripted else None))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, serving.cancel)
@@ -66,54 +66,54 @@ async def _until_told_to_stop(stack: Stack, settings: Settings, workers: int, sc
         output.err().print("Stopped. The state is saved for the next start.")
 
 
-async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | None) -> None:
+async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path | None) -> None:
     from footplate import wiring
 
-    if not is_free(settings.port, settings.host):
+    if not is_port_free(settings.port, settings.host):
         raise Conflict(
             f"Port {settings.port} is in use.",
             help_text="Choose another with --port, or stop the process that uses it.",
         )
     console = output.err()
-    settings = await _with_a_sandbox_if_there_can_be_one(settings)
-    async with AsyncExitStack() as ending:
+    settings = await _choose_environment(settings)
+    async with AsyncExitStack() as exit_stack:
         console.print("Starting PostgreSQL, Redis and Temporal …")
-        await ending.enter_async_context(stack)
-        ending.callback(local.withdraw, settings.data_dir)
+        await exit_stack.enter_async_context(stack)
+        exit_stack.callback(local.withdraw_dev_server, settings.data_dir)
         _warn_of_exposure(stack)
         settings = settings.model_copy(
             update={
                 "database_url": stack.settings.database_url,
                 "redis_url": stack.settings.redis_url,
                 "temporal_address": stack.settings.temporal_address,
-                "metrics_address": settings.metrics_address or f"{LOOPBACK}:{free_port()}",
+                "metrics_address": settings.metrics_address or f"{LOOPBACK}:{find_free_port()}",
             }
         )
         await wiring.migrate(settings)
         console.print("Starting the API and the workers …")
-        model, endpoint = scripted_model(stack, story) if story else (None, {})
-        programs: list[Part] = [
+        model, endpoint = create_scripted_model(stack, scenario) if scenario else (None, {})
+        programs: list[Service] = [
             *([model] if model else []),
-            api_program(stack, settings),
-            *(worker_program(stack, settings, number, endpoint) for number in range(workers)),
+            create_api_program(stack, settings),
+            *(create_worker_program(stack, settings, number, endpoint) for number in range(workers)),
         ]
         for program in programs:
-            ending.push_async_callback(program.stop)
+            exit_stack.push_async_callback(program.stop)
             await program.start()
         base_url = f"http://{settings.host}:{settings.port}"
         api_pid = next(program.pid for program in programs if program.title == "API") or 0
-        _publish(stack, settings, base_url, api_pid, stories.MODEL if story else _usual_model(settings))
-        _report(stack, programs, base_url, await _key(settings))
+        _publish_dev_server(stack, settings, base_url, api_pid, stories.SCRIPTED_MODEL if scenario else _default_model(settings))
+        _print_services(stack, programs, base_url, await _ensure_api_key(settings))
         if settings.metrics_address != "off":
             output.out().print(f"Metrics  http://{settings.metrics_address}/metrics {_metrics_access(settings)}")
-        _next_steps(settings, story)
-        scripted = _Scripted(model.address, endpoint["FOOTPLATE_ANTHROPIC_API_KEY"]) if model else None
-        await _first_death(
-            [*stack.parts, *programs], {programs[-1]: scripted} if scripted and _has_disaster(story, workers) else {}
+        _print_next_steps(settings, scenario)
+        scripted = _ScriptedEndpoint(model.address, endpoint["FOOTPLATE_ANTHROPIC_API_KEY"]) if model else None
+        await _wait_for_exit(
+            [*stack.services, *programs], {programs[-1]: scripted} if scripted and _kills_demo_worker(scenario, workers) else {}
         )
 
 
-async def _with_a_sandbox_if_there_can_be_one(settings: Settings) -> Settings:
+async def _choose_environment(settings: Settings) -> Settings:
     """Falls back to no sandbox on a machine that cannot create one, unless the user asked for a sandbox explicitly."""
     from footplate.environments.sandbox.probe import NoSandbox
     from footplate.wiring.environments import find_sandbox
@@ -140,14 +140,14 @@ def _warn_of_exposure(stack: Stack) -> None:
     )
 
 
-async def _key(settings: Settings) -> str:
+async def _ensure_api_key(settings: Settings) -> str:
     """Returns the API key of the first start, or a new one if the API rejects it because the database was replaced."""
     from footplate import wiring
 
-    secret = local.key(settings.data_dir)
+    secret = local.load_api_key(settings.data_dir)
     if secret is None or await _is_refused(settings, secret):
         secret = await wiring.bootstrap_key(settings)
-        local.keep_key(settings.data_dir, secret)
+        local.save_api_key(settings.data_dir, secret)
     return secret
 
 
@@ -156,43 +156,43 @@ async def _is_refused(settings: Settings, secret: str) -> bool:
     return status == HTTPStatus.UNAUTHORIZED
 
 
-def _has_disaster(story: Path | None, workers: int) -> bool:
+def _kills_demo_worker(scenario: Path | None, workers: int) -> bool:
     """The demo kills its worker only if there is just one: otherwise it is unknown which one runs the turn."""
-    return stories.is_demo(story) and workers == 1
+    return stories.is_demo(scenario) and workers == 1
 
 
-async def _first_death(parts: Sequence[Part], doomed: Mapping[Part, _Scripted]) -> None:
+async def _wait_for_exit(services: Sequence[Service], kill_targets: Mapping[Service, _ScriptedEndpoint]) -> None:
     """Waits until a service ends. `doomed` maps the worker that the demo kills to its scripted model."""
-    deaths = {asyncio.create_task(_death_of(part, doomed.get(part))): part for part in parts}
+    exits = {asyncio.create_task(_wait_for_service(part, kill_targets.get(part))): part for part in services}
     try:
-        ended, _ = await asyncio.wait(deaths, return_when=asyncio.FIRST_COMPLETED)
+        ended, _ = await asyncio.wait(exits, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for waiting in deaths:
+        for waiting in exits:
             waiting.cancel()
     first = next(iter(ended))
-    raise _died(deaths[first], first.result())
+    raise _exit_failure(exits[first], first.result())
 
 
-def _death_of(part: Part, model: _Scripted | None) -> Coroutine[None, None, int]:
-    say = output.err().print
-    return part.wait() if model is None else disaster.death_of(part, model.address, model.key, say)
+def _wait_for_service(service: Service, model: _ScriptedEndpoint | None) -> Coroutine[None, None, int]:
+    notify = output.err().print
+    return service.wait() if model is None else disaster.wait_and_kill_once(service, model.address, model.key, notify)
 
 
-def _died(part: Part, code: int) -> PartFailed:
+def _exit_failure(service: Service, code: int) -> ServiceFailed:
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    return part.failure(
+    return service.failure(
         f"{how}; everything else was stopped", "Start `footplate dev` again: sessions continue where they stopped."
     )
 
 
-def _usual_model(settings: Settings) -> str:
+def _default_model(settings: Settings) -> str:
     """Returns the default model of the provider whose key is set. Only this process knows which keys are set."""
-    keys = {USUAL_MODEL: settings.anthropic_api_key, _OPENAI_MODEL: settings.openai_api_key}
-    return next((model for model, key in keys.items() if key is not None), USUAL_MODEL)
+    keys = {DEFAULT_MODEL: settings.anthropic_api_key, _OPENAI_MODEL: settings.openai_api_key}
+    return next((model for model, key in keys.items() if key is not None), DEFAULT_MODEL)
 
 
-def _publish(stack: Stack, settings: Settings, base_url: str, api_pid: int, model: str) -> None:
-    running = local.Running(
+def _publish_dev_server(stack: Stack, settings: Settings, base_url: str, api_pid: int, model: str) -> None:
+    running = local.RunningDevServer(
         pid=os.getpid(),
         started=dev_process.start_time(os.getpid()),
         api_pid=api_pid,
@@ -202,8 +202,8 @@ def _publish(stack: Stack, settings: Settings, base_url: str, api_pid: int, mode
         base_url=base_url,
         model=model,
     )
-    local.publish(settings.data_dir, running)
-    if local.find(settings.data_dir) is None:
+    local.publish_dev_server(settings.data_dir, running)
+    if local.find_dev_server(settings.data_dir) is None:
         output.err().print(
             f"[yellow]Other commands cannot find this server:[/] `dev.json` in "
             f"{quote(str(settings.data_dir))} did not pass its ownership checks. Make the directory yours with mode "
@@ -211,12 +211,12 @@ def _publish(stack: Stack, settings: Settings, base_url: str, api_pid: int, mode
         )
 
 
-def _report(stack: Stack, programs: Sequence[Part], base_url: str, secret: str) -> None:
+def _print_services(stack: Stack, programs: Sequence[Service], base_url: str, secret: str) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("Service", "Address", "Pid", "Log"):
         table.add_column(heading, overflow="fold")
-    for part in [*stack.parts, *programs]:
-        table.add_row(part.title, part.address, str(part.pid), part.log.name)
+    for service in [*stack.services, *programs]:
+        table.add_row(service.title, service.address, str(service.pid), service.log.name)
     for title, own in (("PostgreSQL", stack.postgres), ("Redis", stack.redis), ("Temporal", stack.temporal)):
         if own is None:
             table.add_row(title, "external", "", "")
@@ -233,12 +233,12 @@ def _metrics_access(settings: Settings) -> str:
     return "(no token needed)" if settings.metrics_token.get_secret_value() == "open" else "(FOOTPLATE_METRICS_TOKEN)"
 
 
-def _next_steps(settings: Settings, story: Path | None) -> None:
+def _print_next_steps(settings: Settings, scenario: Path | None) -> None:
     console = output.out()
-    if story is None and settings.anthropic_api_key is None and settings.openai_api_key is None:
+    if scenario is None and settings.anthropic_api_key is None and settings.openai_api_key is None:
         console.print("\n[yellow]No model can be called:[/] neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set here.")
         console.print("Set one and start again, or try the demo without a key: footplate dev --scripted demo")
-    prompt = "Make the tests pass" if story else "Write a haiku into haiku.txt and read it to me"
+    prompt = "Make the tests pass" if scenario else "Write a haiku into haiku.txt and read it to me"
     console.print(f'\nIn another shell:\n  [bold]footplate run "{prompt}"[/]')
     console.print('  eval "$(footplate env)"   sets FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY for other programs')
     console.print("\nCtrl-C stops everything.")

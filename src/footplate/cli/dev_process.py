@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 _LISTENING: Final = "0A"
-_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
+_TCP_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 _PARENT, _START_TIME = 1, 19  # fields of /proc/PID/stat, counted from the process state
 
 
@@ -47,11 +47,11 @@ def listens(pid: int, base_url: str) -> bool:
     """Whether all sockets that listen at this address belong to the process."""
     try:
         split = urlsplit(base_url)
-        places = socket.getaddrinfo(split.hostname, split.port or 80, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(split.hostname, split.port or 80, type=socket.SOCK_STREAM)
     except (OSError, ValueError):
         return False
-    found = {inode for place in places for inode in _listeners(str(place[4][0]), int(place[4][1]))}
-    return bool(found) and found <= _sockets_of(pid)
+    found = {inode for address in addresses for inode in _listeners(str(address[4][0]), int(address[4][1]))}
+    return bool(found) and found <= _socket_inodes(pid)
 
 
 def _number_in_stat(pid: int, index: int) -> int:
@@ -65,26 +65,26 @@ def _number_in_stat(pid: int, index: int) -> int:
 def _listeners(host: str, port: int) -> set[str]:
     wanted = ip_address(host)
     found = set()
-    for table in _TABLES:
+    for table in _TCP_TABLES:
         with suppress(OSError):
             for line in Path(table).read_text().splitlines()[1:]:
                 fields = line.split()
                 address, _, number = fields[1].partition(":")
                 if fields[3] != _LISTENING or int(number, 16) != port:
                     continue
-                bound = ip_address(_bytes_of(address))
+                bound = ip_address(_decode_address(address))
                 if bound == wanted or bound.is_unspecified:
                     found.add(fields[9])
     return found
 
 
-def _bytes_of(address: str) -> bytes:
+def _decode_address(address: str) -> bytes:
     """Decodes an address. The kernel prints it as 32-bit words in native byte order."""
-    words = bytes.fromhex(address)
-    return b"".join(words[start : start + 4][::-1] for start in range(0, len(words), 4))
+    packed = bytes.fromhex(address)
+    return b"".join(packed[start : start + 4][::-1] for start in range(0, len(packed), 4))
 
 
-def _sockets_of(pid: int) -> set[str]:
+def _socket_inodes(pid: int) -> set[str]:
     found = set()
     with suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):

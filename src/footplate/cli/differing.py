@@ -44,5 +44,5 @@ def diff(
 
     if turn and (since or until):
         raise typer.BadParameter("--turn cannot be combined with --from or --to.")
-    wanted = comparing.Wanted(session=session, turn=turn, since=since, until=until, project=project)
+    wanted = comparing.DiffOptions(session=session, turn=turn, since=since, until=until, project=project)
     comparing.diff(wanted, stat=stat, as_json=as_json, profile=profile)

@@ -12,33 +12,33 @@ from footplate.cli.answers import ErrorAnswer, ErrorDetail, ExplainedPart, Expla
 from footplate.cli.output import quote
 from footplate.domain.errors import FootplateError, InvalidRequest
 from footplate.domain.permissions import Layer
-from footplate.gate.commands import Verdict, judge
-from footplate.gate.files import RealLinks
-from footplate.gate.places import Place
-from footplate.gate.policy import Placed, Policy
+from footplate.gate.commands import CommandExplanation, explain_command
+from footplate.gate.files import LocalLinkResolver
+from footplate.gate.places import PathContext
+from footplate.gate.policy import LayeredRule, Policy
 from footplate.gate.settings import import_settings
 
-_USUAL: Final = (".claude/settings.json", ".claude/settings.local.json")
-COLOURS: Final = {"deny": "red", "ask": "yellow", "allow": "green"}
+_DEFAULT_FILES: Final = (".claude/settings.json", ".claude/settings.local.json")
+OUTCOME_COLOURS: Final = {"deny": "red", "ask": "yellow", "allow": "green"}
 
 
 def explain(command: str, files: Sequence[Path] | None, directory: Path, *, as_json: bool) -> None:
     try:
-        rules, notes = _rules(files, directory)
+        rules, notes = _load_rules(files, directory)
     except FootplateError as error:
-        refuse(error, as_json=as_json)
+        report_rule_error(error, as_json=as_json)
         raise typer.Exit(output.Exit.FAILED) from None
-    place = Place(root=str(directory.resolve()), home=str(Path.home()), links=RealLinks())
-    verdict = judge(Policy(rules), command, place)
+    path_context = PathContext(root=str(directory.resolve()), home=str(Path.home()), links=LocalLinkResolver())
+    verdict = explain_command(Policy(rules), command, path_context)
     if as_json:
-        output.print_json(_answer(verdict, len(rules), notes).model_dump(mode="json"))
+        output.print_json(_to_json_model(verdict, len(rules), notes).model_dump(mode="json"))
     else:
-        _print(verdict, len(rules), notes)
+        _print_verdict(verdict, len(rules), notes)
 
 
-def _rules(files: Sequence[Path] | None, directory: Path) -> tuple[list[Placed], list[str]]:
-    found = list(files) if files is not None else usual(directory)
-    rules: list[Placed] = []
+def _load_rules(files: Sequence[Path] | None, directory: Path) -> tuple[list[LayeredRule], list[str]]:
+    found = list(files) if files is not None else find_rule_files(directory)
+    rules: list[LayeredRule] = []
     notes: list[str] = []
     for file in found:
         try:
@@ -53,7 +53,7 @@ def _rules(files: Sequence[Path] | None, directory: Path) -> tuple[list[Placed],
     return rules, notes
 
 
-def _answer(verdict: Verdict, rules: int, notes: Sequence[str]) -> Explanation:
+def _to_json_model(verdict: CommandExplanation, rules: int, notes: Sequence[str]) -> Explanation:
     decision = verdict.decision
     return Explanation(
         outcome=decision.outcome.value,
@@ -78,7 +78,7 @@ def _answer(verdict: Verdict, rules: int, notes: Sequence[str]) -> Explanation:
     )
 
 
-def _print(verdict: Verdict, rules: int, notes: Sequence[str]) -> None:
+def _print_verdict(verdict: CommandExplanation, rules: int, notes: Sequence[str]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("", "Part", "Why"):
         table.add_column(heading, overflow="fold")
@@ -86,30 +86,30 @@ def _print(verdict: Verdict, rules: int, notes: Sequence[str]) -> None:
         text = quote(part.text if part.kind != "unclear" else "(not understood)")
         for inner in part.nested_commands:
             text += f"\n[dim]runs {quote(inner)}[/]"
-        table.add_row(coloured(part.decision.outcome.value), text, quote(part.decision.reason))
+        table.add_row(colour_outcome(part.decision.outcome.value), text, quote(part.decision.reason))
     console = output.out()
     console.print(table)
     decision = verdict.decision
     by = f" by {decision.rule} ({decision.layer.label})" if decision.rule and decision.layer is not None else ""
-    console.print(f"\n{coloured(decision.outcome.value)}{quote(by)}: {quote(decision.reason)}")
+    console.print(f"\n{colour_outcome(decision.outcome.value)}{quote(by)}: {quote(decision.reason)}")
     for note in notes:
         output.err().print(f"[dim]{quote(note)}[/]")
     if not rules:
         output.err().print("[dim]No rules were found. Pass a file with --rules.[/]")
 
 
-def usual(directory: Path) -> list[Path]:
+def find_rule_files(directory: Path) -> list[Path]:
     """Returns the rule files that exist in a directory."""
-    return [path for name in _USUAL if (path := directory / name).exists()]
+    return [path for name in _DEFAULT_FILES if (path := directory / name).exists()]
 
 
-def coloured(outcome: str) -> str:
-    return f"[{COLOURS[outcome]}]{outcome}[/]"
+def colour_outcome(outcome: str) -> str:
+    return f"[{OUTCOME_COLOURS[outcome]}]{outcome}[/]"
 
 
-def refuse(error: FootplateError, *, as_json: bool) -> None:
+def report_rule_error(error: FootplateError, *, as_json: bool) -> None:
     if not as_json:
-        output.show(error)
+        output.print_footplate_error(error)
         return
     detail = ErrorDetail(code=error.code, title="Unreadable rules", message=error.message, help=error.help_text)
     output.print_json_line(ErrorAnswer(error=detail, exit_code=output.Exit.FAILED).model_dump())

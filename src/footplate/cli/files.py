@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.grouping import Grouped
+from footplate.cli.grouping import GroupedHelp
 
-files = typer.Typer(help="Manage uploaded files, which messages refer to by ID.", no_args_is_help=True, cls=Grouped)
+files = typer.Typer(help="Manage uploaded files, which messages refer to by ID.", no_args_is_help=True, cls=GroupedHelp)
 
 FileId = Annotated[str, typer.Argument(metavar="FILE", help="ID of a file.")]
 

@@ -4,25 +4,25 @@ from typing import Any, Final
 
 from typer.core import TyperGroup
 
-SESSIONS, RESOURCES, SERVERS, OWN, OTHERS = GROUPS = (
+SESSIONS, RESOURCES, SERVERS, CLIENT, OTHERS = GROUPS = (
     "Sessions",
     "Agents and environments",
     "Servers",
     "This command line",
     "Commands",
 )
-_WHOLE: Final = 200
+_MAX_DESCRIPTION: Final = 200
 """Length limit of a command's description, in characters. Large enough for a whole sentence."""
 
 
-class Grouped(TyperGroup):
+class GroupedHelp(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 group = str(getattr(command, "rich_help_panel", None) or OTHERS)
-                groups.setdefault(group, []).append((name, command.get_short_help_str(limit=_WHOLE)))
+                groups.setdefault(group, []).append((name, command.get_short_help_str(limit=_MAX_DESCRIPTION)))
         for group in sorted(groups, key=GROUPS.index):
             with formatter.section(group):
                 formatter.write_dl(groups[group])

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from footplate.cli import output
-from footplate.cli.grouping import Grouped
+from footplate.cli.grouping import GroupedHelp
 
-app = typer.Typer(help="Manage API keys.", no_args_is_help=True, cls=Grouped)
+app = typer.Typer(help="Manage API keys.", no_args_is_help=True, cls=GroupedHelp)
 
 
 @app.callback()
@@ -32,6 +32,6 @@ def create(
     from footplate.telemetry import configure_logging
 
     configure_logging()
-    secret = output.run(wiring.create_key(local.settings(), organisation, name, role or ["member"]))
+    secret = output.run_async(wiring.create_key(local.load_settings(), organisation, name, role or ["member"]))
     output.err().print("Save this key now. It is not shown again.")
     output.print_result(secret)

@@ -45,7 +45,7 @@ def apply(
     """
     from footplate.cli import departing
 
-    wanted = departing.Wanted(session=session, turn=turn, project=project)
+    wanted = departing.DeliveryOptions(session=session, turn=turn, project=project)
     departing.apply(wanted, directory, as_json=as_json, profile=profile)
 
 
@@ -69,7 +69,7 @@ def merge(
     """
     from footplate.cli import departing
 
-    wanted = departing.Wanted(session=session, project=project)
+    wanted = departing.DeliveryOptions(session=session, project=project)
     departing.merge(wanted, into, message=message, wait=wait, as_json=as_json, profile=profile)
 
 
@@ -87,7 +87,7 @@ def push(
     """Push a session's changes as a new branch to its project's repository, from the server."""
     from footplate.cli import departing
 
-    wanted = departing.Wanted(session=session, project=project)
+    wanted = departing.DeliveryOptions(session=session, project=project)
     departing.push(wanted, branch, message=message, wait=wait, as_json=as_json, profile=profile)
 
 
@@ -110,7 +110,7 @@ def export(
 
     if (branch is None) == (patch is None):
         raise typer.BadParameter("Use exactly one of --branch NAME and --patch FILE.")
-    wanted = departing.Wanted(session=session, project=project)
+    wanted = departing.DeliveryOptions(session=session, project=project)
     if patch == Path("-"):
         if as_json:
             raise typer.BadParameter("--patch - and --json both write to standard output. Write the patch to a file.")

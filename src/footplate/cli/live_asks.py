@@ -10,125 +10,125 @@ from typing import Final
 
 from footplate.cli import output, prompting
 from footplate.cli.answers import RunResult
-from footplate.cli.views import View
+from footplate.cli.views import TurnView
 from footplate.client import Approval, AsyncFootplate, ClientError
 from footplate.client.models import Event
 
-_DELEGATING: Final = "Agent"
+_SUBAGENT_TOOL: Final = "Agent"
 """The call that starts a subagent waits for approval in the same way as the subagent's calls."""
-_USES: Final = frozenset({"agent.tool_use", "agent.mcp_tool_use"})
-_LAST: Final = frozenset({"session.status_idle", "session.status_terminated", "session.deleted"})
-_BREATH: Final = 1.0
+_TOOL_USE_EVENTS: Final = frozenset({"agent.tool_use", "agent.mcp_tool_use"})
+_FINAL_EVENTS: Final = frozenset({"session.status_idle", "session.status_terminated", "session.deleted"})
+_PAUSE_SECONDS: Final = 1.0
 """Pause in seconds after a question that was decided elsewhere, so that a late key press does not answer the next."""
 
 
-class LiveAsks:
+class LiveApprovalView:
     """A view that also asks for approval of pending subagent calls."""
 
-    def __init__(self, client: AsyncFootplate, view: View) -> None:
+    def __init__(self, client: AsyncFootplate, view: TurnView) -> None:
         self._client = client
         self._view = view
-        self._waiting: dict[str, Event] = {}
+        self._pending: dict[str, Event] = {}
         """Calls without a decision in the log, by id."""
-        self._later: list[Event] = []
+        self._deferred_events: list[Event] = []
         """Events that arrived while a question is on the screen."""
-        self._question: asyncio.Task[str | None] | None = None
-        self._about = ""
+        self._question_task: asyncio.Task[str | None] | None = None
+        self._asked_id = ""
         """The id of the call in question."""
-        self._asking: asyncio.Task[None] | None = None
+        self._asking_task: asyncio.Task[None] | None = None
 
-    def show(self, event: Event) -> None:
-        if event.type in _LAST:
-            self._end()
-        elif event.type == "user.tool_confirmation" and self._waiting.pop(str(event.tool_use_id), None) is not None:
-            self._answered(event)
-        if self._question is not None:
-            self._later.append(event)
+    def show_event(self, event: Event) -> None:
+        if event.type in _FINAL_EVENTS:
+            self._stop_asking()
+        elif event.type == "user.tool_confirmation" and self._pending.pop(str(event.tool_use_id), None) is not None:
+            self._close_decided(event)
+        if self._question_task is not None:
+            self._deferred_events.append(event)
             return
-        self._view.show(event)
-        if _is_live(event):
-            self._waiting[str(event.id)] = event
-            if self._asking is None or self._asking.done():
-                self._asking = asyncio.create_task(self._ask_all())
+        self._view.show_event(event)
+        if _waits_while_running(event):
+            self._pending[str(event.id)] = event
+            if self._asking_task is None or self._asking_task.done():
+                self._asking_task = asyncio.create_task(self._ask_all())
 
-    def note(self, text: str) -> None:
-        if self._question is not None:
+    def show_note(self, text: str) -> None:
+        if self._question_task is not None:
             output.err().print()
-        self._view.note(text)
+        self._view.show_note(text)
 
-    def connection(self, error: ClientError | None) -> None:
-        self._view.connection(error)
+    def connection_changed(self, error: ClientError | None) -> None:
+        self._view.connection_changed(error)
 
-    def tick(self) -> None:
-        if self._question is None:
-            self._view.tick()
+    def refresh_status(self) -> None:
+        if self._question_task is None:
+            self._view.refresh_status()
 
-    def finish(self, result: RunResult) -> None:
-        self._end()
-        self._view.finish(result)
+    def show_result(self, result: RunResult) -> None:
+        self._stop_asking()
+        self._view.show_result(result)
 
     async def _ask_all(self) -> None:
-        while self._waiting:
-            event_id = next(iter(self._waiting))
+        while self._pending:
+            event_id = next(iter(self._pending))
             try:
-                await self._ask(event_id)
+                await self._ask_about(event_id)
             except ClientError as error:  # decided meanwhile, or not allowed for this key; the turn continues
-                self.note(error.message)
-            self._waiting.pop(event_id, None)
+                self.show_note(error.message)
+            self._pending.pop(event_id, None)
 
-    async def _ask(self, event_id: str) -> None:
+    async def _ask_about(self, event_id: str) -> None:
         approval = await self._client.approvals.retrieve(event_id)
-        if approval.status != "pending" or event_id not in self._waiting:
+        if approval.status != "pending" or event_id not in self._pending:
             return
-        self._view.note("")
-        self._about, self._question = event_id, (question := asyncio.create_task(prompting.word(approval)))
+        self._view.show_note("")
+        self._asked_id, self._question_task = event_id, (question := asyncio.create_task(prompting.ask_decision(approval)))
         await asyncio.wait({question})
         if question.cancelled():
-            await asyncio.sleep(_BREATH)
+            await asyncio.sleep(_PAUSE_SECONDS)
             return
-        self._waiting.pop(event_id, None)
-        self._close()
-        await self._say(approval, question.result())
+        self._pending.pop(event_id, None)
+        self._close_question()
+        await self._send_decision(approval, question.result())
 
-    async def _say(self, approval: Approval, word: str | None) -> None:
-        if word is None:
-            self.note(
+    async def _send_decision(self, approval: Approval, decision: str | None) -> None:
+        if decision is None:
+            self.show_note(
                 f"Still pending: footplate approve {approval.id}. Without a decision in time, the call is denied."
             )
-        elif word == "allow":
+        elif decision == "allow":
             await self._client.approvals.allow(approval)
         else:
             await self._client.approvals.deny(approval)
 
-    def _answered(self, word: Event) -> None:
-        if self._question is None or self._about != word.tool_use_id:
+    def _close_decided(self, confirmation: Event) -> None:
+        if self._question_task is None or self._asked_id != confirmation.tool_use_id:
             return
-        why = f": {word.deny_message}" if word.deny_message else "."
-        self.note(f"Already {'allowed' if word.result == 'allow' else 'denied'} by someone else{why}")
-        prompting.forget_typed()
-        self._close()
+        reason = f": {confirmation.deny_message}" if confirmation.deny_message else "."
+        self.show_note(f"Already {'allowed' if confirmation.result == 'allow' else 'denied'} by someone else{reason}")
+        prompting.discard_typed_input()
+        self._close_question()
 
-    def _close(self) -> None:
+    def _close_question(self) -> None:
         """Closes the question and shows the events that arrived during it."""
-        question, self._question = self._question, None
+        question, self._question_task = self._question_task, None
         if question is not None:
             question.cancel()
-        later, self._later = self._later, []
-        for event in later:
-            self.show(event)
+        deferred, self._deferred_events = self._deferred_events, []
+        for event in deferred:
+            self.show_event(event)
 
-    def _end(self) -> None:
+    def _stop_asking(self) -> None:
         """Closes the question and stops asking: the turn is over."""
-        if self._question is not None:
+        if self._question_task is not None:
             output.err().print()
-        self._close()
-        self._waiting.clear()
-        if self._asking is not None:
-            self._asking.cancel()
+        self._close_question()
+        self._pending.clear()
+        if self._asking_task is not None:
+            self._asking_task.cancel()
 
 
-def _is_live(event: Event) -> bool:
+def _waits_while_running(event: Event) -> bool:
     """Whether the turn keeps running while this call waits. Calls of the main agent park the turn instead."""
-    if event.type not in _USES or event.evaluated_permission != "ask":
+    if event.type not in _TOOL_USE_EVENTS or event.evaluated_permission != "ask":
         return False
-    return event.session_thread_id is not None or event.name == _DELEGATING
+    return event.session_thread_id is not None or event.name == _SUBAGENT_TOOL

@@ -16,13 +16,13 @@ from footplate.cli.places import write_private
 if TYPE_CHECKING:
     from footplate.config import Settings
 
-_FILE: Final = "dev.json"
-_KEY: Final = "api-key"
-_SHARED: Final = ("database_url", "redis_url", "temporal_address")
+_DEV_FILE: Final = "dev.json"
+_KEY_FILE: Final = "api-key"
+_SHARED_SETTINGS: Final = ("database_url", "redis_url", "temporal_address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class RunningDevServer:
     pid: int
     started: int
     """Start time of that process, because its id may be reused."""
@@ -36,26 +36,26 @@ class Running:
     """The default model for commands that name none."""
 
 
-def publish(directory: Path, running: Running) -> None:
-    write_private(directory / _FILE, json.dumps(asdict(running)))
+def publish_dev_server(directory: Path, running: RunningDevServer) -> None:
+    write_private(directory / _DEV_FILE, json.dumps(asdict(running)))
 
 
-def withdraw(directory: Path) -> None:
-    (directory / _FILE).unlink(missing_ok=True)
+def withdraw_dev_server(directory: Path) -> None:
+    (directory / _DEV_FILE).unlink(missing_ok=True)
 
 
-def find(directory: Path) -> Running | None:
-    path = directory / _FILE
+def find_dev_server(directory: Path) -> RunningDevServer | None:
+    path = directory / _DEV_FILE
     if not dev_process.is_private(path):
         return None
     try:
-        running = Running(**json.loads(path.read_text()))
+        running = RunningDevServer(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return None
     return running if _is_genuine(running) else None
 
 
-def _is_genuine(running: Running) -> bool:
+def _is_genuine(running: RunningDevServer) -> bool:
     return (
         running.started != 0
         and dev_process.start_time(running.pid) == running.started
@@ -64,28 +64,28 @@ def _is_genuine(running: Running) -> bool:
     )
 
 
-def key(directory: Path) -> str | None:
+def load_api_key(directory: Path) -> str | None:
     try:
-        return (directory / _KEY).read_text().strip() or None
+        return (directory / _KEY_FILE).read_text().strip() or None
     except OSError:
         return None
 
 
-def keep_key(directory: Path, secret: str) -> None:
-    write_private(directory / _KEY, f"{secret}\n")
+def save_api_key(directory: Path, secret: str) -> None:
+    write_private(directory / _KEY_FILE, f"{secret}\n")
 
 
-def settings() -> "Settings":
+def load_settings() -> "Settings":
     """Reads the settings from the environment, with missing addresses from a `footplate dev` on this machine."""
-    read = read_settings()
-    running = find(read.data_dir)
+    own_settings = read_settings()
+    running = find_dev_server(own_settings.data_dir)
     if running is None:
-        return read
-    missing = [name for name in _SHARED if name not in read.model_fields_set]
-    return read.model_copy(update={name: getattr(running, name) for name in missing})
+        return own_settings
+    missing = [name for name in _SHARED_SETTINGS if name not in own_settings.model_fields_set]
+    return own_settings.model_copy(update={name: getattr(running, name) for name in missing})
 
 
-def read_settings(**given: Any) -> "Settings":
+def read_settings(**overrides: Any) -> "Settings":
     """Raises `InvalidRequest` with the name of an invalid variable, but not its value, which may be a secret."""
     from pydantic import ValidationError
 
@@ -93,16 +93,16 @@ def read_settings(**given: Any) -> "Settings":
     from footplate.domain.errors import InvalidRequest
 
     try:
-        return Settings(**given)
+        return Settings(**overrides)
     except ValidationError as error:
-        wrong = [_told(each["loc"], each["msg"]) for each in error.errors(include_input=False, include_url=False)]
+        problems = [_describe_error(each["loc"], each["msg"]) for each in error.errors(include_input=False, include_url=False)]
         raise InvalidRequest(
-            f"A setting is invalid. {' '.join(wrong)}",
+            f"A setting is invalid. {' '.join(problems)}",
             help_text="Correct or unset this environment variable and run the command again.",
         ) from None
 
 
-def _told(place: tuple[int | str, ...], message: str) -> str:
-    name = str(place[0]).upper() if place else ""
+def _describe_error(location: tuple[int | str, ...], message: str) -> str:
+    name = str(location[0]).upper() if location else ""
     variable = name if name.startswith("FOOTPLATE_") or not name else f"FOOTPLATE_{name}"
     return f"{variable}{': ' if variable else ''}{message.removeprefix('Value error, ')}"

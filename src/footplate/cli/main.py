@@ -8,10 +8,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # unsupported characters are replaced instead of raising an error
             stream.reconfigure(errors="replace")
-    if (asked := os.environ.get("_FOOTPLATE_COMPLETE", "")).startswith("complete_"):
+    if (instruction := os.environ.get("_FOOTPLATE_COMPLETE", "")).startswith("complete_"):
         from footplate.cli import completion
 
-        if completion.answered(asked.removeprefix("complete_"), os.environ):
+        if completion.print_completions(instruction.removeprefix("complete_"), os.environ):
             return
     sys.exit(_run())
 
@@ -26,12 +26,12 @@ def _run() -> int:
     except typer.TyperException as error:
         from footplate.cli import usage
 
-        usage.refuse(error, sys.argv)
+        usage.report_usage_error(error, sys.argv)
         return error.exit_code
     except typer.Abort:
         from footplate.cli import output
 
-        output.complain("Cancelled. Nothing was changed.")
+        output.print_error("Cancelled. Nothing was changed.")
         return 1
     except Exception as error:
         from footplate.cli import output
@@ -39,6 +39,6 @@ def _run() -> int:
 
         if not isinstance(error, FootplateError):
             raise
-        output.show(error)
+        output.print_footplate_error(error)
         return output.Exit.FAILED
     return code if isinstance(code, int) else 0

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from footplate.cli import output, tables
-from footplate.cli.connection import talk
+from footplate.cli.connection import run_with_client
 from footplate.cli.output import print_json
 from footplate.cli.profiles import Server
 from footplate.client import AsyncFootplate, File
@@ -13,11 +13,11 @@ def list_files(*, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> list[File]:
         return [file async for file in client.files.list(limit=100)]
 
-    found = talk(work, profile=profile, as_json=as_json)
+    found = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json([file.wire() for file in found])
     else:
-        tables.files(found)
+        tables.print_files(found)
 
 
 def upload(path: Path, *, expires: int | None, as_json: bool, profile: str | None) -> None:
@@ -26,7 +26,7 @@ def upload(path: Path, *, expires: int | None, as_json: bool, profile: str | Non
     async def work(client: AsyncFootplate, _server: Server) -> File:
         return await client.files.upload(path.name, content, expires_in_seconds=expires)
 
-    file = talk(work, profile=profile, as_json=as_json)
+    file = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(file.wire())
     else:
@@ -41,11 +41,11 @@ def get(file_id: str, *, profile: str | None) -> None:
                 return
         writer.finish()
 
-    talk(work, profile=profile, as_json=False)
+    run_with_client(work, profile=profile, as_json=False)
 
 
 def remove(file_id: str, *, as_json: bool, profile: str | None) -> None:
-    deleted = talk(lambda client, _: client.files.delete(file_id), profile=profile, as_json=as_json)
+    deleted = run_with_client(lambda client, _: client.files.delete(file_id), profile=profile, as_json=as_json)
     if as_json:
         print_json([deleted.wire()])
     else:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from footplate.cli import output, tables
-from footplate.cli.connection import talk
+from footplate.cli.connection import run_with_client
 from footplate.cli.output import print_json
 from footplate.cli.profiles import Server
 from footplate.client import AsyncFootplate, ClientError, Conflict, Project
@@ -14,43 +14,43 @@ def list_projects(*, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> list[Project]:
         return [project async for project in client.projects.list(limit=100)]
 
-    found = talk(work, profile=profile, as_json=as_json)
+    found = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json([project.wire() for project in found])
     else:
-        tables.projects(found)
+        tables.print_projects(found)
 
 
 def show_project(project_id: str, *, as_json: bool, profile: str | None) -> None:
-    project = talk(lambda client, _: client.projects.retrieve(project_id), profile=profile, as_json=as_json)
+    project = run_with_client(lambda client, _: client.projects.retrieve(project_id), profile=profile, as_json=as_json)
     if as_json:
         print_json(project.wire())
     else:
-        tables.project(project)
+        tables.print_project(project)
 
 
 def create_project(
-    place: str, *, name: str | None, branch: str | None, trust: str, as_json: bool, profile: str | None
+    location: str, *, name: str | None, branch: str | None, trust: str, as_json: bool, profile: str | None
 ) -> None:
     async def work(client: AsyncFootplate, server: Server) -> Project:
-        where = {"url": place} if _is_url(place) else {"path": path_for(server, place)}
+        where = {"url": location} if _is_url(location) else {"path": server_path(server, location)}
         return await client.projects.create(name=name, branch=branch, trust=trust, **where)
 
-    _print(talk(work, profile=profile, as_json=as_json), as_json=as_json)
+    _print_id(run_with_client(work, profile=profile, as_json=as_json), as_json=as_json)
 
 
 def archive_project(project_id: str, *, as_json: bool, profile: str | None) -> None:
-    _print(
-        talk(lambda client, _: client.projects.archive(project_id), profile=profile, as_json=as_json), as_json=as_json
+    _print_id(
+        run_with_client(lambda client, _: client.projects.archive(project_id), profile=profile, as_json=as_json), as_json=as_json
     )
 
 
-async def project_ids(client: AsyncFootplate, server: Server, wanted: Sequence[str]) -> list[str] | None:
+async def resolve_project_ids(client: AsyncFootplate, server: Server, wanted: Sequence[str]) -> list[str] | None:
     """Returns project ids. Each argument is an id, or a path for which a project is created on first use."""
-    return [await _project_id(client, server, each) for each in wanted] or None
+    return [await _resolve_project_id(client, server, each) for each in wanted] or None
 
 
-async def _project_id(client: AsyncFootplate, server: Server, wanted: str) -> str:
+async def _resolve_project_id(client: AsyncFootplate, server: Server, wanted: str) -> str:
     if wanted.startswith("proj_"):
         return wanted
     if _is_url(wanted):
@@ -58,7 +58,7 @@ async def _project_id(client: AsyncFootplate, server: Server, wanted: str) -> st
             f"{wanted} is a URL. --project accepts only a path or a project ID.",
             help_text=f"Create a project and pass the ID that is printed: footplate projects create {wanted}",
         )
-    path = path_for(server, wanted)
+    path = server_path(server, wanted)
     for _ in range(2):
         found = (await client.projects.list(path=path, limit=1).page()).data
         if found:
@@ -72,13 +72,13 @@ async def _project_id(client: AsyncFootplate, server: Server, wanted: str) -> st
     )
 
 
-def path_for(server: Server, given: str) -> str:
+def server_path(server: Server, given: str) -> str:
     """Returns the path of a project on its server.
 
     For a local server, it must be an existing directory, because the server would create a misspelt one. For a remote
     server, it stays as written.
     """
-    if not server.is_here:
+    if not server.is_local:
         return given
     path = Path(given).resolve()
     if not path.is_dir():
@@ -92,7 +92,7 @@ def _is_url(text: str) -> bool:
     return "://" in text
 
 
-def _print(project: Project, *, as_json: bool) -> None:
+def _print_id(project: Project, *, as_json: bool) -> None:
     if as_json:
         print_json(project.wire())
     else:

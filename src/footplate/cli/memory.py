@@ -9,24 +9,24 @@ from typing import Final, Literal
 
 from footplate.cli import places
 
-Noun = Literal["agent", "environment", "session"]
-_SERVERS: Final = 50
+IdKind = Literal["agent", "environment", "session"]
+_MAX_SERVERS: Final = 50
 
 
-def recall(base_url: str, noun: Noun) -> str | None:
-    return _load().get(base_url, {}).get(noun)
+def recall_id(base_url: str, kind: IdKind) -> str | None:
+    return _load().get(base_url, {}).get(kind)
 
 
-def remember(base_url: str, **ids: str) -> None:
+def remember_ids(base_url: str, **ids: str) -> None:
     servers = _load()
     servers[base_url] = {**servers.pop(base_url, {}), **ids}
-    kept = dict(list(servers.items())[-_SERVERS:])
+    recent = dict(list(servers.items())[-_MAX_SERVERS:])
     with suppress(OSError):  # if the home directory is read-only, the id is looked up again next time
-        places.write_private(places.state_file(), json.dumps(kept, indent=2) + "\n")
+        places.write_private(places.state_file(), json.dumps(recent, indent=2) + "\n")
 
 
-def forget(base_url: str, *nouns: Noun) -> None:
-    remember(base_url, **dict.fromkeys(nouns, ""))
+def forget_ids(base_url: str, *kinds: IdKind) -> None:
+    remember_ids(base_url, **dict.fromkeys(kinds, ""))
 
 
 def _load() -> dict[str, dict[str, str]]:

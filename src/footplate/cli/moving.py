@@ -9,18 +9,18 @@ import typer
 
 from footplate.cli import defaults, local_transcripts, output, starting
 from footplate.cli.answers import ImportedFile, Pulled
-from footplate.cli.connection import talk
-from footplate.cli.local_transcripts import Arriving, Transcript
+from footplate.cli.connection import run_with_client
+from footplate.cli.local_transcripts import TranscriptDownload, Transcript
 from footplate.cli.output import Exit, print_json, quote
 from footplate.cli.profiles import Server
 from footplate.client import AsyncFootplate, ClientError, Session, StreamLost, Unauthenticated, Unreachable
 from footplate.domain.visible_text import show_line
 
 
-def import_(paths: Sequence[Path], request: starting.Request, *, as_json: bool, profile: str | None) -> None:
+def import_transcripts(paths: Sequence[Path], request: starting.RunRequest, *, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, server: Server) -> list[ImportedFile]:
         starting.check_directory(server, request)
-        files = local_transcripts.found(paths)
+        files = local_transcripts.find_transcripts(paths)
         if not files:
             raise ClientError(
                 f"No transcripts were found in {', '.join(map(str, paths))}.",
@@ -28,26 +28,26 @@ def import_(paths: Sequence[Path], request: starting.Request, *, as_json: bool, 
             )
         done = []
         for path in files:
-            done.append(await _import(client, server, request, path))
+            done.append(await _import_file(client, server, request, path))
             if not as_json:
-                _tell(done[-1])
+                _print_import(done[-1])
         return done
 
-    done = talk(work, profile=profile, as_json=as_json)
+    done = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json([each.model_dump() for each in done])
     raise typer.Exit(Exit.FAILED if any(each.error for each in done) else Exit.DONE)
 
 
-async def _import(client: AsyncFootplate, server: Server, request: starting.Request, path: Path) -> ImportedFile:
+async def _import_file(client: AsyncFootplate, server: Server, request: starting.RunRequest, path: Path) -> ImportedFile:
     """Imports one transcript. Only an unreachable server or an invalid key stops the other imports."""
     try:
-        found = local_transcripts.read(path)
-        answer = ImportedFile(path=str(path), lines=found.lines, left_out=found.left_out)
-        if not found.said:
-            return answer
-        session = await starting.looking_again(client, lambda: _send(client, server, request, found))
-        return answer.model_copy(update={"session_id": session.id})
+        found = local_transcripts.read_transcript(path)
+        result = ImportedFile(path=str(path), lines=found.lines, left_out=found.skipped_lines)
+        if not found.messages:
+            return result
+        session = await starting.retry_with_fresh_ids(client, lambda: _upload(client, server, request, found))
+        return result.model_copy(update={"session_id": session.id})
     except (Unreachable, StreamLost, Unauthenticated):
         raise
     except ClientError as error:
@@ -56,10 +56,10 @@ async def _import(client: AsyncFootplate, server: Server, request: starting.Requ
         return ImportedFile(path=str(path), error=f"The file cannot be read: {error.strerror}.")
 
 
-async def _send(client: AsyncFootplate, server: Server, request: starting.Request, found: Transcript) -> Session:
-    agent, environment_id = await starting.whom_and_where(client, server, request, defaults.CLAUDE)
+async def _upload(client: AsyncFootplate, server: Server, request: starting.RunRequest, found: Transcript) -> Session:
+    agent, environment_id = await starting.choose_agent_and_environment(client, server, request, defaults.CLAUDE_HARNESS)
     return await client.sessions.import_transcript(
-        found.sent,
+        found.import_lines,
         agent=agent,
         environment_id=environment_id,
         title=request.title or found.title,
@@ -67,24 +67,24 @@ async def _send(client: AsyncFootplate, server: Server, request: starting.Reques
     )
 
 
-def _tell(done: ImportedFile) -> None:
-    if done.error:
-        output.complain(f"{done.path}: {done.error}", "")
-    elif done.session_id is None:
-        output.err().print(f"[dim]{quote(done.path)}: skipped, it has no messages.[/]")
+def _print_import(imported: ImportedFile) -> None:
+    if imported.error:
+        output.print_error(f"{imported.path}: {imported.error}", "")
+    elif imported.session_id is None:
+        output.err().print(f"[dim]{quote(imported.path)}: skipped, it has no messages.[/]")
     else:
-        output.print_result(done.session_id)
-        left_out = f", {done.left_out} invalid lines skipped" if done.left_out else ""
-        output.err().print(f"[dim]{quote(done.path)}: {done.lines} lines{left_out}[/]")
+        output.print_result(imported.session_id)
+        skipped = f", {imported.left_out} invalid lines skipped" if imported.left_out else ""
+        output.err().print(f"[dim]{quote(imported.path)}: {imported.lines} lines{skipped}[/]")
 
 
-def pull(wanted: str, directory: Path, *, force: bool, as_json: bool, profile: str | None) -> None:
+def pull_transcript(wanted: str, directory: Path, *, force: bool, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> Pulled:
-        session_id = await starting.session_id_of(client, wanted)
+        session_id = await starting.resolve_session_id(client, wanted)
         project = local_transcripts.project_directory(directory, os.environ)
-        return await _pull(client, session_id, project, directory, force=force)
+        return await _download(client, session_id, project, directory, force=force)
 
-    done = talk(work, profile=profile, as_json=as_json)
+    done = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(done.model_dump())
     else:
@@ -93,26 +93,26 @@ def pull(wanted: str, directory: Path, *, force: bool, as_json: bool, profile: s
         output.print_exactly(output.err(), show_line(done.command))
 
 
-async def _pull(client: AsyncFootplate, session_id: str, project: Path, directory: Path, *, force: bool) -> Pulled:
+async def _download(client: AsyncFootplate, session_id: str, project: Path, directory: Path, *, force: bool) -> Pulled:
     lines = client.sessions.transcript(session_id)
     first = await anext(lines)
     transcript_id = str(first.get("transcript_id"))
-    with Arriving(project, transcript_id) as arriving:
-        whole = False
+    with TranscriptDownload(project, transcript_id) as download:
+        complete = False
         async for item in lines:
             if item.get("type") == "end":
-                whole = item.get("lines") == arriving.lines
+                complete = item.get("lines") == download.lines
             elif isinstance(line := item.get("line"), dict):
-                arriving.add(line, str(item.get("subpath") or ""))
-        if not whole:
+                download.add_line(line, str(item.get("subpath") or ""))
+        if not complete:
             raise Unreachable("The connection was lost before the transcript was complete. Nothing was written.")
-        arriving.settle(force=force)
+        download.move_into_place(force=force)
     resume = f"claude --resume {transcript_id}"
     command = resume if directory == Path.cwd() else f"cd {shlex.quote(str(directory))} && {resume}"
     return Pulled(
         session_id=session_id,
         transcript_id=transcript_id,
-        path=str(arriving.path),
-        lines=arriving.lines,
+        path=str(download.path),
+        lines=download.lines,
         command=command,
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     LINES = "stream-json"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from footplate.domain.errors import FootplateError
 
 T = TypeVar("T")
-_WHOLE_LINE: Final = 1_000_000
+_UNLIMITED_WIDTH: Final = 1_000_000
 _DELETE: Final = 0x7F
 _MARKUP: Final = re.compile(r"(?<!\\)(?:(\\*+)(?:(\[[a-z#/@][^\[\]]*\])|(\[))|(\\++)\Z)")
 _TAG_STARTS: Final = "abcdefghijklmnopqrstuvwxyz#/@"
@@ -48,7 +48,7 @@ class Exit(IntEnum):
     INTERRUPTED = 5
     LIMIT_REACHED = 6
     UNREACHABLE = 7
-    LEFT = 130
+    DETACHED = 130
 
 
 def out() -> Console:
@@ -67,7 +67,7 @@ def _console(*, stderr: bool) -> Console:
 
     console = SafeConsole(stderr=stderr, highlight=False, emoji=False)
     if not console.is_terminal:
-        console.width = _WHOLE_LINE
+        console.width = _UNLIMITED_WIDTH
     return console
 
 
@@ -185,7 +185,7 @@ def prompt_value(name: str, *, hidden: bool) -> str:
     return str(typer.prompt(show_line(name), hide_input=hidden))
 
 
-def run(work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
+def run_async(work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
     """Runs a coroutine. A `FootplateError` is shown as a message, any other error with its traceback."""
     import asyncio
 
@@ -195,22 +195,22 @@ def run(work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.Abst
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(work)
     except FootplateError as error:
-        show(error)
+        print_footplate_error(error)
         raise typer.Exit(Exit.FAILED) from None
 
 
-def serve(work: Coroutine[Any, Any, None]) -> None:
+def run_server(work: Coroutine[Any, Any, None]) -> None:
     """Runs a server on uvloop, which needs less CPU time."""
     import uvloop
 
-    run(work, loop_factory=uvloop.new_event_loop)
+    run_async(work, loop_factory=uvloop.new_event_loop)
 
 
-def show(error: FootplateError) -> None:
-    complain(error.message, error.help_text)
+def print_footplate_error(error: FootplateError) -> None:
+    print_error(error.message, error.help_text)
 
 
-def complain(message: str, help_text: str = "") -> None:
+def print_error(message: str, help_text: str = "") -> None:
     from rich.markup import escape
 
     console = err()

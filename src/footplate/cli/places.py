@@ -10,16 +10,16 @@ from pathlib import Path
 
 def data_dir() -> Path:
     given = os.environ.get("FOOTPLATE_DATA_DIR")
-    return Path(given) if given else _base("XDG_DATA_HOME", ".local/share")
+    return Path(given) if given else _base_dir("XDG_DATA_HOME", ".local/share")
 
 
 def config_file() -> Path:
-    return _base("XDG_CONFIG_HOME", ".config") / "config.json"
+    return _base_dir("XDG_CONFIG_HOME", ".config") / "config.json"
 
 
 def state_file() -> Path:
     """Returns the file for disposable state: the last used agent and session."""
-    return _base("XDG_STATE_HOME", ".local/state") / "cli.json"
+    return _base_dir("XDG_STATE_HOME", ".local/state") / "cli.json"
 
 
 def write_private(path: Path, text: str) -> None:
@@ -32,8 +32,8 @@ def write_private(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def _base(variable: str, usual: str) -> Path:
-    given = os.environ.get(variable)
-    if not given and os.name == "nt":
-        given = os.environ.get("APPDATA")
-    return Path(given or Path.home() / usual) / "footplate"
+def _base_dir(variable: str, default: str) -> Path:
+    directory = os.environ.get(variable)
+    if not directory and os.name == "nt":
+        directory = os.environ.get("APPDATA")
+    return Path(directory or Path.home() / default) / "footplate"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.grouping import Grouped
+from footplate.cli.grouping import GroupedHelp
 
 
 class Layer(StrEnum):
@@ -27,7 +27,7 @@ Rules = Annotated[
     ),
 ]
 
-app = typer.Typer(help="Manage the organisation's permission rules, and test rules.", no_args_is_help=True, cls=Grouped)
+app = typer.Typer(help="Manage the organisation's permission rules, and test rules.", no_args_is_help=True, cls=GroupedHelp)
 
 
 @app.callback()
@@ -40,11 +40,11 @@ def show(as_json: options.Json = False, profile: options.Profile = None) -> None
     """Show the organisation's rules, hooks and approval settings."""
     from footplate.cli import ruling
 
-    ruling.show(as_json=as_json, profile=profile)
+    ruling.show_policy(as_json=as_json, profile=profile)
 
 
 @app.command("set")
-def write(
+def set_policy(
     rules: Rules = None,
     none: Annotated[bool, typer.Option("--none", help="Remove all rules.")] = False,
     expires: Annotated[
@@ -67,7 +67,7 @@ def write(
         raise typer.BadParameter("cannot be combined with --rules", param_hint="--none")
     terms = {"expires_after_seconds": expires, "role": role, "two_people": two_people}
     changed = {name: value for name, value in terms.items() if value is not None}
-    ruling.write(rules, changed, none=none, as_json=as_json, profile=profile)
+    ruling.update_policy(rules, changed, none=none, as_json=as_json, profile=profile)
 
 
 @app.command()
@@ -111,7 +111,7 @@ def replay(
         project=project,
         since=since,
         limit=limit,
-        shown=show,
+        max_shown=show,
         as_json=as_json,
         profile=profile,
     )

@@ -12,16 +12,16 @@ from typing import Final
 
 from footplate.cli import local, places
 
-LOCAL: Final = "local"
-KEYS: Final = ("base_url", "api_key", "model", "harness", "agent", "environment")
+LOCAL_PROFILE: Final = "local"
+PROFILE_KEYS: Final = ("base_url", "api_key", "model", "harness", "agent", "environment")
 
 
-class NoServer(Exception):
+class NoServerSelected(Exception):
     """No server could be selected. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ProfileConfig:
     current: str | None = None
     profiles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -36,52 +36,52 @@ class Server:
     harness: str | None = None
     agent: str | None = None
     environment: str | None = None
-    is_here: bool = False
+    is_local: bool = False
     """True for a `footplate dev` on this machine, which sees the same directories as the command line."""
 
 
-def load() -> Config:
+def load_config() -> ProfileConfig:
     try:
         data = json.loads(places.config_file().read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Config()
+        return ProfileConfig()
     except (OSError, ValueError) as error:
-        raise NoServer(f"{places.config_file()} cannot be read: {error}. Fix or delete the file.") from None
+        raise NoServerSelected(f"{places.config_file()} cannot be read: {error}. Fix or delete the file.") from None
     profiles = {
-        str(name): {key: str(value) for key, value in fields.items() if key in KEYS}
+        str(name): {key: str(value) for key, value in fields.items() if key in PROFILE_KEYS}
         for name, fields in data.get("profiles", {}).items()
     }
-    return Config(data.get("current"), profiles)
+    return ProfileConfig(data.get("current"), profiles)
 
 
-def save(config: Config) -> None:
+def save_config(config: ProfileConfig) -> None:
     data = {"current": config.current, "profiles": {name: dict(fields) for name, fields in config.profiles.items()}}
     places.write_private(places.config_file(), json.dumps(data, indent=2) + "\n")
 
 
-def server(profile: str | None = None) -> Server:
+def select_server(profile: str | None = None) -> Server:
     profile = profile or os.environ.get("FOOTPLATE_PROFILE") or None
     if profile is None and (base_url := os.environ.get("FOOTPLATE_BASE_URL")):
-        return _of("FOOTPLATE_BASE_URL", {"base_url": base_url})
-    config = load()
+        return _server_from_fields("FOOTPLATE_BASE_URL", {"base_url": base_url})
+    config = load_config()
     chosen = profile or config.current
-    if chosen is None or chosen == LOCAL:
-        return local_server(wanted=chosen is not None)
+    if chosen is None or chosen == LOCAL_PROFILE:
+        return local_server(is_explicit=chosen is not None)
     if chosen not in config.profiles:
-        known = ", ".join([*config.profiles, LOCAL])
-        raise NoServer(
+        known = ", ".join([*config.profiles, LOCAL_PROFILE])
+        raise NoServerSelected(
             f"There is no profile {chosen!r}. Known profiles: {known}. Create one with `footplate config set`."
         )
-    return _of(f"profile {chosen}", config.profiles[chosen])
+    return _server_from_fields(f"profile {chosen}", config.profiles[chosen])
 
 
-def _of(source: str, fields: Mapping[str, str]) -> Server:
+def _server_from_fields(source: str, fields: Mapping[str, str]) -> Server:
     if not fields.get("base_url"):
-        raise NoServer(f"The {source} has no base_url. Set it with `footplate config set base_url URL`.")
+        raise NoServerSelected(f"The {source} has no base_url. Set it with `footplate config set base_url URL`.")
     api_key = os.environ.get("FOOTPLATE_API_KEY") or fields.get("api_key")
     if not api_key:
-        raise NoServer(f"No API key for the {source}. Set FOOTPLATE_API_KEY, or run `footplate config set api_key`.")
-    running = _here(fields["base_url"])
+        raise NoServerSelected(f"No API key for the {source}. Set FOOTPLATE_API_KEY, or run `footplate config set api_key`.")
+    running = _find_local_server(fields["base_url"])
     return Server(
         fields["base_url"],
         api_key,
@@ -90,21 +90,21 @@ def _of(source: str, fields: Mapping[str, str]) -> Server:
         harness=os.environ.get("FOOTPLATE_HARNESS") or fields.get("harness"),
         agent=fields.get("agent"),
         environment=fields.get("environment"),
-        is_here=running is not None,
+        is_local=running is not None,
     )
 
 
-def _here(base_url: str) -> local.Running | None:
-    running = local.find(places.data_dir())
+def _find_local_server(base_url: str) -> local.RunningDevServer | None:
+    running = local.find_dev_server(places.data_dir())
     return running if running is not None and running.base_url == base_url.rstrip("/") else None
 
 
-def local_server(*, wanted: bool = True) -> Server:
+def local_server(*, is_explicit: bool = True) -> Server:
     directory = places.data_dir()
-    running, secret = local.find(directory), local.key(directory)
+    running, secret = local.find_dev_server(directory), local.load_api_key(directory)
     if running is None or secret is None:
-        other = "" if wanted else ", or configure a server with `footplate config set base_url URL`"
-        raise NoServer(f"No `footplate dev` is running on this machine. Start one in another terminal{other}.")
+        other = "" if is_explicit else ", or configure a server with `footplate config set base_url URL`"
+        raise NoServerSelected(f"No `footplate dev` is running on this machine. Start one in another terminal{other}.")
     model = os.environ.get("FOOTPLATE_MODEL") or running.model or None
     harness = os.environ.get("FOOTPLATE_HARNESS") or None
-    return Server(running.base_url, secret, "footplate dev", model=model, harness=harness, is_here=True)
+    return Server(running.base_url, secret, "footplate dev", model=model, harness=harness, is_local=True)

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.grouping import Grouped
+from footplate.cli.grouping import GroupedHelp
 
 projects = typer.Typer(
-    help="Manage projects, the repositories that sessions work on.", no_args_is_help=True, cls=Grouped
+    help="Manage projects, the repositories that sessions work on.", no_args_is_help=True, cls=GroupedHelp
 )
 
 ProjectId = Annotated[str, typer.Argument(metavar="PROJECT", help="ID of a project.")]

@@ -17,16 +17,16 @@ from footplate.domain.call_display import describe_call
 _YES: Final = frozenset({"y", "yes"})
 _NO: Final = frozenset({"n", "no"})
 _STOP: Final = frozenset({"q", "quit"})
-_LEAST_PAGE: Final = 10
+_MIN_PAGE_LINES: Final = 10
 _QUESTION: Final = "Allow it? [y/n; any other input leaves it pending]"
 
 
-class Asks(Protocol):
+class ApprovalPrompt(Protocol):
     async def __call__(self, client: AsyncFootplate, result: RunResult) -> str | None:
         """Returns the id of the last decision event, or None if the user does not decide here."""
 
 
-async def ask(client: AsyncFootplate, result: RunResult) -> str | None:
+async def ask_about_pending(client: AsyncFootplate, result: RunResult) -> str | None:
     """Asks about each pending call, then sends all decisions together, so that the turn resumes only once.
 
     If the user decides neither yes nor no for one of them, all calls stay pending.
@@ -34,15 +34,15 @@ async def ask(client: AsyncFootplate, result: RunResult) -> str | None:
     listed = [one.id async for one in client.approvals.list(limit=100, session_id=result.session_id)]
     if {*listed} != {*result.pending}:
         return None  # it also waits for a custom tool's result, which cannot be typed
-    waiting = [await client.approvals.retrieve(event_id) for event_id in listed]  # a list truncates large inputs
-    words = [await word(one) for one in waiting]
-    if None in words:
+    approvals = [await client.approvals.retrieve(event_id) for event_id in listed]  # a list truncates large inputs
+    decisions = [await ask_decision(one) for one in approvals]
+    if None in decisions:
         return None
     sent = await client.events.send(
         result.session_id,
         [
             {"type": "user.tool_confirmation", "tool_use_id": one.id, "result": word}
-            for one, word in zip(waiting, words, strict=True)
+            for one, word in zip(approvals, decisions, strict=True)
         ],
     )
     return sent[-1].id
@@ -53,33 +53,33 @@ def can_ask() -> bool:
     return sys.platform != "win32" and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def forget_typed() -> None:
+def discard_typed_input() -> None:
     """Discards input that was typed before the question was shown."""
     import termios  # not available on Windows, where the user is not asked
 
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-async def word(approval: Approval, *, given: Mapping[str, Any] | None = None, question: str = _QUESTION) -> str | None:
+async def ask_decision(approval: Approval, *, updated_input: Mapping[str, Any] | None = None, question: str = _QUESTION) -> str | None:
     """Shows the whole call and asks. Returns `allow`, `deny` or None. `given` replaces the input of the call."""
-    forget_typed()
-    if not await _page(show_call(approval, given)):
+    discard_typed_input()
+    if not await _print_pages(render_call(approval, updated_input)):
         return None
     screen = output.err()
     screen.print(f"{escape_shown(question)} ", end="")
     screen.file.flush()
-    typed = (await _line()).strip().lower()
+    typed = (await _read_line()).strip().lower()
     if typed in _YES:
         return "allow"
     return "deny" if typed in _NO else None
 
 
-def show_call(approval: Approval, given: Mapping[str, Any] | None = None) -> list[Text]:
+def render_call(approval: Approval, updated_input: Mapping[str, Any] | None = None) -> list[Text]:
     """Returns all lines of a call: the agent, the tool, the full input and the reason for the question."""
     screen = output.err()
-    shown = describe_call(approval.wire(), given)
-    asks = f"Subagent {shown.agent_name} asks: " if shown.agent_name else ""
-    first, *more = lay_out_text(f"{asks}{shown.name}", screen.width)
+    shown = describe_call(approval.wire(), updated_input)
+    prefix = f"Subagent {shown.agent_name} asks: " if shown.agent_name else ""
+    first, *more = lay_out_text(f"{prefix}{shown.name}", screen.width)
     lines = [Text(first, style="yellow"), *(Text(line, style="yellow") for line in more)]
     lines += [Text(line) for line in lay_out_call(shown, screen.width)]
     lines += [Text(line, style="dim") for line in lay_out_text(shown.reason or "", screen.width) if line]
@@ -90,32 +90,32 @@ def show_call(approval: Approval, given: Mapping[str, Any] | None = None) -> lis
     return lines
 
 
-async def _page(lines: Sequence[Text]) -> bool:
+async def _print_pages(lines: Sequence[Text]) -> bool:
     """Prints lines, on a terminal one page at a time. Returns False if the user stops before the end."""
     screen = output.err()
-    size = max(_LEAST_PAGE, screen.height - 3) if screen.is_terminal else len(lines)
+    size = max(_MIN_PAGE_LINES, screen.height - 3) if screen.is_terminal else len(lines)
     for start in range(0, len(lines), size or 1):
         for line in lines[start : start + size]:
             output.print_exactly(screen, line)
         if rest := max(0, len(lines) - start - size):
             screen.print(f"[dim]{rest:,} more lines. Press Enter to show them, q to skip:[/] ", end="")
             screen.file.flush()
-            typed = await _line()
+            typed = await _read_line()
             if not typed or typed.strip().lower() in _STOP:
                 return False
     return True
 
 
-def _done(ready: "asyncio.Future[None]") -> None:
+def _mark_ready(ready: "asyncio.Future[None]") -> None:
     if not ready.done():
         ready.set_result(None)
 
 
-async def _line() -> str:
+async def _read_line() -> str:
     """Reads a line without a thread, which would keep reading after Ctrl-C."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(sys.stdin.fileno(), _done, ready)
+    loop.add_reader(sys.stdin.fileno(), _mark_ready, ready)
     try:
         await ready
     finally:

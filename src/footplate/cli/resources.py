@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.grouping import Grouped
+from footplate.cli.grouping import GroupedHelp
 
-agents = typer.Typer(help="Manage agents: model, system prompt and tools.", no_args_is_help=True, cls=Grouped)
+agents = typer.Typer(help="Manage agents: model, system prompt and tools.", no_args_is_help=True, cls=GroupedHelp)
 environments = typer.Typer(
-    help="Manage environments, where agents run their commands.", no_args_is_help=True, cls=Grouped
+    help="Manage environments, where agents run their commands.", no_args_is_help=True, cls=GroupedHelp
 )
 
 AgentId = Annotated[str, typer.Argument(metavar="AGENT", help="ID of an agent.")]

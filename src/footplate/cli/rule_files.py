@@ -8,40 +8,40 @@ from typing import Any, Final
 import typer
 
 from footplate.cli import output
-from footplate.cli.explaining import refuse, usual
+from footplate.cli.explaining import report_rule_error, find_rule_files
 from footplate.client import AsyncFootplate
 from footplate.domain.errors import FootplateError, InvalidRequest
 
 _LISTS: Final = ("deny", "ask", "allow")
 
 
-def chosen(files: Sequence[Path] | None, *, as_json: bool) -> list[dict[str, Any]]:
+def load_rule_files(files: Sequence[Path] | None, *, as_json: bool) -> list[dict[str, Any]]:
     """Returns the content of the given files, or else of the rule files in the current directory.
 
     Reports an unreadable file and exits.
     """
     try:
-        found = list(files) if files else usual(Path())
+        found = list(files) if files else find_rule_files(Path())
         if not found:
             raise InvalidRequest("No rule files were found in this directory.", help_text="Pass a file with --rules.")
-        return [_read(path) for path in found]
+        return [_read_file(path) for path in found]
     except FootplateError as error:
-        refuse(error, as_json=as_json)
+        report_rule_error(error, as_json=as_json)
         raise typer.Exit(output.Exit.FAILED) from None
 
 
-async def imported(client: AsyncFootplate, settings: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+async def import_rules(client: AsyncFootplate, settings: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """Returns the combined rules and hooks, and notes about what was skipped."""
     rules: dict[str, Any] = {}
     notes: list[str] = []
     for one in settings:
         found = await client.policies.read(one)
         notes += found.notes
-        _add(rules, found.permissions)
+        _merge_rules(rules, found.permissions)
     return rules, notes
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -55,7 +55,7 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
-def _add(rules: dict[str, Any], more: Mapping[str, Any]) -> None:
+def _merge_rules(rules: dict[str, Any], more: Mapping[str, Any]) -> None:
     for name in _LISTS:
         rules.setdefault(name, []).extend(more.get(name) or [])
     for event, groups in (more.get("hooks") or {}).items():

@@ -47,10 +47,10 @@ def dev(
     ] = None,
 ) -> None:
     """Start everything on this machine: PostgreSQL, Redis, Temporal, the API and workers. Ctrl-C stops it all."""
-    _log()
+    _configure_logging()
     from footplate.cli import dev as implementation
 
-    implementation.start(
+    implementation.run_dev(
         port=port,
         workers=workers,
         scripted=scripted,
@@ -70,39 +70,39 @@ def api(
     ] = None,
 ) -> None:
     """Serve the HTTP API. It is stateless: run any number behind a load balancer."""
-    _log()
+    _configure_logging()
     from footplate import wiring
     from footplate.cli import local
 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-    output.serve(wiring.run_api(local.settings().model_copy(update=given)))
+    output.run_server(wiring.run_api(local.load_settings().model_copy(update=given)))
 
 
 def worker() -> None:
     """Run turns. You can add workers at any time. On SIGTERM, a worker hands its turns over to the others."""
-    _log()
+    _configure_logging()
     from footplate import wiring
     from footplate.cli import local
 
-    output.serve(wiring.run_worker(local.settings()))
+    output.run_server(wiring.run_worker(local.load_settings()))
 
 
 def migrate() -> None:
     """Migrate the database to the schema of this version. Safe to run at any time, also concurrently."""
-    _log()
+    _configure_logging()
     from footplate import wiring
     from footplate.cli import local
 
-    output.run(wiring.migrate(local.settings()))
+    output.run_async(wiring.migrate(local.load_settings()))
     output.err().print("The database schema is up to date.")
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Check everything that a session needs. Exits with 1 if anything essential is missing."""
-    _log()
+    _configure_logging()
     from footplate.cli import doctor as implementation
 
-    implementation.report(as_json=as_json)
+    implementation.run_doctor(as_json=as_json)
 
 
 def gc(
@@ -115,10 +115,10 @@ def gc(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Remove unused objects from the object store. Safe at any time; workers do the same once a day."""
-    _log()
+    _configure_logging()
     from footplate.cli import collecting
 
-    collecting.report(dry=dry_run, as_json=as_json)
+    collecting.run_gc(dry=dry_run, as_json=as_json)
 
 
 def env() -> None:
@@ -126,7 +126,7 @@ def env() -> None:
     from footplate.cli import local, places
 
     directory = places.data_dir()
-    running, secret = local.find(directory), local.key(directory)
+    running, secret = local.find_dev_server(directory), local.load_api_key(directory)
     if running is None or secret is None:
         output.err().print(
             f"No `footplate dev` is running with the data directory {output.quote(str(directory))}. Start one first."
@@ -144,7 +144,7 @@ def version() -> None:
     output.print_result(installed_version("footplate"))
 
 
-def _log() -> None:
+def _configure_logging() -> None:
     from footplate.telemetry import configure_logging
 
     configure_logging()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.options import Format
+from footplate.cli.options import OutputFormat
 
 
 def run(
@@ -123,9 +123,9 @@ def run(
         ),
     ] = False,
     output: Annotated[
-        Format,
+        OutputFormat,
         typer.Option("--output", "-o", metavar="FORMAT", help="text, json (the result) or stream-json (each event)."),
-    ] = Format.TEXT,
+    ] = OutputFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     previews: Annotated[
         bool, typer.Option("--previews", help="With stream-json: also print partial text while it is generated.")
@@ -144,8 +144,8 @@ def run(
     from footplate.cli import acting, starting, tooling
 
     try:
-        limit = tooling.Limit(tooling.names(allowed_tools or ()), tooling.names(disallowed_tools or ()))
-    except tooling.NotEnforced as error:
+        limit = tooling.ToolLimit(tooling.parse_tool_names(allowed_tools or ()), tooling.parse_tool_names(disallowed_tools or ()))
+    except tooling.UnsupportedToolRule as error:
         raise typer.BadParameter(str(error)) from None
     if (session or fork_at) and (limit or directory or project or harness):
         raise typer.BadParameter(
@@ -153,8 +153,8 @@ def run(
         )
     if project and (directory or scratch):
         raise typer.BadParameter("--project cannot be combined with --directory or --scratch.")
-    request = starting.Request(
-        prompt=_prompt(prompt),
+    request = starting.RunRequest(
+        prompt=_read_prompt(prompt),
         session=session or ("last" if fork_at else None),
         fork_at=fork_at,
         background=background,
@@ -166,29 +166,29 @@ def run(
         max_turns=max_turns,
         title=title,
         directory=None if scratch else str(directory or Path.cwd()),
-        insists=directory is not None,
+        requires_directory=directory is not None,
         projects=tuple(project or ()),
         files=tuple(file or ()),
         inline=tuple(inline or ()),
-        limit=limit,
+        tool_limit=limit,
     )
-    form = Format.JSON if as_json else output
+    form = OutputFormat.JSON if as_json else output
     acting.run(request, form, background=background, previews=previews, timeout=timeout, profile=profile)
 
 
 def attach(
     session: options.OneSession = "last",
     output: Annotated[
-        Format,
+        OutputFormat,
         typer.Option("--output", "-o", metavar="FORMAT", help="text, json (the result) or stream-json (each event)."),
-    ] = Format.TEXT,
+    ] = OutputFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     profile: options.Profile = None,
 ) -> None:
     """Watch a session's running turn, or replay its last one, from start to end. Exit codes are those of `run`."""
     from footplate.cli import acting
 
-    acting.attach(session, Format.JSON if as_json else output, profile=profile)
+    acting.attach(session, OutputFormat.JSON if as_json else output, profile=profile)
 
 
 def ls(
@@ -197,7 +197,7 @@ def ls(
         list[str] | None,
         typer.Option(metavar="STATUS", help="Only sessions that are idle, running or rescheduling. May be repeated."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", "-a", help="Include archived sessions.")] = False,
+    include_archived: Annotated[bool, typer.Option("--all", "-a", help="Include archived sessions.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only IDs.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -205,7 +205,7 @@ def ls(
     """List sessions, newest first."""
     from footplate.cli import acting
 
-    acting.ls(limit=limit, statuses=status or [], every=every, quiet=quiet, as_json=as_json, profile=profile)
+    acting.ls(limit=limit, statuses=status or [], include_archived=include_archived, quiet=quiet, as_json=as_json, profile=profile)
 
 
 def show(session: options.OneSession = "last", as_json: options.Json = False, profile: options.Profile = None) -> None:
@@ -258,7 +258,7 @@ def fork(
     """Create a session that starts with the history of another one up to an event. The original is not changed."""
     from footplate.cli import acting, starting
 
-    wanted = starting.Fork(session=session, at=at, agent=agent, model=model, title=title)
+    wanted = starting.ForkRequest(session=session, at=at, agent=agent, model=model, title=title)
     acting.fork(wanted, as_json=as_json, profile=profile)
 
 
@@ -294,7 +294,7 @@ def rm(
     acting.remove(sessions, as_json=as_json, profile=profile)
 
 
-def _prompt(given: str | None) -> str:
+def _read_prompt(given: str | None) -> str:
     if given is None and sys.stdin.isatty():
         raise typer.BadParameter('No prompt was given. Usage: footplate run "…"', param_hint="PROMPT")
     text = sys.stdin.read() if given in {None, "-"} else given

@@ -7,17 +7,17 @@ from typing import Any
 
 from footplate.cli import attaching, defaults, managing_projects, memory, output, tooling, wording
 from footplate.cli.answers import RunResult
-from footplate.cli.live_asks import LiveAsks
+from footplate.cli.live_asks import LiveApprovalView
 from footplate.cli.profiles import Server
-from footplate.cli.prompting import Asks
-from footplate.cli.turns import Follower
-from footplate.cli.views import View
+from footplate.cli.prompting import ApprovalPrompt
+from footplate.cli.turns import TurnFollower
+from footplate.cli.views import TurnView
 from footplate.client import AsyncFootplate, ClientError, Conflict, InvalidRequest, NotFound, Session
-from footplate.client.listing import given
+from footplate.client.listing import drop_none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RunRequest:
     prompt: str
     session: str | None = None
     background: bool = False
@@ -39,18 +39,18 @@ class Request:
     """Paths, URLs or ids of files for the session's working tree."""
     inline: tuple[str, ...] = ()
     """Paths, URLs or ids of files that are sent to the model."""
-    insists: bool = False
+    requires_directory: bool = False
     """Whether the user named the directory, so that no other one may be used."""
-    limit: tooling.Limit = tooling.ALL
+    tool_limit: tooling.ToolLimit = tooling.NO_LIMIT
 
     @property
     def overrides(self) -> dict[str, Any]:
         limits = {"max_iterations": self.max_turns} if self.max_turns else None
-        return given(model=self.model, system=self.system, limits=limits)
+        return drop_none(model=self.model, system=self.system, limits=limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fork:
+class ForkRequest:
     session: str
     at: str
     """Id or position of an event. `last` is the newest."""
@@ -60,42 +60,42 @@ class Fork:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedTurn:
     session_id: str
     after: str
     """Position in the log before the message and everything that follows from it."""
     input_id: str | None = None
 
 
-async def begin(client: AsyncFootplate, server: Server, request: Request) -> Begun:
-    way = _go_on_in_a_fork if request.fork_at else _go_on if request.session else _begin_anew
-    begun = await way(client, server, request)
-    memory.remember(client.base_url, session=begun.session_id)
-    return begun
+async def start_turn(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:
+    start = _continue_in_fork if request.fork_at else _continue_session if request.session else _start_session
+    started = await start(client, server, request)
+    memory.remember_ids(client.base_url, session=started.session_id)
+    return started
 
 
-async def follow(
-    client: AsyncFootplate, begun: Begun, view: View, *, limit: float | None, ask: Asks | None = None
+async def follow_turn(
+    client: AsyncFootplate, started: StartedTurn, view: TurnView, *, limit: float | None, ask: ApprovalPrompt | None = None
 ) -> RunResult:
     """Follows the turn for at most `limit` seconds. `ask` asks the user about pending calls."""
-    view = view if ask is None else LiveAsks(client, view)
-    result = await Follower(client, begun.session_id, view, limit=limit).follow(
-        after=begun.after, input_id=begun.input_id
+    view = view if ask is None else LiveApprovalView(client, view)
+    result = await TurnFollower(client, started.session_id, view, limit=limit).follow(
+        after=started.after, input_id=started.input_id
     )
-    return await _answered(client, result, view, after=begun.after, limit=limit, ask=ask)
+    return await _follow_with_approvals(client, result, view, after=started.after, limit=limit, ask=ask)
 
 
-async def _answered(
-    client: AsyncFootplate, result: RunResult, view: View, *, after: str, limit: float | None, ask: Asks | None
+async def _follow_with_approvals(
+    client: AsyncFootplate, result: RunResult, view: TurnView, *, after: str, limit: float | None, ask: ApprovalPrompt | None
 ) -> RunResult:
     """Asks about pending calls and follows the resumed turn, until no call is decided here any more."""
-    while ask is not None and result.pending and (said := await ask(client, result)) is not None:
-        result = await Follower(client, result.session_id, view, limit=limit).follow(after=after, input_id=said)
-    view.finish(result)
+    while ask is not None and result.pending and (decision_id := await ask(client, result)) is not None:
+        result = await TurnFollower(client, result.session_id, view, limit=limit).follow(after=after, input_id=decision_id)
+    view.show_result(result)
     return result
 
 
-async def attach(client: AsyncFootplate, session_id: str, view: View, *, ask: Asks | None = None) -> RunResult:
+async def attach_session(client: AsyncFootplate, session_id: str, view: TurnView, *, ask: ApprovalPrompt | None = None) -> RunResult:
     """Follows the running turn, or replays the last one, from its beginning until the newest message is processed."""
     messages = (await client.events.list(session_id, limit=1, order="desc", types=["user.message"]).page()).data
     if not messages:
@@ -105,18 +105,18 @@ async def attach(client: AsyncFootplate, session_id: str, view: View, *, ask: As
         )
     turns = (await client.turns.list(session_id, limit=1).page()).data
     after = str(turns[0].first_seq - 1) if turns else "0"
-    memory.remember(client.base_url, session=session_id)
-    view = view if ask is None else LiveAsks(client, view)
-    result = await Follower(client, session_id, view).follow(after=after, input_id=messages[0].id, show_all=True)
-    return await _answered(client, result, view, after=after, limit=None, ask=ask)
+    memory.remember_ids(client.base_url, session=session_id)
+    view = view if ask is None else LiveApprovalView(client, view)
+    result = await TurnFollower(client, session_id, view).follow(after=after, input_id=messages[0].id, show_all=True)
+    return await _follow_with_approvals(client, result, view, after=after, limit=None, ask=ask)
 
 
-async def session_id_of(client: AsyncFootplate, wanted: str) -> str:
+async def resolve_session_id(client: AsyncFootplate, wanted: str) -> str:
     """Resolves `last` to the session last used from this machine, or else to the newest session."""
     if wanted != "last":
         return wanted
-    known = memory.recall(client.base_url, "session")
-    if known and await _exists(client, known):
+    known = memory.recall_id(client.base_url, "session")
+    if known and await _session_exists(client, known):
         return known
     newest = (await client.sessions.list(limit=1).page()).data
     if not newest:
@@ -124,7 +124,7 @@ async def session_id_of(client: AsyncFootplate, wanted: str) -> str:
     return newest[0].id
 
 
-async def _exists(client: AsyncFootplate, session_id: str) -> bool:
+async def _session_exists(client: AsyncFootplate, session_id: str) -> bool:
     try:
         await client.sessions.retrieve(session_id)
     except NotFound:
@@ -132,32 +132,32 @@ async def _exists(client: AsyncFootplate, session_id: str) -> bool:
     return True
 
 
-async def _go_on(client: AsyncFootplate, server: Server, request: Request) -> Begun:  # noqa: ARG001 - same signature as its siblings
-    session_id = await session_id_of(client, request.session or "last")
+async def _continue_session(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:  # noqa: ARG001 - same signature as its siblings
+    session_id = await resolve_session_id(client, request.session or "last")
     turns = (await client.turns.list(session_id, limit=1).page()).data
-    message = {**await _message(client, request), **given(overrides=request.overrides or None)}
+    message = {**await _build_message(client, request), **drop_none(overrides=request.overrides or None)}
     (sent,) = await client.events.send(session_id, [message])
-    return Begun(session_id, str(turns[0].first_seq) if turns else "0", sent.id)
+    return StartedTurn(session_id, str(turns[0].first_seq) if turns else "0", sent.id)
 
 
-async def _message(client: AsyncFootplate, request: Request) -> dict[str, Any]:
-    content = await attaching.content(client, request.prompt, request.files, request.inline)
+async def _build_message(client: AsyncFootplate, request: RunRequest) -> dict[str, Any]:
+    content = await attaching.build_content(client, request.prompt, request.files, request.inline)
     return {"type": "user.message", "content": content}
 
 
-async def fork(client: AsyncFootplate, wanted: Fork, **fields: Any) -> Session:
+async def fork_session(client: AsyncFootplate, request: ForkRequest, **fields: Any) -> Session:
     """Forks a session, which is not changed. The fork becomes the last used session."""
-    session_id = await session_id_of(client, wanted.session)
-    at = None if wanted.at == "last" else int(wanted.at) if wanted.at.isdecimal() else wanted.at
-    agent_id = await _agent_named(client, wanted.agent) if wanted.agent else None
-    others = given(agent=agent_id, model=wanted.model, title=wanted.title)
-    made = await client.sessions.fork(session_id, at=at, **others, **fields)
-    memory.remember(client.base_url, session=made.id)
-    return made
+    session_id = await resolve_session_id(client, request.session)
+    at = None if request.at == "last" else int(request.at) if request.at.isdecimal() else request.at
+    agent_id = await _resolve_agent(client, request.agent) if request.agent else None
+    others = drop_none(agent=agent_id, model=request.model, title=request.title)
+    forked = await client.sessions.fork(session_id, at=at, **others, **fields)
+    memory.remember_ids(client.base_url, session=forked.id)
+    return forked
 
 
-async def _go_on_in_a_fork(client: AsyncFootplate, server: Server, request: Request) -> Begun:  # noqa: ARG001 - same signature as its siblings
-    wanted = Fork(
+async def _continue_in_fork(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:  # noqa: ARG001 - same signature as its siblings
+    wanted = ForkRequest(
         session=request.session or "last",
         at=request.fork_at or "last",
         agent=request.agent,
@@ -165,45 +165,45 @@ async def _go_on_in_a_fork(client: AsyncFootplate, server: Server, request: Requ
         title=request.title,
     )
     overrides = {name: value for name, value in request.overrides.items() if name != "model"}
-    message = await _message(client, request)
-    more = given(environment_id=request.environment)
-    made = await fork(client, wanted, initial_events=[{**message, **given(overrides=overrides or None)}], **more)
-    assert made.forked_from is not None
-    return Begun(made.id, str(made.forked_from.position + 1))
+    message = await _build_message(client, request)
+    more = drop_none(environment_id=request.environment)
+    forked = await fork_session(client, wanted, initial_events=[{**message, **drop_none(overrides=overrides or None)}], **more)
+    assert forked.forked_from is not None
+    return StartedTurn(forked.id, str(forked.forked_from.position + 1))
 
 
-async def _begin_anew(client: AsyncFootplate, server: Server, request: Request) -> Begun:
-    session = await looking_again(client, lambda: _create(client, server, request))
-    return Begun(session.id, "0")
+async def _start_session(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:
+    session = await retry_with_fresh_ids(client, lambda: _create_session(client, server, request))
+    return StartedTurn(session.id, "0")
 
 
-async def looking_again(client: AsyncFootplate, make: Callable[[], Awaitable[Session]]) -> Session:
+async def retry_with_fresh_ids(client: AsyncFootplate, create: Callable[[], Awaitable[Session]]) -> Session:
     try:
-        return await make()
+        return await create()
     except (NotFound, InvalidRequest):
-        if not (memory.recall(client.base_url, "agent") or memory.recall(client.base_url, "environment")):
+        if not (memory.recall_id(client.base_url, "agent") or memory.recall_id(client.base_url, "environment")):
             raise
         # The remembered ids are from a server that was reset, or are archived: look them up again, once.
-        memory.forget(client.base_url, "agent", "environment")
-        return await make()
+        memory.forget_ids(client.base_url, "agent", "environment")
+        return await create()
 
 
-async def _create(client: AsyncFootplate, server: Server, request: Request) -> Session:
+async def _create_session(client: AsyncFootplate, server: Server, request: RunRequest) -> Session:
     """Creates a session. Claude models run in Claude Code by default, if the server supports it."""
     harness = request.harness or server.harness
     if harness is None and not (request.agent or server.agent):
-        usual = defaults.harness_for(_model(server, request))
+        default_harness = defaults.default_harness(_choose_model(server, request))
         try:
-            return await _create_with(client, server, request, usual)
+            return await _create_with_harness(client, server, request, default_harness)
         except InvalidRequest as error:
-            if usual is None or error.field != "agent.harness":
+            if default_harness is None or error.field != "agent.harness":
                 raise
-    return await _create_with(client, server, request, harness)
+    return await _create_with_harness(client, server, request, harness)
 
 
-def _directory_of(request: Request) -> str | None:
+def _session_directory(request: RunRequest) -> str | None:
     """Returns None for the home directory or above, unless it was named: agents must not see dot files by accident."""
-    if request.directory is None or request.insists or not Path.home().resolve().is_relative_to(request.directory):
+    if request.directory is None or request.requires_directory or not Path.home().resolve().is_relative_to(request.directory):
         return request.directory
     output.err().print(
         "The current directory is or contains your home directory, so the session uses a directory of its own. "
@@ -212,67 +212,67 @@ def _directory_of(request: Request) -> str | None:
     return None
 
 
-def check_directory(server: Server, request: Request) -> None:
-    if request.insists and not server.is_here:
+def check_directory(server: Server, request: RunRequest) -> None:
+    if request.requires_directory and not server.is_local:
         raise ClientError(
             f"{request.directory} is on this machine, but the server from {server.source} is not.",
             help_text="Omit --directory. The session then works in its own directory on the server.",
         )
 
 
-async def _create_with(client: AsyncFootplate, server: Server, request: Request, harness: str | None) -> Session:
+async def _create_with_harness(client: AsyncFootplate, server: Server, request: RunRequest, harness: str | None) -> Session:
     check_directory(server, request)
-    agent, environment_id = await whom_and_where(client, server, request, harness)
-    project_ids = await managing_projects.project_ids(client, server, request.projects)
-    directory = _directory_of(request) if server.is_here and not project_ids else None
+    agent, environment_id = await choose_agent_and_environment(client, server, request, harness)
+    project_ids = await managing_projects.resolve_project_ids(client, server, request.projects)
+    directory = _session_directory(request) if server.is_local and not project_ids else None
     return await client.sessions.create(
         agent=agent,
         environment_id=environment_id,
-        title=request.title or wording.title_of(request.prompt),
+        title=request.title or wording.title_from_prompt(request.prompt),
         context={"directory": directory} if directory else None,
         project_ids=project_ids,
         mode="background" if request.background else None,
-        initial_events=[await _message(client, request)],
+        initial_events=[await _build_message(client, request)],
     )
 
 
-async def whom_and_where(
-    client: AsyncFootplate, server: Server, request: Request, harness: str | None
+async def choose_agent_and_environment(
+    client: AsyncFootplate, server: Server, request: RunRequest, harness: str | None
 ) -> tuple[str | dict[str, Any], str]:
     """Returns the agent, with overrides, and the environment for a new session."""
     chosen = request.agent or server.agent
-    overrides = {**request.overrides, **given(harness=harness)}
+    overrides = {**request.overrides, **drop_none(harness=harness)}
     if chosen:
-        agent_id = await _agent_named(client, chosen)
-        if request.limit:
-            overrides["tools"] = request.limit.of((await client.agents.retrieve(agent_id)).tools)
+        agent_id = await _resolve_agent(client, chosen)
+        if request.tool_limit:
+            overrides["tools"] = request.tool_limit.apply_to((await client.agents.retrieve(agent_id)).tools)
     else:
-        model = _model(server, request)
-        agent_id = await _remembered(client, "agent", lambda: _own_agent(client, model))
+        model = _choose_model(server, request)
+        agent_id = await _recall_or_create(client, "agent", lambda: _default_agent(client, model))
         overrides = {"model": model, **overrides}
-        if request.limit:
-            overrides["tools"] = request.limit.of(defaults.TOOLS)
+        if request.tool_limit:
+            overrides["tools"] = request.tool_limit.apply_to(defaults.DEFAULT_TOOLS)
     environment_id = (
         request.environment
         or server.environment
-        or await _remembered(client, "environment", lambda: _own_environment(client))
+        or await _recall_or_create(client, "environment", lambda: _default_environment(client))
     )
     return {"type": "agent_with_overrides", "id": agent_id, **overrides} if overrides else agent_id, environment_id
 
 
-def _model(server: Server, request: Request) -> str:
-    return request.model or server.model or defaults.USUAL_MODEL
+def _choose_model(server: Server, request: RunRequest) -> str:
+    return request.model or server.model or defaults.DEFAULT_MODEL
 
 
-async def _remembered(client: AsyncFootplate, noun: memory.Noun, make: Callable[[], Awaitable[str]]) -> str:
-    if known := memory.recall(client.base_url, noun):
+async def _recall_or_create(client: AsyncFootplate, kind: memory.IdKind, create: Callable[[], Awaitable[str]]) -> str:
+    if known := memory.recall_id(client.base_url, kind):
         return known
-    made = await make()
-    memory.remember(client.base_url, **{noun: made})
+    made = await create()
+    memory.remember_ids(client.base_url, **{kind: made})
     return made
 
 
-async def _agent_named(client: AsyncFootplate, wanted: str) -> str:
+async def _resolve_agent(client: AsyncFootplate, wanted: str) -> str:
     if wanted.startswith("agent_"):
         return wanted
     async for agent in client.agents.list(limit=100):
@@ -281,18 +281,18 @@ async def _agent_named(client: AsyncFootplate, wanted: str) -> str:
     raise ClientError(f"There is no agent named {wanted!r}.", help_text="`footplate agents ls` lists the agents.")
 
 
-async def _own_agent(client: AsyncFootplate, model: str) -> str:
+async def _default_agent(client: AsyncFootplate, model: str) -> str:
     """Returns the agent of the command line, created once per server. Each session sets its model."""
     async for agent in client.agents.list(limit=100):
         if agent.name == defaults.AGENT_NAME:
             return agent.id
     made = await client.agents.create(
-        name=defaults.AGENT_NAME, model=model, system=defaults.SYSTEM, tools=list(defaults.TOOLS)
+        name=defaults.AGENT_NAME, model=model, system=defaults.SYSTEM_PROMPT, tools=list(defaults.DEFAULT_TOOLS)
     )
     return made.id
 
 
-async def _own_environment(client: AsyncFootplate) -> str:
+async def _default_environment(client: AsyncFootplate) -> str:
     """Returns the environment of the command line, of the kind that the server is configured for."""
     try:
         made = await client.environments.create(name=defaults.ENVIRONMENT_NAME, config={"type": "cloud"})

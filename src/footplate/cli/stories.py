@@ -7,25 +7,25 @@ from footplate.domain.errors import InvalidRequest
 from footplate.testing import script_json
 from footplate.testing.scripts import ScriptError
 
-MODEL: Final = "anthropic:scripted"
+SCRIPTED_MODEL: Final = "anthropic:scripted"
 """A model name without a price, so that no cost is reported."""
-DISASTER_AT: Final = 4
+CRASH_REPLY: Final = 4
 """Index of the demo's reply with the slow command. A worker killed then is killed in the middle of a command."""
-_FOLDER: Final = Path(__file__).parent / "story_scripts"
+_SCENARIO_DIR: Final = Path(__file__).parent / "story_scripts"
 
 
-def is_demo(story: Path | None) -> bool:
-    return story == _FOLDER / "demo.json"
+def is_demo(scenario: Path | None) -> bool:
+    return scenario == _SCENARIO_DIR / "demo.json"
 
 
-def find(name: str) -> Path:
+def find_scenario(name: str) -> Path:
     """Returns the path of a scenario. It is validated here, so that errors are shown before anything starts."""
-    built_in = _FOLDER / f"{name}.json"
+    built_in = _SCENARIO_DIR / f"{name}.json"
     path = built_in if built_in.is_file() else Path(name).absolute()
     try:
         script_json.load_file(path)
     except FileNotFoundError:
-        known = ", ".join(sorted(file.stem for file in _FOLDER.glob("*.json")))
+        known = ", ".join(sorted(file.stem for file in _SCENARIO_DIR.glob("*.json")))
         raise InvalidRequest(
             f"There is no scenario or file named {name!r}.", help_text=f"Built-in scenarios: {known}."
         ) from None

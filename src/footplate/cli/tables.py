@@ -7,28 +7,28 @@ from typing import Any
 
 from footplate.cli import output, wording
 from footplate.cli.call_view import lay_out_call
-from footplate.cli.table_layout import Cell, Outside, print_details, print_rows
+from footplate.cli.table_layout import Cell, UntrustedText, print_details, print_rows
 from footplate.client import Agent, Approval, AuditEntry, Environment, File, Project, Session, Turn
 from footplate.domain.call_display import ShownCall, describe_call
 
-_STATUS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
-_WIDE = 100
-_MOST_LINES = 12
+_STATUS_COLOURS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
+_WIDE_COLUMNS = 100
+_MAX_LINES = 12
 """Maximum lines per field of a call, in a list on a terminal."""
 
 
-def sessions(found: Sequence[Session]) -> None:
+def print_sessions(found: Sequence[Session]) -> None:
     if not found:
-        _say('No sessions yet. Start one: footplate run "…"')
+        _print_note('No sessions yet. Start one: footplate run "…"')
         return
     console = output.out()
-    wide = console.width >= _WIDE or not console.is_terminal
+    wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
     rows: list[list[Cell]] = [
         [
             each.id,
-            _coloured("archived" if each.archived_at else each.status),
-            wording.age(each.created_at),
-            *([Outside(each.agent.model.id)] if wide else []),
+            _colour_status("archived" if each.archived_at else each.status),
+            wording.format_age(each.created_at),
+            *([UntrustedText(each.agent.model.id)] if wide else []),
             _title(each),
         ]
         for each in found
@@ -36,146 +36,146 @@ def sessions(found: Sequence[Session]) -> None:
     print_rows(["ID", "STATUS", "AGE", *(["MODEL"] if wide else []), "TITLE"], rows)
 
 
-def session(detail: Session, turns: Sequence[Turn], waiting: Sequence[Approval] = ()) -> None:
+def print_session(detail: Session, turns: Sequence[Turn], pending: Sequence[Approval] = ()) -> None:
     agent = detail.agent
     print_details(
         {
             "id": detail.id,
             "title": _title(detail),
-            "status": _coloured("archived" if detail.archived_at else detail.status),
-            "agent": Outside(agent.name, f" v{agent.version}"),
+            "status": _colour_status("archived" if detail.archived_at else detail.status),
+            "agent": UntrustedText(agent.name, f" v{agent.version}"),
             "agent_id": agent.id,
-            "model": Outside(agent.model.id),
+            "model": UntrustedText(agent.model.id),
             "environment": detail.environment_id,
-            "directory": Outside(str(detail.context.get("directory", ""))),
+            "directory": UntrustedText(str(detail.context.get("directory", ""))),
             "projects": " ".join(detail.project_ids),
-            "created": _moment(detail.created_at),
-            "fork_of": _origin(detail),
-            "spent": wording.tokens(detail.usage),
+            "created": _format_time(detail.created_at),
+            "fork_of": _format_origin(detail),
+            "spent": wording.format_tokens(detail.usage),
         }
     )
     if turns:
         console = output.out()
         console.print()
-        wide = console.width >= _WIDE or not console.is_terminal
+        wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
         headings = ["STATUS", "AGE", "TOOK", *(["IN/OUT"] if wide else []), "TURN", "RESULT"]
-        print_rows(headings, [_turn(turn, wide=wide) for turn in turns])
-    if waiting:
+        print_rows(headings, [_turn_row(turn, wide=wide) for turn in turns])
+    if pending:
         console = output.out()
-        for each in waiting:
+        for each in pending:
             shown = describe_call(each.wire())
             console.print(f"\n[yellow]needs approval[/]  {each.id}  {output.escape_shown(shown.name)}")
             for line in lay_out_call(shown, console.width):
                 output.print_exactly(console, line)
 
 
-def _origin(detail: Session) -> str:
+def _format_origin(detail: Session) -> str:
     origin = detail.forked_from
     return f"{origin.session_id} at {origin.event_id or 'its beginning'}" if origin else ""
 
 
-def _turn(turn: Turn, *, wide: bool) -> list[Cell]:
+def _turn_row(turn: Turn, *, wide: bool) -> list[Cell]:
     took = ""
     if turn.started_at and turn.ended_at:
-        took = wording.seconds((turn.ended_at - turn.started_at).total_seconds())
+        took = wording.format_seconds((turn.ended_at - turn.started_at).total_seconds())
     tokens = f"{turn.usage.input_tokens:,}/{turn.usage.output_tokens:,}"
     result = turn.result.error or turn.result.text
     return [
-        _coloured(turn.status),
-        wording.age(turn.created_at),
+        _colour_status(turn.status),
+        wording.format_age(turn.created_at),
         took,
         *([tokens] if wide else []),
         f"[dim]{turn.id}[/]",
-        Outside(result),
+        UntrustedText(result),
     ]
 
 
-def agents(found: Sequence[Agent]) -> None:
+def print_agents(found: Sequence[Agent]) -> None:
     if not found:
-        _say("No agents yet. `footplate run` creates one, or: footplate agents create --name … --model …")
+        _print_note("No agents yet. `footplate run` creates one, or: footplate agents create --name … --model …")
         return
     rows: list[list[Cell]] = [
-        [each.id, f"v{each.version}", wording.age(each.updated_at), Outside(each.name)] for each in found
+        [each.id, f"v{each.version}", wording.format_age(each.updated_at), UntrustedText(each.name)] for each in found
     ]
     print_rows(["ID", "VER", "AGE", "NAME"], rows)
 
 
-def agent(detail: Agent) -> None:
+def print_agent(detail: Agent) -> None:
     limits = " ".join(f"{name}={value}" for name, value in (detail.limits or {}).items())
     print_details(
         {
             "id": detail.id,
-            "name": Outside(detail.name),
+            "name": UntrustedText(detail.name),
             "version": f"v{detail.version}" + (" · archived" if detail.archived_at else ""),
-            "model": Outside(detail.model.id),
-            "harness": Outside(detail.harness or "the server's default"),
-            "tools": Outside(", ".join(_tools(detail.tools)) or "none"),
-            "limits": Outside(limits or "the server's default"),
-            "system": Outside(detail.system or ""),
-            "created": _moment(detail.created_at),
-            "updated": _moment(detail.updated_at),
+            "model": UntrustedText(detail.model.id),
+            "harness": UntrustedText(detail.harness or "the server's default"),
+            "tools": UntrustedText(", ".join(_tool_names(detail.tools)) or "none"),
+            "limits": UntrustedText(limits or "the server's default"),
+            "system": UntrustedText(detail.system or ""),
+            "created": _format_time(detail.created_at),
+            "updated": _format_time(detail.updated_at),
         }
     )
 
 
-def environments(found: Sequence[Environment]) -> None:
+def print_environments(found: Sequence[Environment]) -> None:
     if not found:
-        _say("No environments yet. `footplate run` creates one, or: footplate environments create --name …")
+        _print_note("No environments yet. `footplate run` creates one, or: footplate environments create --name …")
         return
-    rows: list[list[Cell]] = [[each.id, wording.age(each.created_at), Outside(each.name)] for each in found]
+    rows: list[list[Cell]] = [[each.id, wording.format_age(each.created_at), UntrustedText(each.name)] for each in found]
     print_rows(["ID", "AGE", "NAME"], rows)
 
 
-def environment(detail: Environment) -> None:
+def print_environment(detail: Environment) -> None:
     print_details(
         {
             "id": detail.id,
-            "name": Outside(detail.name, " · archived" if detail.archived_at else ""),
-            "about": Outside(detail.description or ""),
-            "kind": Outside(str(detail.config.get("type", ""))),
-            "created": _moment(detail.created_at),
-            "updated": _moment(detail.updated_at),
+            "name": UntrustedText(detail.name, " · archived" if detail.archived_at else ""),
+            "about": UntrustedText(detail.description or ""),
+            "kind": UntrustedText(str(detail.config.get("type", ""))),
+            "created": _format_time(detail.created_at),
+            "updated": _format_time(detail.updated_at),
         }
     )
 
 
-def projects(found: Sequence[Project]) -> None:
+def print_projects(found: Sequence[Project]) -> None:
     if not found:
-        _say("No projects yet. `footplate run --project PATH` creates one, or: footplate projects create PATH|URL")
+        _print_note("No projects yet. `footplate run --project PATH` creates one, or: footplate projects create PATH|URL")
         return
     rows: list[list[Cell]] = [
-        [each.id, wording.age(each.created_at), each.trust, Outside(each.name), Outside(each.path or each.url or "")]
+        [each.id, wording.format_age(each.created_at), each.trust, UntrustedText(each.name), UntrustedText(each.path or each.url or "")]
         for each in found
     ]
     print_rows(["ID", "AGE", "TRUST", "NAME", "LOCATION"], rows)
 
 
-def files(found: Sequence[File]) -> None:
+def print_files(found: Sequence[File]) -> None:
     if not found:
-        _say("No files yet. `footplate run --file PATH` uploads one, or: footplate files upload PATH")
+        _print_note("No files yet. `footplate run --file PATH` uploads one, or: footplate files upload PATH")
         return
     rows: list[list[Cell]] = [
-        [each.id, wording.age(each.created_at), str(each.size_bytes), Outside(each.mime_type), Outside(each.filename)]
+        [each.id, wording.format_age(each.created_at), str(each.size_bytes), UntrustedText(each.mime_type), UntrustedText(each.filename)]
         for each in found
     ]
     print_rows(["ID", "AGE", "BYTES", "TYPE", "NAME"], rows)
 
 
-def approvals(found: Sequence[Approval]) -> None:
+def print_approvals(found: Sequence[Approval]) -> None:
     if not found:
-        _say("No calls need approval.")
+        _print_note("No calls need approval.")
         return
     console = output.out()
-    most_lines = _MOST_LINES if console.is_terminal else None
+    max_lines = _MAX_LINES if console.is_terminal else None
     for each in found:
         shown = describe_call(each.wire())
-        head = f"{each.id}  {wording.age(each.created_at):<4}  {each.session_id}"
+        head = f"{each.id}  {wording.format_age(each.created_at):<4}  {each.session_id}"
         tool = f"[bold]{output.escape_shown(shown.name)}[/]"
         print_details({"id": head, "tool": tool, **_reasons(shown)})
-        for line in lay_out_call(shown, console.width, most_lines):
+        for line in lay_out_call(shown, console.width, max_lines):
             output.print_exactly(console, line)
         console.print()
-    _say("Decide with `footplate approve ID`, which shows the full call, or `footplate deny ID`.")
+    _print_note("Decide with `footplate approve ID`, which shows the full call, or `footplate deny ID`.")
 
 
 def _reasons(shown: ShownCall) -> dict[str, Cell]:
@@ -183,52 +183,52 @@ def _reasons(shown: ShownCall) -> dict[str, Cell]:
     return {name: output.escape_shown(value) for name, value in values.items() if value}
 
 
-def audit(found: Sequence[AuditEntry]) -> None:
+def print_audit(found: Sequence[AuditEntry]) -> None:
     if not found:
-        _say("The audit trail is empty.")
+        _print_note("The audit trail is empty.")
         return
     rows: list[list[Cell]] = [
         [
-            wording.age(each.created_at),
+            wording.format_age(each.created_at),
             each.kind,
             each.outcome or "",
-            Outside(each.principal or each.layer or ""),
-            Outside(each.tool or ""),
-            Outside(json.dumps(each.content, ensure_ascii=False) if each.content else ""),
+            UntrustedText(each.principal or each.layer or ""),
+            UntrustedText(each.tool or ""),
+            UntrustedText(json.dumps(each.content, ensure_ascii=False) if each.content else ""),
         ]
         for each in found
     ]
     print_rows(["AGE", "KIND", "OUTCOME", "BY", "TOOL", "WHY"], rows)
 
 
-def project(detail: Project) -> None:
+def print_project(detail: Project) -> None:
     print_details(
         {
             "id": detail.id,
-            "name": Outside(detail.name, " · archived" if detail.archived_at else ""),
-            "path": Outside(detail.path or ""),
-            "url": Outside(detail.url or ""),
-            "branch": Outside(detail.branch or "the branch that is checked out"),
+            "name": UntrustedText(detail.name, " · archived" if detail.archived_at else ""),
+            "path": UntrustedText(detail.path or ""),
+            "url": UntrustedText(detail.url or ""),
+            "branch": UntrustedText(detail.branch or "the branch that is checked out"),
             "trust": detail.trust,
-            "created": _moment(detail.created_at),
-            "updated": _moment(detail.updated_at),
+            "created": _format_time(detail.created_at),
+            "updated": _format_time(detail.updated_at),
         }
     )
 
 
-def plain(rows: Sequence[Sequence[str]], *headings: str) -> None:
-    print_rows(headings, [[Outside(cell) for cell in row] for row in rows])
+def print_plain_table(rows: Sequence[Sequence[str]], *headings: str) -> None:
+    print_rows(headings, [[UntrustedText(cell) for cell in row] for row in rows])
 
 
-def _say(text: str) -> None:
+def _print_note(text: str) -> None:
     output.err().print(text, markup=False)
 
 
-def _moment(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S %Z} · {wording.age(moment)} ago"
+def _format_time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S %Z} · {wording.format_age(time)} ago"
 
 
-def _tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _tool_names(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yields the name of each toolset, with the tools that are enabled or disabled in it, and of each custom tool."""
     for tool in tools:
         changed = [
@@ -239,10 +239,10 @@ def _tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield str(tool.get("name") or tool.get("type")) + (f" ({' '.join(changed)})" if changed else "")
 
 
-def _title(detail: Session) -> Outside:
-    return Outside(detail.title or "")
+def _title(detail: Session) -> UntrustedText:
+    return UntrustedText(detail.title or "")
 
 
-def _coloured(status: str) -> str:
-    colour = _STATUS.get(status)
+def _colour_status(status: str) -> str:
+    colour = _STATUS_COLOURS.get(status)
     return f"[{colour}]{status}[/]" if colour else status

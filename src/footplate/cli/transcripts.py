@@ -17,7 +17,7 @@ Files = Annotated[
 ]
 
 
-def import_(
+def import_transcripts(
     paths: Files,
     agent: Annotated[
         str | None,
@@ -52,16 +52,16 @@ def import_(
     """Import Claude Code transcripts as sessions. Importing a transcript again returns the same session."""
     from footplate.cli import moving, starting
 
-    request = starting.Request(
+    request = starting.RunRequest(
         prompt="",
         agent=agent,
         environment=environment,
         model=model,
         title=title,
         directory=str(directory) if directory else None,
-        insists=directory is not None,
+        requires_directory=directory is not None,
     )
-    moving.import_(paths, request, as_json=as_json, profile=profile)
+    moving.import_transcripts(paths, request, as_json=as_json, profile=profile)
 
 
 def pull(
@@ -84,4 +84,4 @@ def pull(
     """Save a session as a Claude Code transcript on this machine. `claude --resume` continues it."""
     from footplate.cli import moving
 
-    moving.pull(session, to or Path.cwd(), force=force, as_json=as_json, profile=profile)
+    moving.pull_transcript(session, to or Path.cwd(), force=force, as_json=as_json, profile=profile)

@@ -12,11 +12,11 @@ import typer
 
 from footplate.cli import output
 
-_JSON: Final = frozenset({"--json", "--output=json", "--output=stream-json"})
-_FORMATS: Final = frozenset({"json", "stream-json"})
+_JSON_OPTIONS: Final = frozenset({"--json", "--output=json", "--output=stream-json"})
+_JSON_FORMATS: Final = frozenset({"json", "stream-json"})
 
 
-def refuse(error: typer.TyperException, arguments: Sequence[str]) -> None:
+def report_usage_error(error: typer.TyperException, arguments: Sequence[str]) -> None:
     if _wants_json(arguments):
         detail = {
             "code": "usage",
@@ -29,15 +29,15 @@ def refuse(error: typer.TyperException, arguments: Sequence[str]) -> None:
     text = io.StringIO()
     shown: Any = error  # typer's own class is private
     shown.show(file=text)
-    output.print_usage_error(_wrapped(text.getvalue()))
+    output.print_usage_error(_wrap(text.getvalue()))
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
     values = {value for option, value in pairwise(arguments) if option in {"--output", "-o"}}
-    return not _JSON.isdisjoint(arguments) or not _FORMATS.isdisjoint(values)
+    return not _JSON_OPTIONS.isdisjoint(arguments) or not _JSON_FORMATS.isdisjoint(values)
 
 
-def _wrapped(text: str) -> str:
+def _wrap(text: str) -> str:
     if not sys.stderr.isatty():
         return text
     width = shutil.get_terminal_size().columns

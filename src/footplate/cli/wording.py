@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from footplate.client.models import Event, Usage
 
-_LABELS: Final = {
+_MAIN_ARGUMENTS: Final = {
     "bash": "command",
     "read": "file_path",
     "write": "file_path",
@@ -18,30 +18,30 @@ _LABELS: Final = {
     "web_fetch": "url",
     "web_search": "query",
 }
-_NOTE: Final = re.compile(r"\[exit code \d+\]")
+_EXIT_CODE_LINE: Final = re.compile(r"\[exit code \d+\]")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _EXACT_BELOW: Final = 10.0
 _MICRO: Final = 1_000_000
 
 
-def label(name: str, given: Mapping[str, Any] | None) -> str:
+def call_label(name: str, tool_input: Mapping[str, Any] | None) -> str:
     """Returns the main argument of a call, unescaped. It is escaped where it is shown."""
-    given = given or {}
-    value = given.get(_LABELS.get(name, ""))
+    tool_input = tool_input or {}
+    value = tool_input.get(_MAIN_ARGUMENTS.get(name, ""))
     if isinstance(value, str):
         return value
-    return json.dumps(given, ensure_ascii=False) if given else ""
+    return json.dumps(tool_input, ensure_ascii=False) if tool_input else ""
 
 
-def reason(result: Event, name: str) -> str:
+def failure_reason(result: Event, name: str) -> str:
     """Returns the line that explains a failed call: the last line of a command, or the first of another tool."""
-    lines = [line for line in result.text.splitlines() if line.strip() and not _NOTE.fullmatch(line.strip())]
+    lines = [line for line in result.text.splitlines() if line.strip() and not _EXIT_CODE_LINE.fullmatch(line.strip())]
     if not lines:
         return result.text.strip()
     return (lines[-1] if name == "bash" else lines[0]).strip()
 
 
-def seconds(amount: float) -> str:
+def format_seconds(amount: float) -> str:
     if amount < _EXACT_BELOW:
         return f"{amount:.1f}s"
     if amount < _MINUTE:
@@ -49,28 +49,28 @@ def seconds(amount: float) -> str:
     return f"{amount // _MINUTE:.0f}m {amount % _MINUTE:02.0f}s"
 
 
-def age(moment: datetime, now: datetime | None = None) -> str:
-    passed = max(0.0, ((now or datetime.now(UTC)) - moment).total_seconds())
+def format_age(time: datetime, now: datetime | None = None) -> str:
+    passed = max(0.0, ((now or datetime.now(UTC)) - time).total_seconds())
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m")):
         if passed >= size:
             return f"{passed // size:.0f}{unit}"
     return f"{passed:.0f}s"
 
 
-def tokens(usage: Usage) -> str:
+def format_tokens(usage: Usage) -> str:
     """Formats token counts and the cost. An unknown cost is omitted, because it is not zero."""
     cached = f" ({usage.cache_read_input_tokens:,} cached)" if usage.cache_read_input_tokens else ""
     parts = [f"{usage.input_tokens:,} in{cached}", f"{usage.output_tokens:,} out"]
     if usage.cost_microusd is not None:
-        parts.append(cost(usage.cost_microusd))
+        parts.append(format_cost(usage.cost_microusd))
     return " · ".join(parts)
 
 
-def cost(microusd: int) -> str:
+def format_cost(microusd: int) -> str:
     dollars = microusd / _MICRO
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
 
 
-def title_of(prompt: str) -> str:
+def title_from_prompt(prompt: str) -> str:
     first = " ".join(next((line for line in prompt.splitlines() if line.strip()), "").split())
     return first if len(first) <= 80 else f"{first[:79]}…"  # noqa: PLR2004 - fits in a table

@@ -7,22 +7,22 @@ _PIECES: Final = re.compile(r"\n|[^\S\n]+|\S+")
 _FENCE: Final = "```"
 
 
-class Wrapped:
+class LineWrapper:
     """Holds back each word until it is complete. Code between fences is not wrapped."""
 
     def __init__(self, width: int) -> None:
         self._width = width
         self._column = 0
         self._spaces = ""
-        self._word = ""
+        self._pending_text = ""
         self._fenced = False
 
-    def feed(self, text: str) -> str:
-        return "".join(self._piece(piece) for piece in _PIECES.findall(text))
+    def wrap(self, text: str) -> str:
+        return "".join(self._wrap_piece(piece) for piece in _PIECES.findall(text))
 
-    def end(self) -> str:
+    def flush(self) -> str:
         """Returns the remaining text, with a newline if a line is open."""
-        rest = self._give_word()
+        rest = self._flush_pending()
         self._spaces = ""
         if self._column:
             rest += "\n"
@@ -30,29 +30,29 @@ class Wrapped:
         self._fenced = False
         return rest
 
-    def _piece(self, piece: str) -> str:
+    def _wrap_piece(self, piece: str) -> str:
         if not piece.isspace():
-            self._word += piece
+            self._pending_text += piece
             return ""
-        given = self._give_word()
+        output = self._flush_pending()
         if piece == "\n":
             self._column, self._spaces = 0, ""
-            return given + piece
+            return output + piece
         self._spaces += piece.expandtabs(4)
-        return given
+        return output
 
-    def _give_word(self) -> str:
+    def _flush_pending(self) -> str:
         from rich.cells import cell_len
 
-        word, self._word = self._word, ""
-        if not word:
+        text, self._pending_text = self._pending_text, ""
+        if not text:
             return ""
-        if self._column == 0 and word.startswith(_FENCE):
+        if self._column == 0 and text.startswith(_FENCE):
             self._fenced = not self._fenced
         spaces, self._spaces = self._spaces, ""
-        length = cell_len(word)
+        length = cell_len(text)
         if self._column and not self._fenced and self._column + len(spaces) + length > self._width:
             self._column = length
-            return f"\n{word}"
+            return f"\n{text}"
         self._column += len(spaces) + length
-        return spaces + word
+        return spaces + text

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from footplate.client.listing import Pages, given
+from footplate.client.listing import Pages, drop_none
 from footplate.client.models import Approval, Event
 from footplate.client.transport import Transport
 
@@ -27,12 +27,12 @@ class Approvals:
         session_rule: str | None = None,
     ) -> Event:
         """Allows the call. `updated_input` replaces its input; `session_rule` also allows later calls that match it."""
-        return await self._say(approval, "allow", updated_input=updated_input, session_rule=session_rule)
+        return await self._send_decision(approval, "allow", updated_input=updated_input, session_rule=session_rule)
 
     async def deny(self, approval: Approval, message: str | None = None) -> Event:
-        return await self._say(approval, "deny", deny_message=message)
+        return await self._send_decision(approval, "deny", deny_message=message)
 
-    async def _say(self, approval: Approval, result: Literal["allow", "deny"], **fields: Any) -> Event:
-        decision = {"type": "user.tool_confirmation", "tool_use_id": approval.id, "result": result, **given(**fields)}
+    async def _send_decision(self, approval: Approval, result: Literal["allow", "deny"], **fields: Any) -> Event:
+        decision = {"type": "user.tool_confirmation", "tool_use_id": approval.id, "result": result, **drop_none(**fields)}
         response = await self._transport.post(f"/v1/sessions/{approval.session_id}/events", {"events": [decision]})
         return Event.model_validate(response["data"][0])

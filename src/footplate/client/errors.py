@@ -101,9 +101,9 @@ _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
     504: Busy,
     529: Busy,
 }
-_SERVER_ERROR: Final = 500
+_FIRST_SERVER_ERROR: Final = 500
 
 
-def of_status(status: int, body: Mapping[str, Any], *, retry_after: float | None = None) -> ApiError:
-    kind = _BY_STATUS.get(status) or (ServerFailed if status >= _SERVER_ERROR else InvalidRequest)
-    return kind(status, body, retry_after=retry_after)
+def error_for_status(status: int, body: Mapping[str, Any], *, retry_after: float | None = None) -> ApiError:
+    error_type = _BY_STATUS.get(status) or (ServerFailed if status >= _FIRST_SERVER_ERROR else InvalidRequest)
+    return error_type(status, body, retry_after=retry_after)

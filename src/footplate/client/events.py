@@ -13,17 +13,17 @@ from typing import Any, Final
 
 import stamina
 
-from footplate.client.errors import ApiError, ClientError, StreamLost, Unreachable, of_status
+from footplate.client.errors import ApiError, ClientError, StreamLost, Unreachable, error_for_status
 from footplate.client.listing import Pages
 from footplate.client.models import Event
-from footplate.client.transport import Frame, Transport, worth_another_try
+from footplate.client.transport import Frame, Transport, should_retry
 
 DELETED: Final = "session.deleted"
 MESSAGE: Final = "agent.message"
-_HEALTHY_SECONDS: Final = 5.0
+_HEALTHY_CONNECTION_SECONDS: Final = 5.0
 """A connection that lasted this long was healthy: when it breaks, the retry time starts over."""
 
-Heard = Callable[[ClientError | None], None]
+ConnectionListener = Callable[[ClientError | None], None]
 """Called with the error when a connection breaks, and with None when a new connection replaces it."""
 
 
@@ -58,43 +58,43 @@ class Events:
         *,
         after: str | None = None,
         deltas: Sequence[str] = (MESSAGE,),
-        on_connection: Heard | None = None,
+        on_connection: ConnectionListener | None = None,
     ) -> AsyncIterator[Event]:
         """Yields each event once and in order until the session is deleted. Starts after position `after`, or now.
 
         `deltas` lists the event types to preview. `on_connection` is called when a connection breaks or is replaced.
         """
-        follower = _Follower(self._transport, session_id, after, deltas, on_connection)
+        follower = _StreamFollower(self._transport, session_id, after, deltas, on_connection)
         try:
             while not follower.ended:
-                async for event in follower.connection():
+                async for event in follower.events_of_next_connection():
                     yield event
         finally:
             await follower.aclose()
 
 
-class _Follower:
+class _StreamFollower:
     """The state of one stream across its connections."""
 
     def __init__(
-        self, transport: Transport, session_id: str, after: str | None, deltas: Sequence[str], listener: Heard | None
+        self, transport: Transport, session_id: str, after: str | None, deltas: Sequence[str], listener: ConnectionListener | None
     ) -> None:
         self._transport = transport
         self._path = f"/v1/sessions/{session_id}/events/stream"
         self._params = {"event_deltas[]": [*deltas]} if deltas else {}
         self._cursor = after
-        self._heard = listener
-        self._was_open = False
+        self._listener = listener
+        self._connected_before = False
         self._preview: tuple[str, int] | None = None
         """The id of the open preview, and how many characters of its text were yielded."""
-        self._open: AsyncExitStack | None = None
+        self._exit_stack: AsyncExitStack | None = None
         self.ended = False
 
-    async def connection(self) -> AsyncIterator[Event]:
+    async def events_of_next_connection(self) -> AsyncIterator[Event]:
         """Connects, with retries, and yields the events of that connection."""
-        frames, event = await self._connected()
+        frames, event = await self._connect_with_retries()
         while event is not None:
-            if visible := self._shown(event):
+            if visible := self._track_position(event):
                 yield visible
             if event.type == DELETED:
                 self.ended = True
@@ -102,19 +102,19 @@ class _Follower:
             try:
                 event = await anext(frames)
             except (StopAsyncIteration, Unreachable, ApiError) as error:
-                self._lost(error)
+                self._report_lost_connection(error)
                 return
 
     async def aclose(self) -> None:
-        if self._open is not None:
-            opened, self._open = self._open, None
+        if self._exit_stack is not None:
+            opened, self._exit_stack = self._exit_stack, None
             await opened.aclose()
 
-    async def _connected(self) -> tuple[AsyncIterator[Event], Event | None]:
+    async def _connect_with_retries(self) -> tuple[AsyncIterator[Event], Event | None]:
         """Returns a new connection and its first event; None if a healthy connection broke before any event."""
         patience = self._transport.patience
         async for attempt in stamina.retry_context(
-            on=worth_another_try, attempts=None, timeout=patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
+            on=should_retry, attempts=None, timeout=patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
         ):
             with attempt:
                 frames = await self._connect()
@@ -122,62 +122,62 @@ class _Follower:
                 try:
                     return frames, await anext(frames)
                 except (StopAsyncIteration, Unreachable, ApiError) as error:
-                    self._lost(error)
-                    if monotonic() - opened_at >= _HEALTHY_SECONDS:
+                    self._report_lost_connection(error)
+                    if monotonic() - opened_at >= _HEALTHY_CONNECTION_SECONDS:
                         return frames, None
                     raise Unreachable("The server closed the stream as soon as it was opened.") from error
         raise AssertionError("the retries end with a result or an error")
 
     async def _connect(self) -> AsyncIterator[Event]:
         await self.aclose()
-        if self._was_open and self._cursor is None:
+        if self._connected_before and self._cursor is None:
             raise StreamLost(
                 "The stream broke before its first event, so the position to resume from is unknown.",
                 help_text='Pass a start position: after="0" for all events, or a turn\'s first_seq.',
             )
-        self._open = AsyncExitStack()
-        frames = await self._open.enter_async_context(self._transport.frames(self._path, self._params, self._cursor))
-        if self._was_open and self._heard is not None:
-            self._heard(None)
-        self._was_open = True
-        return _events(frames)
+        self._exit_stack = AsyncExitStack()
+        frames = await self._exit_stack.enter_async_context(self._transport.open_event_stream(self._path, self._params, self._cursor))
+        if self._connected_before and self._listener is not None:
+            self._listener(None)
+        self._connected_before = True
+        return _parse_events(frames)
 
-    def _lost(self, error: Exception) -> None:
-        if self._heard is not None:
+    def _report_lost_connection(self, error: Exception) -> None:
+        if self._listener is not None:
             client_error = error if isinstance(error, ClientError) else Unreachable("The server closed the stream.")
-            self._heard(client_error)
+            self._listener(client_error)
 
-    def _shown(self, event: Event) -> Event | None:
+    def _track_position(self, event: Event) -> Event | None:
         """Records the position. Drops an `event_start` that repeats a preview already open on an earlier connection."""
         if event.position:
             self._cursor = event.position
         if event.type == "event_start":
-            started = str((event.event or {}).get("id")), _offset(event.position)
+            started = str((event.event or {}).get("id")), _preview_offset(event.position)
             repeated = started == self._preview
             self._preview = started
             return None if repeated else event
         if event.type == "event_delta" and self._preview is not None:
-            self._preview = self._preview[0], _offset(event.position)
+            self._preview = self._preview[0], _preview_offset(event.position)
         return event if event.type else None
 
 
-async def _events(frames: AsyncIterator[Frame]) -> AsyncIterator[Event]:
+async def _parse_events(frames: AsyncIterator[Frame]) -> AsyncIterator[Event]:
     async for frame in frames:
         if frame.event == "error":
-            raise of_status(500, _decoded(frame.data))
+            raise error_for_status(500, _decode_object(frame.data))
         if frame.data and frame.event != "ping":
-            yield Event.model_validate({**_decoded(frame.data), "position": frame.id or None})
+            yield Event.model_validate({**_decode_object(frame.data), "position": frame.id or None})
         elif frame.id:
             # A frame with only a position: the start of a stream that begins "now".
             yield Event(type="", position=frame.id)
 
 
-def _offset(position: str | None) -> int:
+def _preview_offset(position: str | None) -> int:
     """Returns how many characters of a preview have arrived with this frame: the last part of its position."""
     return int((position or "0").rpartition(".")[2])
 
 
-def _decoded(data: str) -> dict[str, Any]:
+def _decode_object(data: str) -> dict[str, Any]:
     value = json.loads(data)
     if not isinstance(value, dict):
         raise Unreachable("The stream contains data that is not an event.")

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from footplate.client.listing import Pages, given
+from footplate.client.listing import Pages, drop_none
 from footplate.client.models import Deleted, File
 from footplate.client.transport import Transport
 
@@ -17,7 +17,7 @@ class Files:
     ) -> File:
         """Uploads a file. Without a `mime_type`, the server infers it from the file name."""
         file = (filename, content) if mime_type is None else (filename, content, mime_type)
-        fields = given(expires_in_seconds=expires_in_seconds)
+        fields = drop_none(expires_in_seconds=expires_in_seconds)
         form: dict[str, Any] = {"files": {"file": file}, "data": {key: str(value) for key, value in fields.items()}}
         return File.model_validate(await self._transport.post_form("/v1/files", form))
 
@@ -30,7 +30,7 @@ class Files:
 
     def content(self, file_id: str) -> AsyncIterator[bytes]:
         """Yields the file's bytes in chunks."""
-        return self._transport.pieces(f"/v1/files/{file_id}/content")
+        return self._transport.stream_bytes(f"/v1/files/{file_id}/content")
 
     async def delete(self, file_id: str) -> Deleted:
         return Deleted.model_validate(await self._transport.delete(f"/v1/files/{file_id}"))

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeVar
 
-from footplate.client.models import Answer, Page
+from footplate.client.models import ResponseModel, Page
 from footplate.client.transport import Params, Transport
 
-M = TypeVar("M", bound=Answer)
+M = TypeVar("M", bound=ResponseModel)
 
 
 class Pages(Generic[M]):
@@ -16,10 +16,10 @@ class Pages(Generic[M]):
         self._transport = transport
         self._path = path
         self._model = model
-        self._params = given(**params)
+        self._params = drop_none(**params)
 
     async def page(self, cursor: str | None = None) -> Page[M]:
-        body = await self._transport.get(self._path, {**self._params, **given(page=cursor)})
+        body = await self._transport.get(self._path, {**self._params, **drop_none(page=cursor)})
         return Page[M](
             data=[self._model.model_validate(item) for item in body["data"]], next_page=body.get("next_page")
         )
@@ -34,6 +34,6 @@ class Pages(Generic[M]):
                 return
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def drop_none(**fields: Any) -> dict[str, Any]:
     """Returns the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}

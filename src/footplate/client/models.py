@@ -12,7 +12,7 @@ TurnStatus = Literal[
 ]
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     def wire(self) -> dict[str, Any]:
@@ -20,11 +20,11 @@ class Answer(BaseModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-class ModelRef(Answer):
+class ModelRef(ResponseModel):
     id: str
 
 
-class Definition(Answer):
+class AgentDefinition(ResponseModel):
     """An agent's definition: the current one, or the copy that a session made of it."""
 
     id: str
@@ -37,14 +37,14 @@ class Definition(Answer):
     limits: dict[str, Any] | None = None
 
 
-class Agent(Definition):
+class Agent(AgentDefinition):
     metadata: dict[str, str] = {}
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None = None
 
 
-class Environment(Answer):
+class Environment(ResponseModel):
     id: str
     name: str
     description: str | None = None
@@ -55,7 +55,7 @@ class Environment(Answer):
     archived_at: datetime | None = None
 
 
-class Project(Answer):
+class Project(ResponseModel):
     id: str
     name: str
     path: str | None = None
@@ -68,7 +68,7 @@ class Project(Answer):
     archived_at: datetime | None = None
 
 
-class DisplayedField(Answer):
+class DisplayedField(ResponseModel):
     """A field of a call's input. Invisible, misleading and control characters in `text` are escaped: `<U+202E>`."""
 
     name: str
@@ -77,7 +77,7 @@ class DisplayedField(Answer):
     text: str
 
 
-class DisplayedCall(Answer):
+class DisplayedCall(ResponseModel):
     """A call as clients should show it to the person who decides: the complete input, escaped by the server."""
 
     name: str
@@ -88,7 +88,7 @@ class DisplayedCall(Answer):
     """False if the input is truncated: lists show its first 2,000 characters. `retrieve` returns all of it."""
 
 
-class Approval(Answer):
+class Approval(ResponseModel):
     """A tool call that requires approval: pending, decided or closed."""
 
     id: str
@@ -114,7 +114,7 @@ class Approval(Answer):
     edited_by: str | None = None
 
 
-class AuditEntry(Answer):
+class AuditEntry(ResponseModel):
     """An entry of the audit trail: a decision of the gate, a decision of a person, or a change of rules."""
 
     id: str
@@ -132,7 +132,7 @@ class AuditEntry(Answer):
     content_hash: str
 
 
-class AuditVerification(Answer):
+class AuditVerification(ResponseModel):
     entries: int
     batches: int
     unsealed: int
@@ -141,7 +141,7 @@ class AuditVerification(Answer):
     faults: list[str]
 
 
-class Policy(Answer):
+class Policy(ResponseModel):
     """An organisation's rules and hooks, and its requirements for approvers."""
 
     layer: str
@@ -151,14 +151,14 @@ class Policy(Answer):
     updated_at: datetime | None = None
 
 
-class ImportedRules(Answer):
+class ImportedRules(ResponseModel):
     """A settings file converted to Footplate's rules, with notes on the parts that were omitted."""
 
     permissions: dict[str, Any]
     notes: list[str]
 
 
-class ChangedCall(Answer):
+class ChangedCall(ResponseModel):
     """A past call for which the proposed rules give a different outcome."""
 
     event_id: str
@@ -177,7 +177,7 @@ class ChangedCall(Answer):
     hook: str | None = None
 
 
-class PolicyReplay(Answer):
+class PolicyReplay(ResponseModel):
     calls: int
     gone: int
     depend_on_links: int
@@ -189,7 +189,7 @@ class PolicyReplay(Answer):
     next_page: str | None = None
 
 
-class Workspace(Answer):
+class Workspace(ResponseModel):
     id: str
     name: str
     project_ids: list[str] = []
@@ -199,7 +199,7 @@ class Workspace(Answer):
     archived_at: datetime | None = None
 
 
-class File(Answer):
+class File(ResponseModel):
     id: str
     filename: str
     mime_type: str
@@ -208,7 +208,7 @@ class File(Answer):
     expires_at: datetime | None = None
 
 
-class Usage(Answer):
+class Usage(ResponseModel):
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
@@ -217,16 +217,16 @@ class Usage(Answer):
     """None if the model's price is unknown. Unknown does not mean free."""
 
 
-class ForkedFrom(Answer):
+class ForkedFrom(ResponseModel):
     session_id: str
     event_id: str | None = None
     """None if the session had no event yet."""
     position: int
 
 
-class Session(Answer):
+class Session(ResponseModel):
     id: str
-    agent: Definition
+    agent: AgentDefinition
     environment_id: str
     status: SessionStatus
     title: str | None = None
@@ -246,7 +246,7 @@ class Session(Answer):
     """Files that are placed in the session's tree."""
 
 
-class Left(Answer):
+class DeliveryResult(ResponseModel):
     """The result of a merge or push: the session's work is now in a branch of its project."""
 
     session_id: str
@@ -258,7 +258,7 @@ class Left(Answer):
     """The commit that the branch pointed to before; None if the branch is new."""
 
 
-class TurnMetrics(Answer):
+class TurnMetrics(ResponseModel):
     duration_seconds: float | None = None
     """None while the turn runs."""
     attempts: int = 0
@@ -270,7 +270,7 @@ class TurnMetrics(Answer):
     cost_microusd: int | None = None
 
 
-class TurnResult(Answer):
+class TurnResult(ResponseModel):
     session_id: str = ""
     success: bool = False
     text: str = ""
@@ -282,7 +282,7 @@ class TurnResult(Answer):
     metrics: TurnMetrics = TurnMetrics()
 
 
-class Turn(Answer):
+class Turn(ResponseModel):
     id: str
     session_id: str
     status: TurnStatus
@@ -298,7 +298,7 @@ class Turn(Answer):
     ended_at: datetime | None = None
 
 
-class Event(Answer):
+class Event(ResponseModel):
     """An event, or a preview of one (`event_start`, `event_delta`). Fields that a type does not have are None."""
 
     type: str
@@ -333,7 +333,7 @@ class Event(Answer):
         return "\n".join(str(block.get("text", "")) for block in self.content or [] if block.get("type") == "text")
 
 
-class FileChange(Answer):
+class FileChange(ResponseModel):
     path: str
     old_path: str | None = None
     """The path before a rename."""
@@ -344,7 +344,7 @@ class FileChange(Answer):
     binary: bool = False
 
 
-class FileConflict(Answer):
+class FileConflict(ResponseModel):
     """A file with conflicting changes in a session and a branch."""
 
     path: str
@@ -355,7 +355,7 @@ class FileConflict(Answer):
     """The branch's last commit that changed the file."""
 
 
-class TreeDiff(Answer):
+class TreeDiff(ResponseModel):
     project_id: str | None = None
     """None for the session's scratch directory."""
     name: str
@@ -366,18 +366,18 @@ class TreeDiff(Answer):
     """Files that were not compared, each with the reason."""
 
 
-class Diff(Answer):
+class Diff(ResponseModel):
     """The changes to a session's files, by tree."""
 
     session_id: str
     trees: list[TreeDiff]
 
 
-class Deleted(Answer):
+class Deleted(ResponseModel):
     id: str
     type: str
 
 
-class Page(Answer, Generic[T]):
+class Page(ResponseModel, Generic[T]):
     data: list[T]
     next_page: str | None = None

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from footplate.client.listing import given
+from footplate.client.listing import drop_none
 from footplate.client.models import ImportedRules, Policy, PolicyReplay
 from footplate.client.transport import Transport
 
@@ -21,7 +21,7 @@ class Policies:
         self, *, permissions: Mapping[str, Any] | None = None, approvals: Mapping[str, Any] | None = None
     ) -> Policy:
         """Replaces `permissions` or `approvals`; one that is None is unchanged. The key needs the right role."""
-        body = given(permissions=permissions, approvals=approvals)
+        body = drop_none(permissions=permissions, approvals=approvals)
         return Policy.model_validate(await self._transport.post(_PATH, body))
 
     async def read(self, settings: Mapping[str, Any]) -> ImportedRules:

@@ -8,8 +8,8 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from footplate.client.listing import Pages, given
-from footplate.client.models import Agent, Deleted, Diff, Environment, Left, Project, Session, Turn, Workspace
+from footplate.client.listing import Pages, drop_none
+from footplate.client.models import Agent, Deleted, Diff, Environment, DeliveryResult, Project, Session, Turn, Workspace
 from footplate.client.transport import Transport
 
 
@@ -18,11 +18,11 @@ class Agents:
         self._transport = transport
 
     async def create(self, *, name: str, model: str, **fields: Any) -> Agent:
-        body = given(name=name, model=model, **fields)
+        body = drop_none(name=name, model=model, **fields)
         return Agent.model_validate(await self._transport.post("/v1/agents", body))
 
     async def retrieve(self, agent_id: str, *, version: int | None = None) -> Agent:
-        return Agent.model_validate(await self._transport.get(f"/v1/agents/{agent_id}", given(version=version)))
+        return Agent.model_validate(await self._transport.get(f"/v1/agents/{agent_id}", drop_none(version=version)))
 
     async def update(self, agent_id: str, **fields: Any) -> Agent:
         """Creates a new version of the agent. A field that is None is cleared."""
@@ -44,7 +44,7 @@ class Environments:
         self._transport = transport
 
     async def create(self, *, name: str, **fields: Any) -> Environment:
-        return Environment.model_validate(await self._transport.post("/v1/environments", given(name=name, **fields)))
+        return Environment.model_validate(await self._transport.post("/v1/environments", drop_none(name=name, **fields)))
 
     async def retrieve(self, environment_id: str) -> Environment:
         return Environment.model_validate(await self._transport.get(f"/v1/environments/{environment_id}"))
@@ -66,7 +66,7 @@ class Projects:
 
     async def create(self, **fields: Any) -> Project:
         """Creates a project. Pass a `path` or a `url`."""
-        return Project.model_validate(await self._transport.post("/v1/projects", given(**fields)))
+        return Project.model_validate(await self._transport.post("/v1/projects", drop_none(**fields)))
 
     async def retrieve(self, project_id: str) -> Project:
         return Project.model_validate(await self._transport.get(f"/v1/projects/{project_id}"))
@@ -90,7 +90,7 @@ class Workspaces:
         self._transport = transport
 
     async def create(self, *, name: str, project_ids: Sequence[str], **fields: Any) -> Workspace:
-        body = given(name=name, project_ids=[*project_ids], **fields)
+        body = drop_none(name=name, project_ids=[*project_ids], **fields)
         return Workspace.model_validate(await self._transport.post("/v1/workspaces", body))
 
     async def retrieve(self, workspace_id: str) -> Workspace:
@@ -113,7 +113,7 @@ class Sessions:
 
     async def create(self, *, agent: str | Mapping[str, Any], environment_id: str, **fields: Any) -> Session:
         """`agent` is an id, or `{"type": "agent_with_overrides", "id": …, "model": …}`."""
-        body = given(agent=agent, environment_id=environment_id, **fields)
+        body = drop_none(agent=agent, environment_id=environment_id, **fields)
         return Session.model_validate(await self._transport.post("/v1/sessions", body))
 
     async def retrieve(self, session_id: str) -> Session:
@@ -142,7 +142,7 @@ class Sessions:
         `at` is an event's id or position; without it, all history is included. Pass `agent`, `model`, `environment_id`,
         `title`, `metadata` and `initial_events` as keywords; fields that you omit are copied from the parent.
         """
-        position = {"at_position": at} if isinstance(at, int) else given(at_event_id=at)
+        position = {"at_position": at} if isinstance(at, int) else drop_none(at_event_id=at)
         body = {**position, **fields}
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/fork", body))
 
@@ -150,29 +150,29 @@ class Sessions:
         """Returns the changes to the session's files: those of one turn (`turn_id`), those between two events
         (`from_event_id` or `from_position`, `to_event_id` or `to_position`), or all. `project_id` selects one project.
         """
-        return Diff.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/diff", given(**filters)))
+        return Diff.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/diff", drop_none(**filters)))
 
     def patch(self, session_id: str, **filters: str | int | None) -> AsyncIterator[bytes]:
         """Yields the same diff as a patch for `git apply`, in chunks. With several projects, pass a `project_id`."""
-        return self._transport.pieces(f"/v1/sessions/{session_id}/diff", given(format="patch", **filters))
+        return self._transport.stream_bytes(f"/v1/sessions/{session_id}/diff", drop_none(format="patch", **filters))
 
     async def merge(
         self, session_id: str, *, into: str | None = None, project_id: str | None = None, **fields: Any
-    ) -> Left:
+    ) -> DeliveryResult:
         """Merges the session's work into a branch of the project's repository. Also takes `message`, `wait_seconds`."""
-        body = given(into=into, project_id=project_id, **fields)
-        return Left.model_validate(await self._transport.post_slowly(f"/v1/sessions/{session_id}/merge", body))
+        body = drop_none(into=into, project_id=project_id, **fields)
+        return DeliveryResult.model_validate(await self._transport.post_with_long_timeout(f"/v1/sessions/{session_id}/merge", body))
 
     async def push(
         self, session_id: str, *, branch: str | None = None, project_id: str | None = None, **fields: Any
-    ) -> Left:
+    ) -> DeliveryResult:
         """Pushes the session's work to a branch of its own in the project's repository."""
-        body = given(branch=branch, project_id=project_id, **fields)
-        return Left.model_validate(await self._transport.post_slowly(f"/v1/sessions/{session_id}/push", body))
+        body = drop_none(branch=branch, project_id=project_id, **fields)
+        return DeliveryResult.model_validate(await self._transport.post_with_long_timeout(f"/v1/sessions/{session_id}/push", body))
 
     def bundle(self, session_id: str, *, project_id: str | None = None) -> AsyncIterator[bytes]:
         """Yields the session's commits as a git bundle, in chunks. The bundle's ref is `refs/heads/session`."""
-        return self._transport.pieces(f"/v1/sessions/{session_id}/bundle", given(project_id=project_id))
+        return self._transport.stream_bytes(f"/v1/sessions/{session_id}/bundle", drop_none(project_id=project_id))
 
     async def import_transcript(
         self,
@@ -185,7 +185,7 @@ class Sessions:
         """Creates a session from a Claude Code transcript. `lines` are JSON objects such as `{"line": {…}}`, with a
         `subpath` for the lines of subagents. Importing the same lines again returns the same session.
         """
-        first = json.dumps(given(agent=agent, environment_id=environment_id, **fields)).encode() + b"\n"
+        first = json.dumps(drop_none(agent=agent, environment_id=environment_id, **fields)).encode() + b"\n"
         response = await self._transport.post_lines("/v1/sessions/import", lambda: itertools.chain([first], lines()))
         return Session.model_validate(response)
 
@@ -193,7 +193,7 @@ class Sessions:
         """Yields the transcript of a Claude Code session: first its `transcript_id`, then each line in the format of
         `import_transcript`, and last the number of `lines`.
         """
-        return self._transport.lines(f"/v1/sessions/{session_id}/transcript")
+        return self._transport.stream_json_lines(f"/v1/sessions/{session_id}/transcript")
 
     async def archive(self, session_id: str) -> Session:
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/archive"))

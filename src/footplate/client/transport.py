@@ -11,19 +11,19 @@ from urllib.parse import urlsplit
 import httpx2
 import stamina
 
-from footplate.client.errors import ApiError, ClientError, Unreachable, of_status
+from footplate.client.errors import ApiError, ClientError, Unreachable, error_for_status
 
 Params = Mapping[str, Any]
 Frame = httpx2.ServerSentEvent
 TIMEOUT: Final = 30.0
 PATIENCE: Final = 60.0
-_FIRST_PATIENCE: Final = 1.0
-_SILENCE: Final = 60.0
+_UNPROVEN_SERVER_PATIENCE: Final = 1.0
+_STREAM_SILENCE_SECONDS: Final = 60.0
 """A stream that sends nothing for this many seconds is dead. The server sends a keep-alive every 15 s."""
-_ERROR: Final = 400
-_LONG: Final = 600.0
+_FIRST_ERROR_STATUS: Final = 400
+_LONG_READ_TIMEOUT: Final = 600.0
 """The server reads or writes a whole conversation before the response starts, which can take minutes."""
-_LINES: Final = "application/x-ndjson"
+_NDJSON: Final = "application/x-ndjson"
 
 
 class Transport:
@@ -44,7 +44,7 @@ class Transport:
         self._headers = {"x-api-key": api_key}
         self._timeout = timeout
         self._full_patience = patience
-        self._has_answered = False
+        self._has_responded = False
         # Proxy settings from the environment do not apply to a server on this machine.
         self._http = http or httpx2.AsyncClient(trust_env=not _is_loopback(base_url))
 
@@ -54,78 +54,78 @@ class Transport:
     @property
     def patience(self) -> float:
         """For how many seconds a request that starts now is retried."""
-        return self._full_patience if self._has_answered else min(_FIRST_PATIENCE, self._full_patience)
+        return self._full_patience if self._has_responded else min(_UNPROVEN_SERVER_PATIENCE, self._full_patience)
 
     async def get(self, path: str, params: Params | None = None) -> dict[str, Any]:
-        return await self._patiently("GET", path, params=params)
+        return await self._request_with_retries("GET", path, params=params)
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return await self._patiently("POST", path, body={} if body is None else body, key=str(uuid.uuid4()))
+        return await self._request_with_retries("POST", path, body={} if body is None else body, key=str(uuid.uuid4()))
 
-    async def post_slowly(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def post_with_long_timeout(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Posts a request that may have to wait for others before it completes: uses the long read timeout."""
-        timeout = httpx2.Timeout(self._timeout, read=_LONG)
-        return await self._patiently("POST", path, body=body, key=str(uuid.uuid4()), timeout=timeout)
+        timeout = httpx2.Timeout(self._timeout, read=_LONG_READ_TIMEOUT)
+        return await self._request_with_retries("POST", path, body=body, key=str(uuid.uuid4()), timeout=timeout)
 
     async def post_lines(self, path: str, lines: Callable[[], Iterable[bytes]]) -> dict[str, Any]:
         """Posts a streamed body. `lines` is called for each attempt, so the whole body is never in memory."""
-        return await self._patiently("POST", path, lines=lines, key=str(uuid.uuid4()))
+        return await self._request_with_retries("POST", path, lines=lines, key=str(uuid.uuid4()))
 
     async def post_form(self, path: str, form: Mapping[str, Any]) -> dict[str, Any]:
         """Posts a multipart form. `form` has the `files` and `data` arguments of httpx."""
-        return await self._patiently("POST", path, form=form, key=str(uuid.uuid4()))
+        return await self._request_with_retries("POST", path, form=form, key=str(uuid.uuid4()))
 
-    async def lines(self, path: str) -> AsyncIterator[dict[str, Any]]:
+    async def stream_json_lines(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """Yields the lines of a long response. Raises `Unreachable` if it breaks off."""
-        async with aclosing(self.pieces(path)) as chunks:
-            async for line in _lines(chunks):
+        async with aclosing(self.stream_bytes(path)) as chunks:
+            async for line in _parse_json_lines(chunks):
                 yield line
 
-    async def pieces(self, path: str, params: Params | None = None) -> AsyncGenerator[bytes, None]:
+    async def stream_bytes(self, path: str, params: Params | None = None) -> AsyncGenerator[bytes, None]:
         """Yields the bytes of a long response as they arrive. Raises `Unreachable` if it breaks off."""
-        timeout = httpx2.Timeout(self._timeout, read=_LONG)
+        timeout = httpx2.Timeout(self._timeout, read=_LONG_READ_TIMEOUT)
         try:
             async with self._http.stream(
                 "GET", self.base_url + path, params=params, headers=self._headers, timeout=timeout
             ) as response:
-                if response.status_code >= _ERROR:
+                if response.status_code >= _FIRST_ERROR_STATUS:
                     await response.aread()
-                    raise _failure(response)
-                self._has_answered = True
+                    raise _error_from_response(response)
+                self._has_responded = True
                 async for chunk in response.aiter_bytes():
                     yield chunk
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
 
     async def delete(self, path: str) -> dict[str, Any]:
-        return await self._patiently("DELETE", path, key=str(uuid.uuid4()))
+        return await self._request_with_retries("DELETE", path, key=str(uuid.uuid4()))
 
     @asynccontextmanager
-    async def frames(self, path: str, params: Params, cursor: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
+    async def open_event_stream(self, path: str, params: Params, cursor: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
         """Opens one event-stream connection. Raises `Unreachable` for every way in which it can break."""
         headers = {**self._headers, **({"last-event-id": cursor} if cursor else {})}
-        timeout = httpx2.Timeout(self._timeout, read=_SILENCE)
+        timeout = httpx2.Timeout(self._timeout, read=_STREAM_SILENCE_SECONDS)
         try:
             async with self._http.sse(
                 self.base_url + path, params=params, headers=headers, timeout=timeout, max_event_size=None
             ) as source:
                 response = source.response
-                if response.status_code >= _ERROR:
+                if response.status_code >= _FIRST_ERROR_STATUS:
                     await response.aread()
-                    raise _failure(response)
-                self._has_answered = True
-                yield self._read(source)
+                    raise _error_from_response(response)
+                self._has_responded = True
+                yield self._read_frames(source)
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
 
-    async def _read(self, source: httpx2.EventSource) -> AsyncIterator[Frame]:
+    async def _read_frames(self, source: httpx2.EventSource) -> AsyncIterator[Frame]:
         try:
             async for frame in source:
                 yield frame
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
 
-    async def _patiently(
+    async def _request_with_retries(
         self,
         method: str,
         path: str,
@@ -140,68 +140,68 @@ class Transport:
         """Sends the request with retries. All attempts carry the same idempotency key, so the server acts once."""
         headers = {**self._headers, **({"idempotency-key": key} if key else {})}
         async for attempt in stamina.retry_context(
-            on=worth_another_try, attempts=None, timeout=self.patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
+            on=should_retry, attempts=None, timeout=self.patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
         ):
             with attempt:
                 if form is not None:
-                    timeout = httpx2.Timeout(self._timeout, read=_LONG)
-                    return await self._once(method, path, headers=headers, timeout=timeout, **form)
+                    timeout = httpx2.Timeout(self._timeout, read=_LONG_READ_TIMEOUT)
+                    return await self._request_once(method, path, headers=headers, timeout=timeout, **form)
                 if lines is not None:
-                    headers["content-type"] = _LINES
-                    timeout = httpx2.Timeout(self._timeout, read=_LONG)
-                    return await self._once(method, path, headers=headers, content=_sent(lines()), timeout=timeout)
-                return await self._once(
+                    headers["content-type"] = _NDJSON
+                    timeout = httpx2.Timeout(self._timeout, read=_LONG_READ_TIMEOUT)
+                    return await self._request_once(method, path, headers=headers, content=_iterate_async(lines()), timeout=timeout)
+                return await self._request_once(
                     method, path, headers=headers, params=params, json=body, timeout=timeout or self._timeout
                 )
         raise AssertionError("the retries end with a result or an error")
 
-    async def _once(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+    async def _request_once(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         """Sends the request once. `options` are further httpx arguments: headers, body and timeout."""
         try:
             response = await self._http.request(method, self.base_url + path, **options)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
-        if response.status_code >= _ERROR:
-            raise _failure(response)
-        self._has_answered = True
-        return _object(response)
+        if response.status_code >= _FIRST_ERROR_STATUS:
+            raise _error_from_response(response)
+        self._has_responded = True
+        return _json_object(response)
 
     def _unreachable(self, error: Exception) -> Unreachable:
         detail = str(error) or type(error).__name__
         return Unreachable(f"{self.base_url} does not respond: {detail}")
 
 
-async def _sent(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _iterate_async(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
     for line in lines:
         yield line
 
 
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
+async def _parse_json_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
     """Splits at newline bytes only: the text may contain other characters that Python treats as line breaks."""
     rest = b""
-    async for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
+    async for chunk in chunks:
+        *complete, rest = (rest + chunk).split(b"\n")
+        for line in complete:
             yield json.loads(line)
 
 
-def worth_another_try(error: Exception) -> bool | float:
+def should_retry(error: Exception) -> bool | float:
     if isinstance(error, ApiError):
         return (error.retry_after or True) if error.retryable else False
     return isinstance(error, Unreachable)
 
 
-def _failure(response: httpx2.Response) -> ApiError:
-    wait = response.headers.get("retry-after", "")
-    retry_after = float(wait) if wait.isdecimal() else None
+def _error_from_response(response: httpx2.Response) -> ApiError:
+    header = response.headers.get("retry-after", "")
+    retry_after = float(header) if header.isdecimal() else None
     try:
-        body = _object(response)
+        body = _json_object(response)
     except ClientError:  # for example, an error page of a proxy
         body = {}
-    return of_status(response.status_code, body, retry_after=retry_after)
+    return error_for_status(response.status_code, body, retry_after=retry_after)
 
 
-def _object(response: httpx2.Response) -> dict[str, Any]:
+def _json_object(response: httpx2.Response) -> dict[str, Any]:
     try:
         value = response.json()
     except ValueError:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
-_ALSO_INTERNAL: Final = (
+_EXTRA_INTERNAL_NETWORKS: Final = (
     IPv4Network("168.63.129.16/32"),  # Azure's metadata service, on an address that looks public
     IPv4Network("192.0.0.0/24"),  # protocol assignments, with Oracle's metadata service
     IPv4Network("192.88.99.0/24"),  # 6to4 relays
@@ -24,7 +24,7 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 _LOW_32_BITS: Final = 0xFFFF_FFFF
 
 
-class Reach:
+class AddressPolicy:
     """Decides whether an address may be connected to. `allow` lists host names, addresses and networks."""
 
     def __init__(self, allow: Sequence[str] = ()) -> None:
@@ -34,19 +34,19 @@ class Reach:
             try:
                 self._networks.append(ip_network(entry))
             except ValueError:
-                self._hosts.add(_name(entry))
+                self._hosts.add(_normalize_host(entry))
 
     def permits(self, host: str, address: Address) -> bool:
         """Whether a connection to `address`, which `host` resolves to, is allowed."""
-        resolved = _translated(address)
-        return _is_public(resolved) or _name(host) in self._hosts or any(resolved in network for network in self._networks)
+        resolved = _translate_to_ipv4(address)
+        return _is_public(resolved) or _normalize_host(host) in self._hosts or any(resolved in network for network in self._networks)
 
 
-def _name(host: str) -> str:
+def _normalize_host(host: str) -> str:
     return host.lower().removesuffix(".")
 
 
-def _translated(address: Address) -> Address:
+def _translate_to_ipv4(address: Address) -> Address:
     """Return the IPv4 address that an address translator would connect to."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
@@ -59,6 +59,6 @@ def _translated(address: Address) -> Address:
 def _is_public(address: Address) -> bool:
     if not address.is_global or address.is_multicast or address.is_reserved:
         return False
-    if any(address in network for network in _ALSO_INTERNAL):
+    if any(address in network for network in _EXTRA_INTERNAL_NETWORKS):
         return False
     return isinstance(address, IPv4Address) or address in _GLOBAL_UNICAST

@@ -16,7 +16,7 @@ from footplate.domain.permissions import TOOL_NAMES
 from footplate.domain.projects import SessionProject
 
 TOOLSET: Final = "agent_toolset_20260401"
-CUSTOM: Final = "custom"
+CUSTOM_TOOL_TYPE: Final = "custom"
 ALWAYS_ALLOW: Final = "always_allow"
 ALWAYS_ASK: Final = "always_ask"
 WEB_TOOLS: Final = ("web_fetch", "web_search")
@@ -106,28 +106,28 @@ class ResolvedConfig:
     rule that matches the tool."""
 
 
-def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
+def resolve_config(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
     """Merge the session's copy of the agent with a turn's overrides, which take precedence."""
     merged: dict[str, Json] = {**agent, **overrides}
     limits = _object(merged.get("limits"))
     model = _object(merged.get("model"))
-    built_in, custom = _tools(merged.get("tools"))
+    built_in, custom = _split_tools(merged.get("tools"))
     return ResolvedConfig(
         harness=str(merged.get("harness") or default_harness),
         model=str(model.get("id") or merged.get("model") or ""),
         system=render_system(merged),
         tools=built_in,
         custom_tools=custom,
-        mcp_servers=mcp.of_agent(merged.get("mcp_servers"), merged.get("tools")),
+        mcp_servers=mcp.read_agent_servers(merged.get("mcp_servers"), merged.get("tools")),
         max_iterations=_integer(limits.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
         model_parameters=_object(merged.get("model_parameters")),
         agent_id=str(agent.get("id") or ""),
         agent_version=_integer(agent.get("version"), 0),
         max_retries=_optional_integer(limits.get("max_retries")),
         timeout_seconds=_optional_number(limits.get("timeout_seconds")),
-        subagents=tuple(_subagent(member) for member in _objects(_object(merged.get("multiagent")).get("agents"))),
+        subagents=tuple(_resolve_subagent(member) for member in _objects(_object(merged.get("multiagent")).get("agents"))),
         permissions=_object(merged.get("permissions")),
-        policies=_policies(merged.get("tools")),
+        policies=_collect_policies(merged.get("tools")),
     )
 
 
@@ -142,7 +142,7 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         custom_tools=tuple(_custom_tool(tool) for tool in custom if isinstance(tool, dict))
         if isinstance(custom, list)
         else (),
-        mcp_servers=mcp.load(stored.get("mcp_servers")),
+        mcp_servers=mcp.load_servers(stored.get("mcp_servers")),
         max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
         model_parameters=_object(stored.get("model_parameters")),
         agent_id=str(stored.get("agent_id") or ""),
@@ -154,15 +154,15 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         projects=tuple(SessionProject.load(project) for project in projects if isinstance(project, dict))
         if isinstance(projects, list)
         else (),
-        subagents=tuple(_load_subagent(kept) for kept in _objects(stored.get("subagents"))),
+        subagents=tuple(_load_subagent(item) for item in _objects(stored.get("subagents"))),
         permissions=_object(stored.get("permissions")),
         policies=_texts(stored.get("policies")),
     )
 
 
-def _subagent(agent: Mapping[str, Json]) -> Subagent:
+def _resolve_subagent(agent: Mapping[str, Json]) -> Subagent:
     """Resolve the definition of a subagent that is stored with the session."""
-    config = resolve(agent, {}, default_harness="")
+    config = resolve_config(agent, {}, default_harness="")
     return Subagent(
         name=str(agent.get("name")),
         description=str(agent.get("description") or ""),
@@ -189,39 +189,39 @@ def _load_subagent(stored: Mapping[str, Json]) -> Subagent:
     )
 
 
-def shown(definition: JsonObject) -> JsonObject:
+def fill_default_policies(definition: JsonObject) -> JsonObject:
     """Return the definition with the default permission policy filled in for every toolset.
 
     The clients of the reference API expect these fields. The filled-in values are not used as rules.
     """
-    told = {**definition}
-    if isinstance(tools := told.get("tools"), list):
-        told["tools"] = [_said(tool) if isinstance(tool, dict) else tool for tool in tools]
-    if multiagent := _object(told.get("multiagent")):
-        told["multiagent"] = {**multiagent, "agents": [shown(member) for member in _objects(multiagent.get("agents"))]}
-    return told
+    filled = {**definition}
+    if isinstance(tools := filled.get("tools"), list):
+        filled["tools"] = [_fill_toolset_policies(tool) if isinstance(tool, dict) else tool for tool in tools]
+    if multiagent := _object(filled.get("multiagent")):
+        filled["multiagent"] = {**multiagent, "agents": [fill_default_policies(member) for member in _objects(multiagent.get("agents"))]}
+    return filled
 
 
-def unless_shown(tools: Json, old: Json) -> Json:
+def keep_stored_tools(tools: Json, old: Json) -> Json:
     """Return the old tools if `tools` differs from them only by the defaults that `fill_default_policies` fills in,
     else `tools`.
 
     A client that reads an agent and sends it back unchanged thereby makes no change.
     """
-    same = shown({"tools": tools}) == shown({"tools": old})
-    return old if same else tools
+    is_unchanged = fill_default_policies({"tools": tools}) == fill_default_policies({"tools": old})
+    return old if is_unchanged else tools
 
 
-def _said(tool: JsonObject) -> JsonObject:
+def _fill_toolset_policies(tool: JsonObject) -> JsonObject:
     if tool.get("type") not in {TOOLSET, mcp.TOOLSET}:
         return tool
-    usual = _policy(tool.get("default_config")) or (ALWAYS_ALLOW if tool.get("type") == TOOLSET else ALWAYS_ASK)
-    unsaid: JsonObject = {"permission_policy": {"type": usual}}
+    default_policy = _policy_type(tool.get("default_config")) or (ALWAYS_ALLOW if tool.get("type") == TOOLSET else ALWAYS_ASK)
+    default_fields: JsonObject = {"permission_policy": {"type": default_policy}}
     configs = tool.get("configs")
     return {
         **tool,
-        "configs": [{**unsaid, **config} for config in _objects(configs)],
-        "default_config": {**unsaid, **_object(tool.get("default_config"))},
+        "configs": [{**default_fields, **config} for config in _objects(configs)],
+        "default_config": {**default_fields, **_object(tool.get("default_config"))},
     }
 
 
@@ -239,46 +239,46 @@ def render_system(agent: Mapping[str, Json]) -> str:
     return "\n\n".join(lines)
 
 
-def _tools(tools: Json) -> tuple[tuple[str, ...], tuple[CustomTool, ...]]:
+def _split_tools(tools: Json) -> tuple[tuple[str, ...], tuple[CustomTool, ...]]:
     built_in: list[str] = []
     custom: list[CustomTool] = []
     for tool in tools if isinstance(tools, list) else []:
         if not isinstance(tool, dict):
             continue
         if tool.get("type") == TOOLSET:
-            built_in.extend(name for name in BUILT_IN_TOOLS if _enabled(tool, name))
-        elif tool.get("type") == CUSTOM:
+            built_in.extend(name for name in BUILT_IN_TOOLS if _is_enabled(tool, name))
+        elif tool.get("type") == CUSTOM_TOOL_TYPE:
             custom.append(_custom_tool(tool))
     return tuple(built_in), tuple(custom)
 
 
-def _policies(tools: Json) -> dict[str, str]:
+def _collect_policies(tools: Json) -> dict[str, str]:
     """Collect the policies that the toolsets set explicitly, keyed by the rule that matches the tool.
 
     `always_ask` for a whole MCP server is omitted: it is the default, and as a rule it would override the policies
     of the server's individual tools.
     """
-    found: dict[str, str] = {}
+    policies: dict[str, str] = {}
     for tool in _objects(tools):
-        usual = _policy(tool.get("default_config"))
-        said = {
+        default_policy = _policy_type(tool.get("default_config"))
+        tool_policies = {
             str(config.get("name")): policy
             for config in _objects(tool.get("configs"))
-            if (policy := _policy(config)) is not None
+            if (policy := _policy_type(config)) is not None
         }
         if tool.get("type") == TOOLSET:
             for name in BUILT_IN_TOOLS:
-                if (policy := said.get(name, usual)) is not None:
-                    found[TOOL_NAMES[name]] = policy
+                if (policy := tool_policies.get(name, default_policy)) is not None:
+                    policies[TOOL_NAMES[name]] = policy
         elif tool.get("type") == mcp.TOOLSET:
             server = str(tool.get("mcp_server_name"))
-            found |= {mcp.model_name(server, name): policy for name, policy in said.items()}
-            if usual == ALWAYS_ALLOW:
-                found[f"{mcp.model_name(server, '')}*"] = usual
-    return found
+            policies |= {mcp.model_tool_name(server, name): policy for name, policy in tool_policies.items()}
+            if default_policy == ALWAYS_ALLOW:
+                policies[f"{mcp.model_tool_name(server, '')}*"] = default_policy
+    return policies
 
 
-def _policy(config: Json) -> str | None:
+def _policy_type(config: Json) -> str | None:
     policy = _object(config).get("permission_policy")
     kind = _object(policy).get("type")
     return kind if isinstance(kind, str) else None
@@ -292,7 +292,7 @@ def _custom_tool(tool: Mapping[str, Json]) -> CustomTool:
     )
 
 
-def _enabled(toolset: Mapping[str, Json], name: str) -> bool:
+def _is_enabled(toolset: Mapping[str, Json], name: str) -> bool:
     default = name not in WEB_TOOLS and _object(toolset.get("default_config")).get("enabled", True)
     configs = toolset.get("configs")
     for config in configs if isinstance(configs, list) else []:

@@ -10,15 +10,15 @@ from footplate.domain.json import Json, JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
-CLOCK: Final = "clock"
+DECIDED_BY_TIMEOUT: Final = "clock"
 """The recorded decider when a request for approval expired."""
 
-TURN: Final = "turn"
+DECIDED_BY_TURN: Final = "turn"
 """The recorded decider when the turn closed a request itself, because the process that held the call gave up or
 was lost."""
 
 
-LARGEST_EDIT: Final = 100_000
+MAX_EDIT_CHARACTERS: Final = 100_000
 """Characters in an edited input that waits for another person's approval."""
 
 
@@ -55,7 +55,7 @@ class Author:
     id: str | None
     name: str | None = None
 
-    def is_person(self, principal: Principal) -> bool:
+    def is_same_person(self, principal: Principal) -> bool:
         """Whether the author may be this person. API keys with the same name count as one person; an unknown author may
         be anyone.
         """
@@ -63,7 +63,7 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class InputEdit:
     """A person's edit to the input of a call."""
 
     event_id: str
@@ -75,7 +75,7 @@ class InputEdited(Forbidden):
 
     code = "input_edited"
 
-    def __init__(self, session_id: str, edits: Sequence[Edit]) -> None:
+    def __init__(self, session_id: str, edits: Sequence[InputEdit]) -> None:
         super().__init__(
             "This organisation requires two people, so the person who edits the input of a call cannot approve it. "
             "Your edit waits for another person.",
@@ -100,10 +100,10 @@ class ApprovalPolicy:
         role = stored.get("role")
         return cls(role if isinstance(role, str) else None, stored.get("two_people") is True)
 
-    def check(self, principal: Principal, requester: Author) -> None:
+    def check_may_decide(self, principal: Principal, requester: Author) -> None:
         """Raise `Forbidden` if the principal may not decide. `requester` is the author of the turn's message."""
         self.check_role(principal)
-        if self.two_people and requester.is_person(principal):
+        if self.two_people and requester.is_same_person(principal):
             raise Forbidden(
                 "This organisation requires two people, so the person whose message led to this call cannot approve or "
                 "deny it.",

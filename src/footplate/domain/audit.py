@@ -19,14 +19,14 @@ from footplate.domain.json import Json, JsonObject, clean, clean_object
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
-ID: Final = "audt"
-LONGEST_PATH: Final = 500
+ID_PREFIX: Final = "audt"
+MAX_PATH_CHARACTERS: Final = 500
 """Characters of a refused request's path that are recorded."""
-FIRST: Final = "0" * 64
+GENESIS_HASH: Final = "0" * 64
 """The hash that stands for the batch before the first one."""
 
 
-def hashed(value: Json) -> str:
+def hash_json(value: Json) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -37,7 +37,7 @@ class AuditEntry:
     """`decision`: the gate decided on a call. `answer`: a person or a timeout decided on a call. `policy`: an
     organisation's rules were written. `hook`: a hook ran. `change`: a setting that determines which rules apply was
     changed. `refusal`: a request was refused because the API key lacks a role."""
-    id: str = field(default_factory=lambda: ids.new_id(ID))
+    id: str = field(default_factory=lambda: ids.new_id(ID_PREFIX))
     session: str | None = None
     turn: str | None = None
     event: str | None = None
@@ -52,10 +52,10 @@ class AuditEntry:
     number: int = 0
     created_at: datetime | None = None
 
-    def record(self, organisation: str) -> str:
+    def compute_hash(self, organisation: str) -> str:
         """Return the hash of the entry, from which the batch's hash is computed."""
         assert self.created_at is not None
-        return hashed(
+        return hash_json(
             [
                 *(self.id, self.number, organisation, self.created_at.astimezone(UTC).isoformat(), self.kind),
                 *(self.session, self.turn, self.event, self.principal, self.outcome, self.tool, self.layer),
@@ -64,102 +64,102 @@ class AuditEntry:
         )
 
     @property
-    def is_whole(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether the content matches its hash, or was erased."""
-        return self.content is None or hashed(self.content) == self.content_hash
+        return self.content is None or hash_json(self.content) == self.content_hash
 
 
-def seal(previous: str, records: Sequence[str]) -> str:
-    return hashed([previous, *records])
+def seal_batch(previous: str, records: Sequence[str]) -> str:
+    return hash_json([previous, *records])
 
 
-def decisions(new_events: Sequence[Event]) -> list[AuditEntry]:
+def build_decision_entries(new_events: Sequence[Event]) -> list[AuditEntry]:
     """Build an entry for each tool call in these events.
 
     The bodies are cleaned as in the log, because a command may contain characters that the database rejects.
     """
-    found = []
-    for given in new_events:
-        if given.type not in ev.TOOL_USES:
+    entries = []
+    for new_event in new_events:
+        if new_event.type not in ev.TOOL_USES:
             continue
-        event = replace(given, body=clean_object(given.body))
+        event = replace(new_event, body=clean_object(new_event.body))
         permission = event.body.get("permission")
-        said: Mapping[str, Json] = permission if isinstance(permission, dict) else {}
-        content: JsonObject = {name: said[name] for name in ("rule", "reason", "hook") if name in said}
-        found.append(
+        permission_fields: Mapping[str, Json] = permission if isinstance(permission, dict) else {}
+        content: JsonObject = {name: permission_fields[name] for name in ("rule", "reason", "hook") if name in permission_fields}
+        entries.append(
             AuditEntry(
                 kind="decision",
                 event=event.id,
                 outcome=str(event.body.get("evaluated_permission")),
-                tool=_tool(event),
-                layer=str(said["layer"]) if said.get("layer") is not None else None,
-                input_hash=hashed(event.body.get("input")),
+                tool=_tool_name(event),
+                layer=str(permission_fields["layer"]) if permission_fields.get("layer") is not None else None,
+                input_hash=hash_json(event.body.get("input")),
                 content=content,
-                content_hash=hashed(content),
+                content_hash=hash_json(content),
             )
         )
-    return found
+    return entries
 
 
-def _tool(event: Event) -> str:
+def _tool_name(event: Event) -> str:
     server = event.body.get("mcp_server_name")
     return f"{server}/{event.body.get('name')}" if server is not None else str(event.body.get("name"))
 
 
-def answer(word: Event) -> AuditEntry:
+def build_approval_entry(decision: Event) -> AuditEntry:
     """Build the entry for a person's decision on a call."""
     extras = ("deny_message", "session_rule")
-    content: JsonObject = {name: word.body[name] for name in extras if name in word.body}
-    changed = word.body.get("updated_input")
+    content: JsonObject = {name: decision.body[name] for name in extras if name in decision.body}
+    updated_input = decision.body.get("updated_input")
     return AuditEntry(
         kind="answer",
-        event=str(word.body.get("tool_use_id")),
-        outcome=str(word.body.get("result")),
-        input_hash=None if changed is None else hashed(changed),
+        event=str(decision.body.get("tool_use_id")),
+        outcome=str(decision.body.get("result")),
+        input_hash=None if updated_input is None else hash_json(updated_input),
         content=content,
-        content_hash=hashed(content),
+        content_hash=hash_json(content),
     )
 
 
-def edited(event_id: str, given: JsonObject) -> AuditEntry:
+def build_edit_entry(event_id: str, edited_input: JsonObject) -> AuditEntry:
     """Build the entry for a person's edit to the input of a call, which another person has to approve."""
     return AuditEntry(
-        kind="answer", event=event_id, outcome="edit", input_hash=hashed(given), content={}, content_hash=hashed({})
+        kind="answer", event=event_id, outcome="edit", input_hash=hash_json(edited_input), content={}, content_hash=hash_json({})
     )
 
 
-def hook(content: JsonObject, *, outcome: str, tool: str | None, layer: str, given: Json) -> AuditEntry:
+def build_hook_entry(content: JsonObject, *, outcome: str, tool: str | None, layer: str, tool_input: Json) -> AuditEntry:
     """Build the entry for a hook that ran. `tool_input` is the input of the call that the hook was asked about."""
-    content, given = clean_object(content), clean(given)
+    content, tool_input = clean_object(content), clean(tool_input)
     return AuditEntry(
         kind="hook",
         outcome=outcome,
         tool=tool,
         layer=layer,
-        input_hash=None if given is None else hashed(given),
+        input_hash=None if tool_input is None else hash_json(tool_input),
         content=content,
-        content_hash=hashed(content),
+        content_hash=hash_json(content),
     )
 
 
-def policy(permissions: JsonObject, approvals: JsonObject) -> AuditEntry:
+def build_policy_entry(permissions: JsonObject, approvals: JsonObject) -> AuditEntry:
     """Build the entry for a new policy of an organisation."""
     content: JsonObject = {"permissions": permissions, "approvals": approvals}
-    return AuditEntry(kind="policy", layer="organisation", content=content, content_hash=hashed(content))
+    return AuditEntry(kind="policy", layer="organisation", content=content, content_hash=hash_json(content))
 
 
-def change(action: str, item_id: str, details: JsonObject | None = None) -> AuditEntry:
+def build_change_entry(action: str, item_id: str, details: JsonObject | None = None) -> AuditEntry:
     """Build the entry for a change that determines which rules apply. `action` is, for example, `project.archive`."""
     content = clean_object({"action": action, "id": item_id, **(details or {})})
     layer = action.partition(".")[0]
     session = item_id if layer == "session" else None
-    return AuditEntry(kind="change", layer=layer, session=session, content=content, content_hash=hashed(content))
+    return AuditEntry(kind="change", layer=layer, session=session, content=content, content_hash=hash_json(content))
 
 
-def refusal(method: str, path: str, message: str) -> AuditEntry:
+def build_refusal_entry(method: str, path: str, message: str) -> AuditEntry:
     """Build the entry for a request that the API refused with 403."""
-    content = clean_object({"method": method, "path": path[:LONGEST_PATH], "message": message})
-    return AuditEntry(kind="refusal", outcome="deny", content=content, content_hash=hashed(content))
+    content = clean_object({"method": method, "path": path[:MAX_PATH_CHARACTERS], "message": message})
+    return AuditEntry(kind="refusal", outcome="deny", content=content, content_hash=hash_json(content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class AuditFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class AuditVerification:
     entries: int
     batches: int
     unsealed: int
@@ -190,5 +190,5 @@ class AuditUnit(Protocol):
 
 class AuditReads(Protocol):
     async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]: ...
-    async def verify_audit(self, principal: Principal, head: str | None = None) -> Verified:
+    async def verify_audit(self, principal: Principal, head: str | None = None) -> AuditVerification:
         """Read the whole trail and recompute every hash. `head`: a saved hash that must still be in the chain."""

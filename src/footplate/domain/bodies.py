@@ -14,37 +14,37 @@ _TEXT_LIMIT: Final = 16 * 1024
 _ITEM_LIMIT: Final = 64
 
 
-def shorten(body: JsonObject, *, size: int) -> JsonObject:
+def truncate_body(body: JsonObject, *, size: int) -> JsonObject:
     budget = _TEXT_LIMIT
     while True:
-        cut = _marked({key: _cut(value, budget) for key, value in body.items()}, size)
-        if _weight(cut) <= INLINE_LIMIT:
+        cut = _mark_truncated({key: _truncate(value, budget) for key, value in body.items()}, size)
+        if _encoded_size(cut) <= INLINE_LIMIT:
             return cut
         if budget <= _ITEM_LIMIT:
             # The size comes from many small values or long names, not from a long text.
-            return _marked({key: _emptied(value, budget) for key, value in body.items()}, size)
+            return _mark_truncated({key: _drop_collections(value, budget) for key, value in body.items()}, size)
         budget //= 4
 
 
-def _marked(cut: JsonObject, size: int) -> JsonObject:
+def _mark_truncated(cut: JsonObject, size: int) -> JsonObject:
     return {**cut, "truncated": {"bytes": size}}
 
 
-def _emptied(value: Json, budget: int) -> Json:
+def _drop_collections(value: Json, budget: int) -> Json:
     if isinstance(value, list):
         return []
-    return {} if isinstance(value, dict) else _cut(value, budget)
+    return {} if isinstance(value, dict) else _truncate(value, budget)
 
 
-def _cut(value: Json, budget: int) -> Json:
+def _truncate(value: Json, budget: int) -> Json:
     if isinstance(value, str) and len(value) > budget:
         return f"{value[:budget]}\n[{len(value) - budget} characters omitted]"
     if isinstance(value, list):
-        return [_cut(item, budget) for item in value[:_ITEM_LIMIT]]
+        return [_truncate(item, budget) for item in value[:_ITEM_LIMIT]]
     if isinstance(value, dict):
-        return {key: _cut(item, budget) for key, item in list(value.items())[:_ITEM_LIMIT]}
+        return {key: _truncate(item, budget) for key, item in list(value.items())[:_ITEM_LIMIT]}
     return value
 
 
-def _weight(value: Json) -> int:
+def _encoded_size(value: Json) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))

@@ -14,12 +14,12 @@ from typing import Final
 
 from footplate.domain.projects import Trust
 
-MOST_FILES: Final = 200
-MOST_BYTES: Final = 512 * 1024
+MAX_FILES: Final = 200
+MAX_TOTAL_BYTES: Final = 512 * 1024
 """Limit on the total size of all files."""
-LONGEST_FILE: Final = 64 * 1024
-LONGEST_PATH: Final = 500
-IMPORTS_DEEP: Final = 5
+MAX_FILE_BYTES: Final = 64 * 1024
+MAX_PATH_CHARACTERS: Final = 500
+MAX_IMPORT_DEPTH: Final = 5
 """Maximum length of a chain of imports."""
 
 _CODE: Final = re.compile(
@@ -28,7 +28,7 @@ _CODE: Final = re.compile(
 _IMPORT: Final = re.compile(r"(?:^|(?<=\s))@(?P<path>(?:\\ |[^\s@])+)")
 
 
-class Kind(StrEnum):
+class InstructionKind(StrEnum):
     INSTRUCTIONS = "instructions"
     RULE = "rule"
     SKILL = "skill"
@@ -44,82 +44,82 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedFile:
     path: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
+class ProjectInstructions:
     """The loaded files of a session's base commit, by path. Two values are equal if the loaded files are the same."""
 
     trust: Trust = Trust.NOTHING
     commit: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
 
 
-def kind(path: str) -> Kind | None:
+def classify_path(path: str) -> InstructionKind | None:
     """Classify a file of the commit. None: it does not concern agents unless an instruction file imports it."""
     folders, name = posixpath.split(path)
     if name == "CLAUDE.md" and ".claude" not in folders.split("/")[:-1]:
-        return Kind.INSTRUCTIONS
+        return InstructionKind.INSTRUCTIONS
     if path.startswith(".claude/"):
-        return _own(path.removeprefix(".claude/"), name)
+        return _classify_claude_path(path.removeprefix(".claude/"), name)
     if name == "CLAUDE.local.md":
-        return Kind.OTHER
-    return Kind.SERVERS if path == ".mcp.json" else None
+        return InstructionKind.OTHER
+    return InstructionKind.SERVERS if path == ".mcp.json" else None
 
 
-def _own(path: str, name: str) -> Kind | None:
+def _classify_claude_path(path: str, name: str) -> InstructionKind | None:
     """Classify a file below `.claude`."""
     folder, slash, rest = path.partition("/")
     if folder == "skills" and slash:
-        return (Kind.SKILL if name == "SKILL.md" else None) if rest.count("/") == 1 else None
+        return (InstructionKind.SKILL if name == "SKILL.md" else None) if rest.count("/") == 1 else None
     if folder in {"rules", "commands"} and name.endswith(".md"):
-        return Kind.RULE if folder == "rules" else Kind.COMMAND
+        return InstructionKind.RULE if folder == "rules" else InstructionKind.COMMAND
     if path == "settings.json":
-        return Kind.SETTINGS
-    return Kind.SCRIPT if slash and folder not in _GIVEN_TO_NOBODY else Kind.OTHER
+        return InstructionKind.SETTINGS
+    return InstructionKind.SCRIPT if slash and folder not in _NEVER_LOADED_FOLDERS else InstructionKind.OTHER
 
 
-_GIVEN_TO_NOBODY: Final = frozenset({"agents", "output-styles", "plugins"})
-_WORDS: Final = frozenset({Kind.INSTRUCTIONS, Kind.RULE, Kind.SKILL, Kind.COMMAND})
-_WORKS: Final = frozenset({Kind.SETTINGS, Kind.SERVERS, Kind.SCRIPT})
-_WHY_NOT: Final = {
-    Kind.OTHER: "is not loaded from a repository",
-    Kind.SETTINGS: "needs the trust 'all'",
-    Kind.SERVERS: "needs the trust 'all'",
+_NEVER_LOADED_FOLDERS: Final = frozenset({"agents", "output-styles", "plugins"})
+_INSTRUCTION_KINDS: Final = frozenset({InstructionKind.INSTRUCTIONS, InstructionKind.RULE, InstructionKind.SKILL, InstructionKind.COMMAND})
+_EXECUTABLE_KINDS: Final = frozenset({InstructionKind.SETTINGS, InstructionKind.SERVERS, InstructionKind.SCRIPT})
+_SKIP_REASONS: Final = {
+    InstructionKind.OTHER: "is not loaded from a repository",
+    InstructionKind.SETTINGS: "needs the trust 'all'",
+    InstructionKind.SERVERS: "needs the trust 'all'",
 }
 
 
-def wanted(found: Kind, trust: Trust) -> bool:
+def is_loaded(kind: InstructionKind, trust: Trust) -> bool:
     if trust is Trust.ALL:
-        return found in _WORDS | _WORKS
-    return trust is Trust.INSTRUCTIONS and found in _WORDS
+        return kind in _INSTRUCTION_KINDS | _EXECUTABLE_KINDS
+    return trust is Trust.INSTRUCTIONS and kind in _INSTRUCTION_KINDS
 
 
-def why_not(found: Kind) -> str | None:
+def skip_reason(kind: InstructionKind) -> str | None:
     """Return the recorded reason why a file is skipped. None: the skipped file is not recorded."""
-    return _WHY_NOT.get(found)
+    return _SKIP_REASONS.get(kind)
 
 
-def may_import(found: Kind | None) -> bool:
-    return found in {Kind.INSTRUCTIONS, Kind.RULE, Kind.IMPORT, None}
+def allows_imports(kind: InstructionKind | None) -> bool:
+    return kind in {InstructionKind.INSTRUCTIONS, InstructionKind.RULE, InstructionKind.IMPORT, None}
 
 
-def imports(path: str, text: str) -> Iterator[str]:
+def find_imports(path: str, text: str) -> Iterator[str]:
     """Yield the paths that an instruction file imports with `@`, except in code and outside the repository."""
     for match in _IMPORT.finditer(_CODE.sub(" ", text)):
-        named = match["path"].replace("\\ ", " ").partition("#")[0].rstrip(".,;:!?)'\"")
-        if not named or named.startswith(("/", "~")):
+        target_path = match["path"].replace("\\ ", " ").partition("#")[0].rstrip(".,;:!?)'\"")
+        if not target_path or target_path.startswith(("/", "~")):
             continue
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), named))
-        if target != ".." and not target.startswith("../") and target != "." and len(target) <= LONGEST_PATH:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), target_path))
+        if target != ".." and not target.startswith("../") and target != "." and len(target) <= MAX_PATH_CHARACTERS:
             yield target
 
 
-def text_of(content: bytes) -> str | None:
+def decode_text(content: bytes) -> str | None:
     """Decode a file as UTF-8. None: it is not text."""
     try:
         text = content.decode("utf-8-sig")

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from footplate.domain.visible_text import mark_missing, show_block, show_line
 
-_APART: Final = {ord(sign): f"<U+{ord(sign):04X}>" for sign in " :|\\()"}
+_ESCAPED_SEPARATORS: Final = {ord(sign): f"<U+{ord(sign):04X}>" for sign in " :|\\()"}
 """Characters that are escaped in a field's name, because they separate it from the value."""
 
 
@@ -36,36 +36,36 @@ class ShownCall:
 
 
 def describe_call(
-    body: Mapping[str, Any], given: Mapping[str, Any] | None = None, *, most: int | None = None
+    body: Mapping[str, Any], edited_input: Mapping[str, Any] | None = None, *, max_characters: int | None = None
 ) -> ShownCall:
     """Render the event of a call. `edited_input` replaces the input, for an approver who edited it.
 
     `max_characters` limits the characters of the input that are shown; markers say how many are missing.
     """
     server, name, agent = body.get("mcp_server_name"), body.get("name"), body.get("agent_name")
-    made_with = given if given is not None else body.get("input") or {}
+    call_input = edited_input if edited_input is not None else body.get("input") or {}
     reason = (body.get("permission") or {}).get("reason")
-    fields, cut = _show_fields(made_with, most)
+    fields, cut = _show_fields(call_input, max_characters)
     return ShownCall(
         name=show_line(f"{server}.{name}" if server else str(name)),
         agent_name=None if agent is None else show_line(str(agent)),
         reason=None if reason is None else show_line(str(reason)),
         input=fields,
-        whole=not cut and (given is not None or "truncated" not in body),
+        whole=not cut and (edited_input is not None or "truncated" not in body),
     )
 
 
-def _show_fields(made_with: Mapping[str, Any], most: int | None) -> tuple[tuple[ShownField, ...], bool]:
+def _show_fields(call_input: Mapping[str, Any], max_characters: int | None) -> tuple[tuple[ShownField, ...], bool]:
     """Return the fields, and whether anything was cut."""
     fields: list[ShownField] = []
-    left = sys.maxsize if most is None else most
-    for name, value in made_with.items():
-        left -= len(name)
-        if left <= 0:
+    remaining = sys.maxsize if max_characters is None else max_characters
+    for name, value in call_input.items():
+        remaining -= len(name)
+        if remaining <= 0:
             return tuple(fields), True
         kind: Literal["text", "json"] = "text" if isinstance(value, str) else "json"
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        shown = show_block(text[:left]) + (mark_missing(len(text) - left) if len(text) > left else "")
-        fields.append(ShownField(show_line(name).translate(_APART), kind, shown))
-        left -= len(text)
-    return tuple(fields), left < 0
+        shown = show_block(text[:remaining]) + (mark_missing(len(text) - remaining) if len(text) > remaining else "")
+        fields.append(ShownField(show_line(name).translate(_ESCAPED_SEPARATORS), kind, shown))
+        remaining -= len(text)
+    return tuple(fields), remaining < 0

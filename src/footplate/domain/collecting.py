@@ -10,18 +10,18 @@ from enum import Enum
 from typing import Final, Literal
 
 from footplate.domain.ids import FILE
-from footplate.domain.packs import NAME, NONE, Place, leading_to, short
+from footplate.domain.packs import PACK_NAME, NO_BASE, PackPosition, find_pack_chain, short_id
 from footplate.domain.snapshots import Snapshot
 
-_TREES: Final = "trees/"
-_ARCHIVES: Final = "archive/"
-_BODIES: Final = ("body_", "output_")
+_TREES_FOLDER: Final = "trees/"
+_ARCHIVES_FOLDER: Final = "archive/"
+_BODY_PREFIXES: Final = ("body_", "output_")
 
-State = Literal["living", "pinned", "deleting", "unknown"]
+SessionState = Literal["living", "pinned", "deleting", "unknown"]
 """The state of a session. `pinned`: it is deleted, but its forks still need a part of it."""
 
 
-class Why(Enum):
+class RetentionReason(Enum):
     """Why an object is retained or deleted. `is_deletable`: the object is deleted for this reason."""
 
     FILES = ("a snapshot of a session's files needs it", False)
@@ -43,73 +43,73 @@ class Why(Enum):
 
     def __init__(self, text: str, goes: bool) -> None:  # noqa: FBT001 - an enumeration's value
         self.text = text
-        self.goes = goes
+        self.is_deletable = goes
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredObject:
     key: str
     size: int
     written_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    stored: Stored
-    why: Why
+class ObjectVerdict:
+    stored: StoredObject
+    reason: RetentionReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SessionReferences:
     """What the log says about a session: its state, and the objects that it refers to."""
 
-    state: State
-    busy: bool = False
-    forked: bool = False
+    state: SessionState
+    is_busy: bool = False
+    is_fork: bool = False
     """Whether it is a fork. Its packs then build on packs of its parents."""
     snapshots: Mapping[str, Collection[tuple[int, Snapshot]]] = field(default_factory=dict)
     """By tree: the snapshots with their numbers."""
     bases: Collection[str] = ()
     """Ids of the git trees that its trees started from."""
-    named: Collection[str] = ()
+    referenced_keys: Collection[str] = ()
     """Keys of objects that the log refers to."""
 
 
-def of_session(told: Told, folder: str, stored: Sequence[Stored], *, before: datetime) -> list[Verdict]:
+def judge_session_objects(references: SessionReferences, folder: str, stored: Sequence[StoredObject], *, before: datetime) -> list[ObjectVerdict]:
     """Judge all objects below a session's folder. Objects written at or after `before` are too recent to delete."""
-    packs: dict[str, list[Stored]] = {}
-    verdicts: list[Verdict] = []
+    packs: dict[str, list[StoredObject]] = {}
+    verdicts: list[ObjectVerdict] = []
     for one in stored:
         inside = one.key.removeprefix(f"{folder}/")
-        tree, _, name = inside.removeprefix(_TREES).partition("/")
-        if inside.startswith(_TREES) and NAME.fullmatch(name):
+        tree, _, name = inside.removeprefix(_TREES_FOLDER).partition("/")
+        if inside.startswith(_TREES_FOLDER) and PACK_NAME.fullmatch(name):
             packs.setdefault(tree, []).append(one)
         else:
-            verdicts.append(_judged(told, one, _of_body(told, one.key, inside), before))
+            verdicts.append(_judge(references, one, _judge_body(references, one.key, inside), before))
     for tree, of_tree in packs.items():
-        useful = _of_packs(told, tree, of_tree)
-        verdicts += [_judged(told, one, useful[one.key], before) for one in of_tree]
+        reasons = _judge_packs(references, tree, of_tree)
+        verdicts += [_judge(references, one, reasons[one.key], before) for one in of_tree]
     return verdicts
 
 
-def of_project(began: Collection[str], stored: Sequence[Stored], *, untold: bool, before: datetime) -> list[Verdict]:
+def judge_base_packs(base_trees: Collection[str], stored: Sequence[StoredObject], *, has_unknown_base: bool, before: datetime) -> list[ObjectVerdict]:
     """Judge the base packs of a project. `base_trees`: ids of the git trees that sessions started from.
     `has_unknown_base`: at least one session has no recorded base.
     """
-    needed = {short(Snapshot(tree)) for tree in began}
+    needed = {short_id(Snapshot(tree)) for tree in base_trees}
     verdicts = []
     for one in stored:
-        match = NAME.fullmatch(one.key.rpartition("/")[2])
-        why = Why.UNKNOWN if match is None else Why.BEGAN if match["snapshot"] in needed else Why.NOBODY_BEGAN
-        if why.goes and untold:
-            why = Why.UNTOLD
-        verdicts.append(Verdict(one, Why.YOUNG if why.goes and one.written_at >= before else why))
+        match = PACK_NAME.fullmatch(one.key.rpartition("/")[2])
+        reason = RetentionReason.UNKNOWN if match is None else RetentionReason.BEGAN if match["snapshot"] in needed else RetentionReason.NOBODY_BEGAN
+        if reason.is_deletable and has_unknown_base:
+            reason = RetentionReason.UNTOLD
+        verdicts.append(ObjectVerdict(one, RetentionReason.YOUNG if reason.is_deletable and one.written_at >= before else reason))
     return verdicts
 
 
-def of_files(
-    uploaded: Collection[str], noted: Collection[str], folder: str, stored: Sequence[Stored], *, before: datetime
-) -> list[Verdict]:
+def judge_uploaded_files(
+    uploaded: Collection[str], deletion_recorded: Collection[str], folder: str, stored: Sequence[StoredObject], *, before: datetime
+) -> list[ObjectVerdict]:
     """Judge all objects below an organisation's folder of uploaded files.
 
     `uploaded`: ids of existing files. `deletion_recorded`: ids with a deletion record. An id with neither never gets
@@ -118,37 +118,37 @@ def of_files(
     verdicts = []
     for one in stored:
         file_id, _, part = one.key.removeprefix(f"{folder}/").partition("/")
-        why = Why.UPLOADED if file_id in uploaded else Why.BY_NOTE if file_id in noted else Why.NO_FILE
+        reason = RetentionReason.UPLOADED if file_id in uploaded else RetentionReason.BY_NOTE if file_id in deletion_recorded else RetentionReason.NO_FILE
         if not (file_id.startswith(f"{FILE}_") and part.isdigit()):
-            why = Why.UNKNOWN
-        verdicts.append(Verdict(one, Why.YOUNG if why.goes and one.written_at >= before else why))
+            reason = RetentionReason.UNKNOWN
+        verdicts.append(ObjectVerdict(one, RetentionReason.YOUNG if reason.is_deletable and one.written_at >= before else reason))
     return verdicts
 
 
-def _judged(told: Told, stored: Stored, why: Why, before: datetime) -> Verdict:
-    if told.state == "deleting":
-        why = Why.DELETING
-    elif told.state == "unknown":
-        why = Why.NO_SESSION
-    if why.goes and told.busy:
-        why = Why.BUSY
-    if why.goes and stored.written_at >= before:
-        why = Why.YOUNG
-    return Verdict(stored, why)
+def _judge(references: SessionReferences, stored: StoredObject, reason: RetentionReason, before: datetime) -> ObjectVerdict:
+    if references.state == "deleting":
+        reason = RetentionReason.DELETING
+    elif references.state == "unknown":
+        reason = RetentionReason.NO_SESSION
+    if reason.is_deletable and references.is_busy:
+        reason = RetentionReason.BUSY
+    if reason.is_deletable and stored.written_at >= before:
+        reason = RetentionReason.YOUNG
+    return ObjectVerdict(stored, reason)
 
 
-def _of_body(told: Told, key: str, inside: str) -> Why:
-    if key in told.named:
-        return Why.NAMED
-    return Why.UNNAMED if inside.startswith((*_BODIES, _ARCHIVES)) else Why.UNKNOWN
+def _judge_body(references: SessionReferences, key: str, inside: str) -> RetentionReason:
+    if key in references.referenced_keys:
+        return RetentionReason.NAMED
+    return RetentionReason.UNNAMED if inside.startswith((*_BODY_PREFIXES, _ARCHIVES_FOLDER)) else RetentionReason.UNKNOWN
 
 
-def _of_packs(told: Told, tree: str, stored: Sequence[Stored]) -> Mapping[str, Why]:
+def _judge_packs(references: SessionReferences, tree: str, stored: Sequence[StoredObject]) -> Mapping[str, RetentionReason]:
     names = {one.key.rpartition("/")[2]: one.key for one in stored}
-    wanted: list[Place] = [(number, short(snapshot)) for number, snapshot in told.snapshots.get(tree, ())]
-    leading = leading_to(names, wanted)
-    begins = {NONE, *(short(Snapshot(base)) for base in told.bases)}
+    wanted: list[PackPosition] = [(number, short_id(snapshot)) for number, snapshot in references.snapshots.get(tree, ())]
+    chain = find_pack_chain(names, wanted)
+    begins = {NO_BASE, *(short_id(Snapshot(base)) for base in references.bases)}
     # A fork's chain of packs continues in the folders of its parents.
-    broken = not told.forked and not leading.ends <= begins
-    other = Why.BROKEN if broken else Why.CUT_OFF
-    return {key: Why.FILES if name in leading.names else other for name, key in names.items()}
+    broken = not references.is_fork and not chain.ends <= begins
+    other = RetentionReason.BROKEN if broken else RetentionReason.CUT_OFF
+    return {key: RetentionReason.FILES if name in chain.names else other for name, key in names.items()}

@@ -50,68 +50,68 @@ class Backend:
     name: str
     network: Network
     """The network of commands whose environment does not limit it."""
-    cuts_network: bool
+    can_limit_network: bool
     """Whether it can cut commands off from the network."""
-    allow_lists: bool = False
+    supports_allow_lists: bool = False
     """Whether it can restrict commands to a list of hosts."""
     images: frozenset[str] = frozenset()
     """The images that an environment may select."""
-    setups: bool = False
+    supports_setup: bool = False
     """Whether it runs setup scripts and installs packages, and caches the result."""
 
-    def may_reach(self, host: str) -> bool:
+    def allows_host(self, host: str) -> bool:
         """Whether the operator allows an environment to list this host. Raises ValueError if it is not a valid host."""
-        return self.allow_lists and self.network.covers(AllowedHost.parse(host))
+        return self.supports_allow_lists and self.network.covers(AllowedHost.parse(host))
 
 
-def load(stored: Mapping[str, Json]) -> EnvironmentConfig:
+def load_environment_config(stored: Mapping[str, Json]) -> EnvironmentConfig:
     """Load a stored configuration, which has the form of the API. An empty one requests nothing."""
     networking, packages = _object(stored.get("networking")), _object(stored.get("packages"))
-    asked = {manager: _texts(packages.get(manager)) for manager in PACKAGE_MANAGERS}
+    requested = {manager: _texts(packages.get(manager)) for manager in PACKAGE_MANAGERS}
     return EnvironmentConfig(
         limited=networking.get("type") == "limited",
         hosts=_texts(networking.get("allowed_hosts")),
         registries=networking.get("allow_package_managers") is True,
         mcp_servers=networking.get("allow_mcp_servers") is True,
-        packages={manager: names for manager, names in asked.items() if names},
+        packages={manager: names for manager, names in requested.items() if names},
         image=str(stored.get("image") or ""),
         setup=str(stored.get("setup") or ""),
     )
 
 
-def check(config: EnvironmentConfig, backend: Backend) -> None:
+def check_supported(config: EnvironmentConfig, backend: Backend) -> None:
     """Raise `InvalidRequest`, with the name of the field, if the backend cannot enforce the configuration."""
-    if config.limited and not backend.cuts_network:
+    if config.limited and not backend.can_limit_network:
         raise _refusal("config.networking", f"the backend `{backend.name}` cannot limit the network")
     if config.limited:
         for number, host in enumerate(config.hosts):
             _check_host(f"config.networking.allowed_hosts.{number}", host, backend)
         if config.registries:
-            what = "this server has no list of package registries; name them in allowed_hosts"
-            raise _refusal("config.networking.allow_package_managers", what)
+            reason = "this server has no list of package registries; name them in allowed_hosts"
+            raise _refusal("config.networking.allow_package_managers", reason)
     if config.image and config.image not in backend.images:
-        among = "is not an image that the operator allows"
-        what = f"{config.image!r} {among}" if backend.images else f"the backend `{backend.name}` does not use images"
-        raise _refusal("config.image", what)
-    if config.setup and not backend.setups:
+        not_allowed = "is not an image that the operator allows"
+        reason = f"{config.image!r} {not_allowed}" if backend.images else f"the backend `{backend.name}` does not use images"
+        raise _refusal("config.image", reason)
+    if config.setup and not backend.supports_setup:
         raise _refusal("config.setup", f"the backend `{backend.name}` does not run setup scripts")
     _check_packages(config, backend)
 
 
-def setup_of(config: EnvironmentConfig) -> str:
+def build_setup_script(config: EnvironmentConfig) -> str:
     """Return the shell script that installs the packages, sorted by package manager, and then runs the setup script."""
     installing = [_INSTALL[manager](shlex.join(names)) for manager, names in sorted(config.packages.items())]
     return "\n".join([*(["set -e"] if installing else []), *installing, config.setup]).strip()
 
 
-def network_of(config: EnvironmentConfig, backend: Backend) -> Network:
+def resolve_network(config: EnvironmentConfig, backend: Backend) -> Network:
     """Return the network of the environment's commands. Call `check_supported` first."""
     if not config.limited:
         return backend.network
     return Network.allow(config.hosts) if config.hosts else Network()
 
 
-def reaches_mcp_server(config: EnvironmentConfig, host: str, port: int) -> bool:
+def may_call_mcp_server(config: EnvironmentConfig, host: str, port: int) -> bool:
     """Whether the agent's MCP server at this host may be called. Only the name is checked, as in `Network.permits`.
 
     The worker connects to MCP servers itself, so the network of commands does not apply to them.
@@ -120,9 +120,9 @@ def reaches_mcp_server(config: EnvironmentConfig, host: str, port: int) -> bool:
 
 
 def _check_packages(config: EnvironmentConfig, backend: Backend) -> None:
-    if config.packages and not backend.setups:
-        what = f"the backend `{backend.name}` does not install packages"
-        raise _refusal(f"config.packages.{next(iter(config.packages))}", what)
+    if config.packages and not backend.supports_setup:
+        reason = f"the backend `{backend.name}` does not install packages"
+        raise _refusal(f"config.packages.{next(iter(config.packages))}", reason)
     for manager, names in config.packages.items():
         for number, name in enumerate(names):
             if not _PACKAGE.fullmatch(name):
@@ -131,22 +131,22 @@ def _check_packages(config: EnvironmentConfig, backend: Backend) -> None:
 
 def _check_host(field_name: str, host: str, backend: Backend) -> None:
     try:
-        allowed = backend.may_reach(host)
+        allowed = backend.allows_host(host)
     except ValueError as error:
         raise _refusal(field_name, str(error)) from None
     if not allowed:
-        raise _refusal(field_name, f"{host!r} {_why_not(backend)}")
+        raise _refusal(field_name, f"{host!r} {_host_refusal(backend)}")
 
 
-def _why_not(backend: Backend) -> str:
-    if not backend.allow_lists:
+def _host_refusal(backend: Backend) -> str:
+    if not backend.supports_allow_lists:
         return f"cannot be allowed: the backend `{backend.name}` does not support lists of hosts"
     return "is not a host that the operator allows"
 
 
-def _refusal(field_name: str, what: str) -> InvalidRequest:
+def _refusal(field_name: str, reason: str) -> InvalidRequest:
     help_text = "Remove it, or ask the operator what FOOTPLATE_ENVIRONMENT and the related settings allow."
-    return InvalidRequest(f"{field_name}: {what}", field=field_name, help_text=help_text)
+    return InvalidRequest(f"{field_name}: {reason}", field=field_name, help_text=help_text)
 
 
 def _object(value: Json) -> JsonObject:

@@ -86,11 +86,11 @@ class Usage:
         )
 
 
-def wire(position: Position) -> JsonObject:
+def to_wire(position: Position) -> JsonObject:
     """Return the event in the form that clients receive."""
-    moment = position.processed_at.isoformat().replace("+00:00", "Z") if position.processed_at else None
-    own: JsonObject = {"id": position.event.id, "type": position.event.type}
-    return own | position.event.body | own | {"processed_at": moment}  # a body cannot override the id or type
+    processed_at = position.processed_at.isoformat().replace("+00:00", "Z") if position.processed_at else None
+    identity: JsonObject = {"id": position.event.id, "type": position.event.type}
+    return identity | position.event.body | identity | {"processed_at": processed_at}  # a body cannot override the id or type
 
 
 def text_block(text: str) -> JsonObject:
@@ -110,23 +110,23 @@ def tool_use(name: str, tool_input: JsonObject, *, call_id: str, decision: Decis
     """Build the event of a tool call. `call_id`, the model's id of the call, is an extra field: it lets a restarted
     turn match calls and results. `decision` is None if the gate was not asked, because the tool does not exist.
     """
-    body: JsonObject = {"name": name, "input": tool_input, **_permission(decision), "call_id": call_id}
+    body: JsonObject = {"name": name, "input": tool_input, **_permission_fields(decision), "call_id": call_id}
     return Event(AGENT_TOOL_USE, body)
 
 
-def _permission(decision: Decision | None) -> JsonObject:
+def _permission_fields(decision: Decision | None) -> JsonObject:
     if decision is None:
         return {"evaluated_permission": "allow"}
-    told = decision.told
-    return {"evaluated_permission": decision.outcome.value, **({} if told is None else {"permission": told})}
+    event_fields = decision.event_fields
+    return {"evaluated_permission": decision.outcome.value, **({} if event_fields is None else {"permission": event_fields})}
 
 
-def asks(event: Event) -> bool:
+def needs_approval(event: Event) -> bool:
     """Whether this call waits for a person's approval."""
-    return is_ask(event.type, event.body)
+    return is_approval_request(event.type, event.body)
 
 
-def is_ask(event_type: str, body: Mapping[str, Json]) -> bool:
+def is_approval_request(event_type: str, body: Mapping[str, Json]) -> bool:
     return event_type in TOOL_USES and body.get("evaluated_permission") == "ask"
 
 
@@ -145,13 +145,13 @@ def mcp_tool_use(
         "mcp_server_name": server,
         "name": name,
         "input": tool_input,
-        **_permission(decision),
+        **_permission_fields(decision),
         "call_id": call_id,
     }
     return Event(AGENT_MCP_TOOL_USE, body)
 
 
-def result_of(
+def tool_result_for(
     use: Event, content: Sequence[Json], *, is_error: bool, call_id: str, command: JsonObject | None = None
 ) -> Event:
     """Build the result of a call to a built-in tool or an MCP tool."""

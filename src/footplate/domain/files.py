@@ -16,19 +16,19 @@ from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
-PART: Final = 16 << 20
+OBJECT_PART_BYTES: Final = 16 << 20
 """Bytes per object. A larger file is split, because a conditional write holds the whole object in memory."""
-FILES: Final = "files"
+FILES_FOLDER: Final = "files"
 """The folder of uploaded files in an organisation's part of the object store."""
 UNKNOWN_TYPE: Final = "application/octet-stream"
-LONGEST_NAME: Final = 255
-UPLOADS: Final = ".footplate/uploads"
+MAX_NAME_BYTES: Final = 255
+UPLOADS_DIRECTORY: Final = ".footplate/uploads"
 """The directory for attached files, in a session's working directory."""
-MOST_RESOURCES: Final = 100
+MAX_RESOURCES: Final = 100
 """Maximum number of resources of one session."""
-_SEEN: Final = "/workspace/"
-_UNPRINTABLE: Final = dict.fromkeys((*range(32), 127))
-_IGNORED: Final = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
+_WORKSPACE_PREFIX: Final = "/workspace/"
+_CONTROL_CHARACTERS: Final = dict.fromkeys((*range(32), 127))
+_IGNORED_CHARACTERS: Final = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
 """Characters that some file systems ignore in names."""
 
 
@@ -87,37 +87,37 @@ class FileBytes(Protocol):
     def pieces(self, file: StoredFile) -> AsyncIterator[bytes]: ...
 
 
-def prefix_of(organisation: str, file_id: str) -> str:
+def object_prefix(organisation: str, file_id: str) -> str:
     """Return the location of the bytes in the object store."""
-    return f"{organisation}/{FILES}/{file_id}"
+    return f"{organisation}/{FILES_FOLDER}/{file_id}"
 
 
 def is_git_name(name: str) -> bool:
     """Whether git, on any file system, would treat this name as a repository. Its configuration can run programs."""
-    seen = unicodedata.normalize("NFKC", name.translate(_IGNORED)).casefold().rstrip(". ")
-    return seen.partition(":")[0] in {".git", "git~1"}
+    normalized = unicodedata.normalize("NFKC", name.translate(_IGNORED_CHARACTERS)).casefold().rstrip(". ")
+    return normalized.partition(":")[0] in {".git", "git~1"}
 
 
-def name_of(given: str, extension: str = "") -> str:
+def safe_file_name(original: str, extension: str = "") -> str:
     """Return a safe file name: the last part of the client's name, without control characters."""
-    name = PurePosixPath(given.replace("\\", "/")).name.translate(_UNPRINTABLE).strip()
+    name = PurePosixPath(original.replace("\\", "/")).name.translate(_CONTROL_CHARACTERS).strip()
     if name in {"", ".", ".."} or is_git_name(name):
         name = f"unnamed{extension}"
-    while len(name.encode()) > LONGEST_NAME:
+    while len(name.encode()) > MAX_NAME_BYTES:
         name = name[1:]
     return name
 
 
-def place_of(file: StoredFile, mount_path: str | None) -> str:
+def resolve_mount_path(file: StoredFile, mount_path: str | None) -> str:
     """Return the path of a file relative to the session's working directory. Raises `InvalidRequest`."""
     if mount_path is None:
-        return f"{UPLOADS}/{file.id}/{file.filename}"
-    path = mount_path.removeprefix(_SEEN)
+        return f"{UPLOADS_DIRECTORY}/{file.id}/{file.filename}"
+    path = mount_path.removeprefix(_WORKSPACE_PREFIX)
     steps = path.split("/")
     if path.startswith("/") or any(step in {"", ".", ".."} or is_git_name(step) for step in steps):
         raise InvalidRequest(
             f"mount_path: {mount_path!r} is not a path in the session's working directory",
             field="mount_path",
-            help_text=f"Use a path relative to that directory, or below {_SEEN}. The default is a path in {UPLOADS}.",
+            help_text=f"Use a path relative to that directory, or below {_WORKSPACE_PREFIX}. The default is a path in {UPLOADS_DIRECTORY}.",
         )
     return path

@@ -24,12 +24,12 @@ FAIL_CLOSED: Final = frozenset({HookEvent.BEFORE_TOOL, HookEvent.PROMPT})
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HookFeedback:
     """The feedback of hooks at an event other than `PreToolUse`."""
 
-    block: str | None = None
+    block_reason: str | None = None
     """The reason why a hook blocked the action. None: it is not blocked."""
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     """Additional texts for the model."""
 
 

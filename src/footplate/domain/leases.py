@@ -10,9 +10,9 @@ from typing import Final, Protocol
 
 from footplate.domain.errors import Conflict, Unavailable
 
-HOLD: Final = 30.0
+LEASE_SECONDS: Final = 30.0
 """Seconds after which a lease that is not renewed expires."""
-WAIT: Final = 300.0
+DEFAULT_WAIT_SECONDS: Final = 300.0
 """Default number of seconds to wait for a lease."""
 
 
@@ -53,13 +53,13 @@ class HeldLease(Protocol):
 
 
 class WriteLeases(Protocol):
-    def held(
+    def hold(
         self,
         organisation: str,
         target: str,
         *,
         owner: str,
-        wait: float = WAIT,
+        wait: float = DEFAULT_WAIT_SECONDS,
         display_name: str | None = None,
         successor: bool = False,
     ) -> AbstractAsyncContextManager[HeldLease]:

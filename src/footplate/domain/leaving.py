@@ -16,34 +16,34 @@ from footplate.domain.principals import Principal
 from footplate.domain.projects import SessionProject
 from footplate.domain.snapshots import Snapshot, TreeDiff
 
-BUNDLED: Final = "refs/heads/session"
+BUNDLE_REF: Final = "refs/heads/session"
 """The ref of the session's work in a bundle."""
-_MOST_TOLD: Final = 20
+_MAX_SHOWN_CONFLICTS: Final = 20
 
-LeftStatus = Literal["merged", "fast_forwarded", "pushed", "unchanged"]
+DeliveryStatus = Literal["merged", "fast_forwarded", "pushed", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Departure:
+class Delivery:
     """The work of a session to deliver: the current files of one project."""
 
-    files: TreeDiff
+    diff: TreeDiff
     """The difference between the initial and the current files."""
     project: SessionProject
-    steps: Sequence["Step"]
+    steps: Sequence["DeliveryStep"]
     """The earlier deliveries and this one. Each is a commit on top of the one before."""
 
     @property
     def organisation(self) -> str:
-        return self.files.organisation
+        return self.diff.organisation
 
     @property
     def session_id(self) -> str:
-        return self.files.session_id
+        return self.diff.session_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DeliveryStep:
     session_id: str
     """The session whose log has it. For a fork, it may be a parent."""
     seq: int
@@ -53,17 +53,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class DeliveryResult:
     """The result of a merge or a push. `before` and `commit` are the commits of the branch before and after it."""
 
-    status: LeftStatus
+    status: DeliveryStatus
     branch: str
     commit: str
     before: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DepartureAsked:
+class DeliveryRequest:
     project_id: str | None = None
     """None: the session's only project."""
     message: str | None = None
@@ -72,7 +72,7 @@ class DepartureAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BranchAsked:
+class BranchTarget:
     branch: str | None = None
     """None: for a merge, the branch that the session started from; for a push, a branch named after the session."""
     wait: float
@@ -86,22 +86,22 @@ class FileConflict:
     path: str
     reason: str
     """What each side did, as text."""
-    places: Sequence[int] = ()
+    line_numbers: Sequence[int] = ()
     """Line numbers of the conflicts, in the file that git merged."""
-    theirs: str | None = None
+    last_commit: str | None = None
     """The last commit of the branch that changed the file."""
 
     @property
-    def line(self) -> str:
+    def summary(self) -> str:
         where = ""
-        if self.places:
-            lines = ", ".join(str(number) for number in self.places[:5])
-            where = f" (line {lines}{' and more' if len(self.places) > 5 else ''})"  # noqa: PLR2004 - as above
-        return f"  {self.path}: {self.reason}{where}{f'; last in {self.theirs}' if self.theirs else ''}"
+        if self.line_numbers:
+            lines = ", ".join(str(number) for number in self.line_numbers[:5])
+            where = f" (line {lines}{' and more' if len(self.line_numbers) > 5 else ''})"  # noqa: PLR2004 - as above
+        return f"  {self.path}: {self.reason}{where}{f'; last in {self.last_commit}' if self.last_commit else ''}"
 
     @property
-    def record(self) -> dict[str, Json]:
-        return {"path": self.path, "reason": self.reason, "lines": [*self.places], "last_commit": self.theirs}
+    def to_json(self) -> dict[str, Json]:
+        return {"path": self.path, "reason": self.reason, "lines": [*self.line_numbers], "last_commit": self.last_commit}
 
 
 class MergeConflict(Conflict):
@@ -109,17 +109,17 @@ class MergeConflict(Conflict):
 
     def __init__(self, branch: str, conflicts: Sequence[FileConflict]) -> None:
         count = "1 file" if len(conflicts) == 1 else f"{len(conflicts)} files"
-        shown = [conflict.line for conflict in conflicts[:_MOST_TOLD]]
+        shown = [conflict.summary for conflict in conflicts[:_MAX_SHOWN_CONFLICTS]]
         rest = [f"  and {len(conflicts) - len(shown)} more"] if len(conflicts) > len(shown) else []
         super().__init__(
             "\n".join([f"The session's work conflicts with the branch {branch!r} in {count}:", *shown, *rest]),
             help_text="Nothing was changed. Export the work with `footplate export --branch NAME` and resolve the "
             "conflicts in your checkout, or start a new session from the current branch.",
         )
-        self.fields["conflicts"] = [conflict.record for conflict in conflicts]
+        self.fields["conflicts"] = [conflict.to_json for conflict in conflicts]
 
 
-class CheckedOut(Conflict):
+class BranchCheckedOut(Conflict):
     code = "branch_checked_out"
 
     def __init__(self, branch: str, project: str) -> None:
@@ -130,28 +130,28 @@ class CheckedOut(Conflict):
         )
 
 
-class NothingToLeave(Conflict):
+class NothingToDeliver(Conflict):
     code = "nothing_to_leave"
 
 
-def message_of(session_id: str, given: str | None, title: str | None) -> str:
+def build_commit_message(session_id: str, message: str | None, title: str | None) -> str:
     """Build the commit message. Its last line names the session."""
-    text = (given or title or f"Work of the session {session_id}").strip()
+    text = (message or title or f"Work of the session {session_id}").strip()
     return f"{text}\n\nFootplate-Session: {session_id}\n"
 
 
-class Leaving(Protocol):
-    async def find(self, principal: Principal, session_id: str, request: "DepartureAsked") -> Departure:
+class DeliveryService(Protocol):
+    async def find_delivery(self, principal: Principal, session_id: str, request: "DeliveryRequest") -> Delivery:
         """Raises `NotFound`, `InvalidRequest`, or `NothingToDeliver`."""
 
-    async def merge(self, principal: Principal, delivery: Departure, target: BranchAsked) -> Left:
+    async def merge(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
         """Merge the work into a branch of the project's repository.
 
         Raises `MergeConflict`, `BranchCheckedOut` or `LeaseHeld`.
         """
 
-    async def push(self, principal: Principal, delivery: Departure, target: BranchAsked) -> Left:
+    async def push(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
         """Push the work to the project's repository as a branch of its own."""
 
-    def bundle(self, delivery: Departure) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def bundle(self, delivery: Delivery) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Stream a git bundle of the commit, with all objects that the project lacks. An early exit cancels it."""

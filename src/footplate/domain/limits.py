@@ -58,7 +58,7 @@ class RequestLimits(BaseModel):
     """WebSocket frames that a client may send per second."""
 
 
-def setting_of(field: str) -> str:
+def setting_name(field: str) -> str:
     """Return the environment variable that changes a limit."""
     assert field in RequestLimits.model_fields
     return f"FOOTPLATE_{field.upper()}"

@@ -55,5 +55,5 @@ def _encode(text: str) -> bytes:
 
 
 def _reason(error: re2.error) -> str:
-    said = error.args[0] if error.args else b""
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    message = error.args[0] if error.args else b""
+    return message.decode(errors="replace") if isinstance(message, bytes) else str(message)

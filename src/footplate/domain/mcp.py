@@ -13,9 +13,9 @@ from footplate.domain.json import Json, JsonObject
 
 TOOLSET: Final = "mcp_toolset"
 PREFIX: Final = "mcp__"
-_OTHER_LETTERS: Final = re.compile(r"[^A-Za-z0-9_-]")
+_UNSUPPORTED_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_-]")
 
-Ref: TypeAlias = tuple[str, str]
+ToolRef: TypeAlias = tuple[str, str]
 """The original names of a server and a tool."""
 
 
@@ -31,46 +31,46 @@ class McpServer:
         return self.tools.get(tool, self.enabled)
 
 
-def plain(name: str) -> str:
-    return _OTHER_LETTERS.sub("_", name)
+def sanitize_name(name: str) -> str:
+    return _UNSUPPORTED_CHARACTERS.sub("_", name)
 
 
-def model_name(server: str, tool: str) -> str:
-    return f"{PREFIX}{plain(server)}__{plain(tool)}"
+def model_tool_name(server: str, tool: str) -> str:
+    return f"{PREFIX}{sanitize_name(server)}__{sanitize_name(tool)}"
 
 
-class Names:
+class ToolNames:
     """Maps a model's names to servers and tools. The name of an unlisted tool is split by the known servers."""
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
-        self._servers = sorted((server.name for server in servers), key=lambda name: -len(plain(name)))
-        self._known: dict[str, Ref] = {}
+        self._servers = sorted((server.name for server in servers), key=lambda name: -len(sanitize_name(name)))
+        self._known: dict[str, ToolRef] = {}
 
-    def learn(self, listed: Iterable[tuple[str, Ref]]) -> None:
+    def add(self, listed: Iterable[tuple[str, ToolRef]]) -> None:
         self._known.update(listed)
 
-    def of(self, name: str) -> Ref | None:
+    def resolve(self, name: str) -> ToolRef | None:
         """Return the server and the tool of a model's name. None: it is not a tool of these servers."""
         if name in self._known:
             return self._known[name]
         for server in self._servers:
-            start = model_name(server, "")
+            start = model_tool_name(server, "")
             if name.startswith(start):
                 return server, name.removeprefix(start)
         return None
 
 
-def of_agent(servers: Json, tools: Json) -> tuple[McpServer, ...]:
+def read_agent_servers(servers: Json, tools: Json) -> tuple[McpServer, ...]:
     """Read the servers of an agent definition. A server without a toolset offers no tools and is not contacted."""
     toolsets = {str(tool.get("mcp_server_name")): tool for tool in _objects(tools) if tool.get("type") == TOOLSET}
     return tuple(
-        _server(server, toolsets[str(server.get("name"))])
+        _build_server(server, toolsets[str(server.get("name"))])
         for server in _objects(servers)
         if str(server.get("name")) in toolsets
     )
 
 
-def load(stored: Json) -> tuple[McpServer, ...]:
+def load_servers(stored: Json) -> tuple[McpServer, ...]:
     """Load the servers stored with a turn."""
     return tuple(
         McpServer(
@@ -83,7 +83,7 @@ def load(stored: Json) -> tuple[McpServer, ...]:
     )
 
 
-def _server(server: JsonObject, toolset: JsonObject) -> McpServer:
+def _build_server(server: JsonObject, toolset: JsonObject) -> McpServer:
     default = bool(_object(toolset.get("default_config")).get("enabled", True))
     return McpServer(
         name=str(server.get("name")),

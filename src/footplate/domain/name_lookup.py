@@ -14,25 +14,25 @@ from weakref import WeakValueDictionary
 
 from footplate.domain.addresses import Address
 
-THREADS: Final = 16
-SECONDS: Final = 5.0
-OF_ONE_DOMAIN: Final = 4
+MAX_THREADS: Final = 16
+DEFAULT_TIMEOUT_SECONDS: Final = 5.0
+MAX_LOOKUPS_PER_DOMAIN: Final = 4
 _STREAM: Final = 1
 """`socket.SOCK_STREAM`."""
-_LABELS: Final = 2
+_DOMAIN_LABELS: Final = 2
 
 BlockingLookup = Callable[[str, int, int, int], Sequence[tuple[Any, ...]]]
 
 
 class NameLookup:
-    def __init__(self, blocking: BlockingLookup, *, seconds: float = SECONDS) -> None:
+    def __init__(self, blocking: BlockingLookup, *, seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         """`blocking` is usually `socket.getaddrinfo`."""
         self._blocking = blocking
         self._seconds = seconds
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="name-lookup")
+        self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="name-lookup")
         self._domains: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    async def find(self, host: str, port: int) -> list[Address]:
+    async def resolve(self, host: str, port: int) -> list[Address]:
         """Return the distinct addresses of a host. Raises `OSError`, also on timeout, and `UnicodeError`."""
         try:
             return [ip_address(host)]
@@ -40,14 +40,14 @@ class NameLookup:
             pass
         try:
             async with asyncio.timeout(self._seconds):
-                entries = await self._found(host, port)
+                entries = await self._look_up(host, port)
         except TimeoutError:
             raise OSError(f"the lookup took longer than {self._seconds:g} s") from None
         return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in entries))
 
-    async def _found(self, host: str, port: int) -> Sequence[tuple[Any, ...]]:
-        domain = ".".join(host.lower().rstrip(".").split(".")[-_LABELS:])
-        slots = self._domains.setdefault(domain, asyncio.Semaphore(OF_ONE_DOMAIN))
+    async def _look_up(self, host: str, port: int) -> Sequence[tuple[Any, ...]]:
+        domain = ".".join(host.lower().rstrip(".").split(".")[-_DOMAIN_LABELS:])
+        slots = self._domains.setdefault(domain, asyncio.Semaphore(MAX_LOOKUPS_PER_DOMAIN))
         await slots.acquire()
         lookup = asyncio.get_running_loop().run_in_executor(self._pool, self._blocking, host, port, 0, _STREAM)
 

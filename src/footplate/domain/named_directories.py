@@ -12,13 +12,13 @@ from typing import Final
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
 
-KEY: Final = "directory"
+CONTEXT_KEY: Final = "directory"
 """The key in the context of a session or a message."""
-FIELD: Final = f"context.{KEY}"
+CONTEXT_FIELD: Final = f"context.{CONTEXT_KEY}"
 
 
 @dataclass(frozen=True, slots=True)
-class NamedRoots:
+class AllowedRoots:
     roots: Mapping[str, Sequence[str]]
     """By organisation. An allowed directory is one of these or below one of them."""
     homes: Sequence[str] = ()
@@ -28,27 +28,27 @@ class NamedRoots:
         """Raise `InvalidRequest` if the context names a directory that is not allowed. If no organisation has roots,
         the field is ignored.
         """
-        directory = context.get(KEY)
+        directory = context.get(CONTEXT_KEY)
         if self.roots and isinstance(directory, str):
-            self.check(organisation, directory)
+            self.check_directory(organisation, directory)
 
-    def check(self, organisation: str, directory: str) -> None:
+    def check_directory(self, organisation: str, directory: str) -> None:
         path = PurePosixPath(directory)
         if not path.is_absolute() or ".." in path.parts:
-            raise _refused(directory, "it is not an absolute path without `..`")
+            raise _refusal(directory, "it is not an absolute path without `..`")
         if not any(path.is_relative_to(root) for root in self.roots.get(organisation, ())):
-            raise _refused(directory, "it is not below a directory that the operator assigned to this organisation")
+            raise _refusal(directory, "it is not below a directory that the operator assigned to this organisation")
         if ".git" in {part.lower() for part in path.parts}:
-            raise _refused(directory, "it leads into a git directory")
+            raise _refusal(directory, "it leads into a git directory")
         for home in self.homes:
             relative_parts = path.parts[len(PurePosixPath(home).parts) :] if path.is_relative_to(home) else None
             if PurePosixPath(home).is_relative_to(path) or (relative_parts and relative_parts[0].startswith(".")):
-                raise _refused(directory, f"it is or contains the home directory {home}, or is a dot directory in it")
+                raise _refusal(directory, f"it is or contains the home directory {home}, or is a dot directory in it")
 
 
-def _refused(directory: str, why: str) -> InvalidRequest:
+def _refusal(directory: str, reason: str) -> InvalidRequest:
     return InvalidRequest(
-        f"{FIELD}: {directory!r} cannot be used: {why}",
-        field=FIELD,
+        f"{CONTEXT_FIELD}: {directory!r} cannot be used: {reason}",
+        field=CONTEXT_FIELD,
         help_text="Use a directory below your organisation's roots in FOOTPLATE_NAMED_ROOTS, or omit the field.",
     )

@@ -8,12 +8,12 @@ from typing import Final, Literal, TypeAlias
 
 NetworkMode: TypeAlias = Literal["none", "allow", "open"]
 
-USUAL_PORTS: Final = frozenset({80, 443})
+DEFAULT_PORTS: Final = frozenset({80, 443})
 ANY: Final = "*"
 _LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME: Final = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
 _WITH_PORT: Final = re.compile(r"(?P<host>\[[^\]]+\]|[^:\[\]]+):(?P<port>\d{1,5})")
-_MOST: Final = 65_535
+_MAX_PORT: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,23 +23,23 @@ class AllowedHost:
     """
 
     name: str
-    ports: frozenset[int] = USUAL_PORTS
+    ports: frozenset[int] = DEFAULT_PORTS
 
     @classmethod
     def parse(cls, entry: str) -> "AllowedHost":
         """Parse an entry. The ValueError for an invalid one explains the syntax."""
         found = _WITH_PORT.fullmatch(entry.strip())
-        host, ports = (found["host"], frozenset({int(found["port"])})) if found else (entry.strip(), USUAL_PORTS)
-        name = normal(host)
+        host, ports = (found["host"], frozenset({int(found["port"])})) if found else (entry.strip(), DEFAULT_PORTS)
+        name = normalize_host(host)
         base_name = name.removeprefix("*.")
-        if not (name == ANY or _NAME.fullmatch(base_name) or is_address(name)) or not all(0 < p <= _MOST for p in ports):
+        if not (name == ANY or _NAME.fullmatch(base_name) or is_address(name)) or not all(0 < p <= _MAX_PORT for p in ports):
             raise ValueError(
                 f"{entry!r} is not a valid host. Write a name without scheme or path, as in: example.com, "
                 "*.example.com, git.example.com:8443. Write international names in their xn-- form."
             )
         return cls(name, ports)
 
-    def fits(self, name: str, port: int) -> bool:
+    def matches(self, name: str, port: int) -> bool:
         if port not in self.ports:
             return False
         if self.name == ANY:
@@ -54,7 +54,7 @@ class AllowedHost:
             return False
         if other.name == ANY or other.name.startswith("*."):
             return self.name == ANY or (self.name.startswith("*.") and other.name[1:].endswith(self.name[1:]))
-        return all(self.fits(other.name, port) for port in other.ports)
+        return all(self.matches(other.name, port) for port in other.ports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +69,17 @@ class Network:
 
     def permits(self, host: str, port: int) -> bool:
         """Whether the host name is allowed. The address that it resolves to is checked separately."""
-        name = normal(host)
+        name = normalize_host(host)
         if not (_NAME.fullmatch(name) or is_address(name)):
             return False
-        return any(allowed.fits(name, port) for allowed in self.hosts)
+        return any(allowed.matches(name, port) for allowed in self.hosts)
 
     def covers(self, host: AllowedHost) -> bool:
         """Whether an environment with this network may be given that host as an allow-list entry."""
         return self.mode == "open" or any(allowed.covers(host) for allowed in self.hosts)
 
 
-def normal(host: str) -> str:
+def normalize_host(host: str) -> str:
     """Normalise a host for comparison: lower case, without a trailing dot, addresses in their canonical form."""
     name = host.lower().removesuffix(".")
     try:

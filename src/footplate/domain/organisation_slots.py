@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 
-class OrganisationSlots:
+class OrganisationLimiter:
     """Gives each organisation a share of the slots. Its further work waits until one of its own slots is free.
 
     A client that reads a patch slowly, or imports a long transcript, holds a slot for minutes.
@@ -14,12 +14,12 @@ class OrganisationSlots:
 
     def __init__(self, max_concurrent: int, *, max_per_organisation: int | None = None) -> None:
         """`max_per_organisation` is the limit per organisation. Default: half of `max_concurrent`."""
-        self._at_once = asyncio.Semaphore(max_concurrent)
-        self._each = max(1, max_concurrent // 2 if max_per_organisation is None else max_per_organisation)
+        self._all_slots = asyncio.Semaphore(max_concurrent)
+        self._max_per_organisation = max(1, max_concurrent // 2 if max_per_organisation is None else max_per_organisation)
         self._organisations: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def held(self, organisation: str) -> AsyncGenerator[None, None]:
-        organisation_slots = self._organisations.setdefault(organisation, asyncio.Semaphore(self._each))
-        async with organisation_slots, self._at_once:
+    async def acquire_slot(self, organisation: str) -> AsyncGenerator[None, None]:
+        organisation_slots = self._organisations.setdefault(organisation, asyncio.Semaphore(self._max_per_organisation))
+        async with organisation_slots, self._all_slots:
             yield

@@ -6,7 +6,7 @@ from typing import Final
 from footplate.domain.errors import InvalidRequest
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_LONGEST: Final = 255
+_MAX_DIRECTORY_BYTES: Final = 255
 """Maximum bytes in a directory name."""
 
 
@@ -20,12 +20,12 @@ def check_new_name(name: str) -> None:
         )
 
 
-def directory_of(organisation: str) -> str:
+def directory_name(organisation: str) -> str:
     """Return the name of the organisation's directory. Raises `InvalidRequest` for an unsafe path component, because
     old organisations may have names that were not checked.
     """
-    leads_elsewhere = organisation in {"", ".", ".."} or "/" in organisation or "\0" in organisation
-    if leads_elsewhere or len(organisation.encode(errors="surrogatepass")) > _LONGEST:
+    is_unsafe = organisation in {"", ".", ".."} or "/" in organisation or "\0" in organisation
+    if is_unsafe or len(organisation.encode(errors="surrogatepass")) > _MAX_DIRECTORY_BYTES:
         raise InvalidRequest(
             f"organisation: {organisation[:80]!r} cannot be used as a directory name",
             field="organisation",

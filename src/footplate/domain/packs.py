@@ -8,29 +8,29 @@ from typing import Final
 
 from footplate.domain.snapshots import Snapshot
 
-NAME: Final = re.compile(
+PACK_NAME: Final = re.compile(
     r"(?P<number>\d{8})-(?P<before>[0-9a-f]{16})-(?P<snapshot>[0-9a-f]{16})"
     r"\.(?P<part>\d+)-(?P<parts>\d+)(-(?P<digest>[0-9a-f]{16}))?\.pack"
 )
-NONE: Final = "0" * 16
+NO_BASE: Final = "0" * 16
 """The base of a pack that contains its whole snapshot."""
 
-Place = tuple[int, str]
+PackPosition = tuple[int, str]
 """The number and the short id of a snapshot."""
 
 
-def short(snapshot: Snapshot) -> str:
+def short_id(snapshot: Snapshot) -> str:
     bundles = f" {snapshot.bundles}" if snapshot.bundles else ""
-    return hashlib.sha256(f"{snapshot.tree} {snapshot.apart or ''}{bundles}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{snapshot.tree} {snapshot.sidecar or ''}{bundles}".encode()).hexdigest()[:16]
 
 
-def number_of(name: str) -> int | None:
+def snapshot_number(name: str) -> int | None:
     """Return the number of the snapshot that a pack with this name produces."""
-    return int(match["number"]) if (match := NAME.fullmatch(name)) is not None else None
+    return int(match["number"]) if (match := PACK_NAME.fullmatch(name)) is not None else None
 
 
 @dataclass(frozen=True, slots=True)
-class Leading:
+class PackChain:
     """The packs of one folder that are needed to restore some snapshots."""
 
     names: frozenset[str]
@@ -40,16 +40,16 @@ class Leading:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    before: str
+    base: str
     names: Sequence[str]
     """The names of its parts, in order."""
 
 
-def whole(names: Iterable[str]) -> Mapping[Place, list[Pack]]:
+def complete_packs(names: Iterable[str]) -> Mapping[PackPosition, list[Pack]]:
     """Return the packs of which all parts are present, by the snapshot that they produce, in the order of the names."""
-    found: dict[Place, dict[tuple[str, int, str | None], dict[int, str]]] = {}
+    found: dict[PackPosition, dict[tuple[str, int, str | None], dict[int, str]]] = {}
     for name in names:
-        if (match := NAME.fullmatch(name)) is not None:
+        if (match := PACK_NAME.fullmatch(name)) is not None:
             packs = found.setdefault((int(match["number"]), match["snapshot"]), {})
             packs.setdefault((match["before"], int(match["parts"]), match["digest"]), {})[int(match["part"])] = name
     return {
@@ -62,23 +62,23 @@ def whole(names: Iterable[str]) -> Mapping[Place, list[Pack]]:
     }
 
 
-def leading_to(names: Iterable[str], wanted: Collection[Place]) -> Leading:
+def find_pack_chain(names: Iterable[str], wanted: Collection[PackPosition]) -> PackChain:
     """Find the packs that lead to the wanted snapshots. If several packs produce the same snapshot, all are included,
     because a reader may be about to read any of them.
     """
-    found = whole(names)
+    packs = complete_packs(names)
     needed: set[str] = set()
     ends: set[str] = set()
-    seen: set[Place] = set()
-    waiting = [*wanted]
-    while waiting:
-        place = waiting.pop()
-        if place in seen:
+    seen: set[PackPosition] = set()
+    queue = [*wanted]
+    while queue:
+        position = queue.pop()
+        if position in seen:
             continue
-        seen.add(place)
-        if not found.get(place):
-            ends.add(place[1])
-        for pack in found.get(place, ()):
+        seen.add(position)
+        if not packs.get(position):
+            ends.add(position[1])
+        for pack in packs.get(position, ()):
             needed.update(pack.names)
-            waiting.append((place[0] - 1, pack.before))
-    return Leading(frozenset(needed), frozenset(ends))
+            queue.append((position[0] - 1, pack.base))
+    return PackChain(frozenset(needed), frozenset(ends))

@@ -24,20 +24,20 @@ TOOL_NAMES: Final = {
 
 
 POLICY_ADMIN: Final = "policy_admin"
-WRITERS: Final = frozenset({"admin", POLICY_ADMIN})
+POLICY_WRITER_ROLES: Final = frozenset({"admin", POLICY_ADMIN})
 """Roles that may write the rules of an organisation or a project. The first API key has `admin`."""
 
 
-class Outcome(StrEnum):
+class PermissionOutcome(StrEnum):
     ALLOW = "allow"
     ASK = "ask"
     DENY = "deny"
 
 
-_STRICTNESS = {Outcome.ALLOW: 0, Outcome.ASK: 1, Outcome.DENY: 2}
+_STRICTNESS = {PermissionOutcome.ALLOW: 0, PermissionOutcome.ASK: 1, PermissionOutcome.DENY: 2}
 
 
-def stricter(one: Outcome, other: Outcome) -> Outcome:
+def stricter(one: PermissionOutcome, other: PermissionOutcome) -> PermissionOutcome:
     return one if _STRICTNESS[one] >= _STRICTNESS[other] else other
 
 
@@ -56,7 +56,7 @@ class Layer(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    outcome: Outcome
+    outcome: PermissionOutcome
     reason: str
     """The reason, for a person to read."""
     rule: str | None = None
@@ -70,9 +70,9 @@ class Decision:
         object.__setattr__(self, "reason", clean_text(self.reason.replace("\0", "…")))
 
     @property
-    def told(self) -> JsonObject | None:
+    def event_fields(self) -> JsonObject | None:
         """The event field that says which rule or hook decided. None if the call was allowed without either."""
-        if self.rule is None and self.hook is None and self.outcome is Outcome.ALLOW:
+        if self.rule is None and self.hook is None and self.outcome is PermissionOutcome.ALLOW:
             return None
         layer = self.layer.label if self.layer is not None else None
         fields: JsonObject = {"reason": self.reason, "rule": self.rule, "layer": layer}
@@ -87,36 +87,36 @@ class Decision:
         return f"Denied by {source}: {self.reason} The call had no effect. Do not try to get around this."
 
 
-NOT_JUDGED: Final = Decision(
-    Outcome.DENY, "The gate did not evaluate the call: the tool does not exist, or the input is not valid for it."
+NOT_EVALUATED: Final = Decision(
+    PermissionOutcome.DENY, "The gate did not evaluate the call: the tool does not exist, or the input is not valid for it."
 )
 """The decision for a call that the harness itself refuses."""
 
 
-def written(permissions: Mapping[str, Json]) -> dict[Outcome, list[str]]:
+def read_rules(permissions: Mapping[str, Json]) -> dict[PermissionOutcome, list[str]]:
     """Return the stored rules of a layer, by outcome."""
-    return {outcome: _texts(permissions.get(outcome)) for outcome in Outcome if permissions.get(outcome)}
+    return {outcome: _texts(permissions.get(outcome)) for outcome in PermissionOutcome if permissions.get(outcome)}
 
 
 def _texts(value: Json) -> list[str]:
     return [str(text) for text in value] if isinstance(value, list) else []
 
 
-def check_writer(principal: Principal, whose: str) -> None:
+def check_policy_writer(principal: Principal, owner: str) -> None:
     """Raise `Forbidden` if the principal may not write rules that apply to other users' sessions.
 
     Rules of an agent or a session need no role: they cannot remove rules of higher layers, and what they allow only
     replaces the default.
     """
-    if not principal.roles & WRITERS:
+    if not principal.roles & POLICY_WRITER_ROLES:
         raise Forbidden(
-            f"Writing the rules of {whose} needs the role {POLICY_ADMIN!r}, which this API key does not have.",
+            f"Writing the rules of {owner} needs the role {POLICY_ADMIN!r}, which this API key does not have.",
             help_text=f"Use another key, or create one: footplate api-keys create --role {POLICY_ADMIN} --name …",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class OrganisationPolicy:
     """An organisation's policy, and the principal who last wrote it. None if it was never written."""
 
     permissions: JsonObject
@@ -127,7 +127,7 @@ class Written:
 
 
 class PolicyReads(Protocol):
-    async def policy(self, principal: Principal) -> Written: ...
+    async def policy(self, principal: Principal) -> OrganisationPolicy: ...
 
 
 class PolicyUnit(Protocol):
@@ -135,5 +135,5 @@ class PolicyUnit(Protocol):
 
     async def set_policy(
         self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
-    ) -> Written:
+    ) -> OrganisationPolicy:
         """Replace the policy. Arguments that are None stay unchanged."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from footplate.domain.agents import ResolvedConfig
-from footplate.domain.brought import Brought
+from footplate.domain.brought import ProjectInstructions
 from footplate.domain.events import Event, PreviewType, Usage
-from footplate.domain.hooks import Heard, HookEvent
+from footplate.domain.hooks import HookFeedback, HookEvent
 from footplate.domain.json import JsonObject
 from footplate.domain.model_transport import ModelTransport
 from footplate.domain.permissions import Decision
-from footplate.domain.turns import Outcome
+from footplate.domain.turns import TurnOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Preview(Protocol):
         """Send more text. Never blocks and never fails, so that live output cannot slow down a turn."""
 
 
-class Printed(Protocol):
+class FullOutput(Protocol):
     """The full output of a command on one stream, if it is too large for the result. Available while the turn runs."""
 
     @property
@@ -66,7 +66,7 @@ class TurnLog(Protocol):
         if it fails, the append uploads them.
         """
 
-    async def keep(self, output: Printed) -> str:
+    async def store_output(self, output: FullOutput) -> str:
         """Store a large output in the object store, and return its key. It is deleted with its session."""
 
     def check(self) -> None:
@@ -78,13 +78,13 @@ class TurnLog(Protocol):
         """Open a preview. The finished event is appended later with the preview's id."""
 
 
-class Answers(Protocol):
+class HeldApprovals(Protocol):
     """Approval of calls that a running turn holds open, because the process behind them cannot be parked."""
 
-    async def wanted(self, use: Event) -> None:
+    async def announce(self, use: Event) -> None:
         """Notify hooks that a person has to approve this call."""
 
-    async def given(self, event_id: str) -> Event | None:
+    async def find_decision(self, event_id: str) -> Event | None:
         """Return the decision on the call of this event. None: it is pending."""
 
     async def close(self, event_id: str, reason: str) -> Event:
@@ -106,7 +106,7 @@ class CommandResult:
     truncated: bool = False
     error: str = ""
     """Why the environment ended the command or could not run it, for a person or a model to read."""
-    whole: Mapping[str, Printed] = field(default_factory=dict)
+    full_outputs: Mapping[str, FullOutput] = field(default_factory=dict)
     """The full output by stream (`stdout`, `stderr`), for streams that are truncated in this result."""
 
     @property
@@ -146,11 +146,11 @@ class Process(Protocol):
         """Kill it and everything that it started. All of it is dead when this returns."""
 
     @property
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """The end of its standard error output."""
 
 
-MOST_READ: Final = 16 << 20
+MAX_READ_BYTES: Final = 16 << 20
 """Maximum bytes that `Environment.read` returns. The worker's memory is shared by all its turns."""
 
 
@@ -176,10 +176,10 @@ class Environment(Protocol):
         starts, is discarded with the turn, and may not exist until a file is written to it.
         """
 
-    def reach(self, endpoint: "Endpoint") -> "Endpoint":
+    def translate_endpoint(self, endpoint: "Endpoint") -> "Endpoint":
         """Return the endpoint with the address that a program inside the environment has to use."""
 
-    async def calm(self, *, keep: Process) -> None:
+    async def end_other_processes(self, *, keep: Process) -> None:
         """End all processes except one program. Processes left behind by tools are dead when this returns."""
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
@@ -212,12 +212,12 @@ class Environment(Protocol):
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         """List all regular files below a directory, recursively, without `.git`."""
 
-    async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
+    async def resolve_paths(self, paths: Sequence[str]) -> Sequence[str | None]:
         """Resolve the links in absolute paths, as a program inside the environment would. Parts that do not exist stay
         as they are. None: the path cannot be resolved.
         """
 
-    async def directory(self) -> str | None:
+    async def shell_directory(self) -> str | None:
         """Return the shell's current directory as an absolute path. None: unknown."""
 
 
@@ -234,7 +234,7 @@ class Gate(Protocol):
         Raises `Temporary` if no decision is possible; the call must then not be made.
         """
 
-    async def tell(self, event: HookEvent, fields: JsonObject, *, about: str = "", agent: str | None = None) -> Heard:
+    async def run_hooks(self, event: HookEvent, fields: JsonObject, *, about: str = "", agent: str | None = None) -> HookFeedback:
         """Run the hooks for any other event, and record the runs in the audit trail.
 
         `fields`: the event-specific input of the hooks, as in Claude Code. `about`: the text that matchers are tested
@@ -261,7 +261,7 @@ class Endpoint:
     base_url: str | None = None
 
 
-class Kept(Protocol):
+class WarmProcess(Protocol):
     """A process that a harness leaves running after a turn, so that the session's next turn starts faster."""
 
     @property
@@ -271,7 +271,7 @@ class Kept(Protocol):
         """End the process. Can be called more than once."""
 
 
-async def _as_they_are(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
+async def _return_unchanged(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
     return blocks
 
 
@@ -294,7 +294,7 @@ class TurnContext:
     gate: Gate
     interrupt: asyncio.Event
     """Set when a person interrupts the turn. The harness then ends as soon as possible, and keeps partial text."""
-    take_steering: Callable[[], Awaitable[Sequence[SteerMessage]]]
+    claim_steering: Callable[[], Awaitable[Sequence[SteerMessage]]]
     """Returns the messages that join the turn, and marks them as processed. Call it at a safe point."""
     handover: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the worker is stopping. The harness then raises `HandOver` at its next safe point: after a tool result
@@ -302,38 +302,38 @@ class TurnContext:
     cancelled when the worker's drain time is over."""
     context: JsonObject = field(default_factory=dict)
     """The `context` of the session and of this input, for tools and hooks."""
-    kept: Kept | None = None
+    warm_process: WarmProcess | None = None
     """The process that this harness left running after the session's last turn, or prepared for this one, in the same
     environment. The conversation and the agent's configuration have not changed since. Use it or end it."""
-    keep: Callable[[Kept], bool] = lambda _: False
+    keep_warm: Callable[[WarmProcess], bool] = lambda _: False
     """Keeps a process running after the turn, together with the environment. Everything else that the turn started must
     be dead. Returns False if it is not kept; the harness then ends it."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     """By provider: the address for model requests, and a token that is valid while this turn runs."""
-    resolve: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _as_they_are
+    resolve_attachments: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _return_unchanged
     """Prepares the content blocks of an input for the model: attachments are fetched, then inlined or written to files.
     Call it once for each input, right before the input is added to the conversation. Raises `Permanent`."""
-    resolve_steering: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _as_they_are
+    resolve_steering: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _return_unchanged
     """The same for a message that joins a running turn, which must not fail because of it: an attachment that cannot be
     used is replaced by a text that says so. Append everything that is finished before you call it, because it may wait
     for URLs."""
-    left: Sequence[Event] = ()
+    superseded_events: Sequence[Event] = ()
     """Approval requests and decisions of a waiting turn that this turn superseded."""
-    answers: Answers | None = None
+    held_approvals: HeldApprovals | None = None
     """None: no decisions can be received while the turn runs."""
-    brought: Brought = field(default_factory=Brought)
+    project_instructions: ProjectInstructions = field(default_factory=ProjectInstructions)
     """The repository's instructions for agents from the session's base commit, as far as the project is trusted."""
 
 
 class Harness(Protocol):
     """Decides the next action of a turn. Stateless: one instance serves many turns, each rebuilt from the log."""
 
-    async def run(self, turn: TurnContext) -> Outcome:
+    async def run(self, turn: TurnContext) -> TurnOutcome:
         """Work until the turn ends. Raise `Temporary` to be retried, `Permanent` to fail, `HandOver` when asked to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
+class UpcomingTurn:
     """What is known about a session's next turn before it begins. Model requests are not allowed yet."""
 
     session_id: str
@@ -344,17 +344,17 @@ class Ahead:
 
 
 @runtime_checkable
-class Prepares(Protocol):
+class SupportsPrepare(Protocol):
     """A harness that can prepare for a turn before its input arrives."""
 
-    async def prepare(self, upcoming: Ahead) -> Kept | None:
+    async def prepare(self, upcoming: UpcomingTurn) -> WarmProcess | None:
         """Start the process that the next turn needs, whatever its input is. The turn receives it in its `TurnContext`
         if it runs on this worker soon and nothing has changed. None: there is nothing to prepare.
         """
 
 
 @runtime_checkable
-class OpensLate(Protocol):
+class SupportsLazyEnvironment(Protocol):
     """A harness that needs no environment until a tool is called. The environment is opened at its first use."""
 
     opens_late: Literal[True]
@@ -400,10 +400,10 @@ class HarnessServices:
     """By provider (`anthropic`, `openai`, …): the addresses for long-lived clients. The valid key comes with each turn
     (`TurnContext.endpoints`)."""
     web: WebAccess = field(default_factory=WebAccess)
-    starts: int = 1
+    max_concurrent_starts: int = 1
     """How many CLI processes a harness may start at the same time."""
     mcp: McpAccess = field(default_factory=McpAccess)
-    hold: float = 0.0
+    approval_hold_seconds: float = 0.0
     """Seconds that a call waits for a person inside a turn that cannot be parked. 0: it does not wait."""
     model_transport: ModelTransport | None = None
     """The model proxy for harnesses in this process. None: they connect to the endpoints."""

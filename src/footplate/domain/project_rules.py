@@ -13,31 +13,31 @@ from footplate.domain import audit
 from footplate.domain.audit import AuditEntry
 from footplate.domain.errors import Forbidden
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.permissions import POLICY_ADMIN, WRITERS
+from footplate.domain.permissions import POLICY_ADMIN, POLICY_WRITER_ROLES
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Project
 
 _RULES: Final = ("deny", "ask", "allow", "hooks")
-_USUAL_PORTS: Final = frozenset({None, 80, 443})
+_DEFAULT_PORTS: Final = frozenset({None, 80, 443})
 
 
-def place_of_path(path: str) -> str:
+def path_location(path: str) -> str:
     """Return the location key of a normalised project path; an empty path is the root. Workers follow no links below
     the root, so each directory has only one path.
     """
     return f"path:/{path}" if path else "path:"
 
 
-def place_of(path: str | None, url: str | None) -> str:
+def project_location(path: str | None, url: str | None) -> str:
     """Return the location key of a project. For a URL, parts that servers usually ignore are removed: scheme, case,
     default port, percent-encoding, `.git` and extra slashes.
     """
     if path is not None:
-        return place_of_path(path)
+        return path_location(path)
     parts = urlsplit(url or "")
-    port = "" if parts.port in _USUAL_PORTS else f":{parts.port}"
-    named = posixpath.normpath("/" + unquote(parts.path).lower()).strip("/").removesuffix(".git").rstrip("/")
-    return f"url:{(parts.hostname or '').rstrip('.')}{port}/{named}"
+    port = "" if parts.port in _DEFAULT_PORTS else f":{parts.port}"
+    url_path = posixpath.normpath("/" + unquote(parts.path).lower()).strip("/").removesuffix(".git").rstrip("/")
+    return f"url:{(parts.hostname or '').rstrip('.')}{port}/{url_path}"
 
 
 def has_rules(permissions: Mapping[str, Json]) -> bool:
@@ -84,10 +84,10 @@ def check_archiving(principal: Principal, project: Project) -> None:
         _check_role(principal, f"Project {project.name!r} has permission rules, so archiving it")
 
 
-def describe_change(action: str, new: Project, old: Project | None = None) -> AuditEntry:
+def build_change_entry(action: str, new: Project, old: Project | None = None) -> AuditEntry:
     """Build the audit entry for a change to a project, with everything that determines which rules apply."""
     before: JsonObject = {} if old is None else {"before": _record(old)}
-    return audit.change(f"project.{action}", new.id, {**before, "after": _record(new)})
+    return audit.build_change_entry(f"project.{action}", new.id, {**before, "after": _record(new)})
 
 
 def _record(project: Project) -> JsonObject:
@@ -102,9 +102,9 @@ def _record(project: Project) -> JsonObject:
     }
 
 
-def _check_role(principal: Principal, what: str) -> None:
-    if not principal.roles & WRITERS:
+def _check_role(principal: Principal, action: str) -> None:
+    if not principal.roles & POLICY_WRITER_ROLES:
         raise Forbidden(
-            f"{what} needs the role 'admin' or {POLICY_ADMIN!r}, which this API key does not have.",
+            f"{action} needs the role 'admin' or {POLICY_ADMIN!r}, which this API key does not have.",
             help_text=f"Use another key, or create one: footplate api-keys create --role {POLICY_ADMIN} --name …",
         )

@@ -16,27 +16,27 @@ from urllib.parse import unquote, urlsplit
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.organisations import directory_of
+from footplate.domain.organisations import directory_name
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
-MOST_PROJECTS: Final = 16
+MAX_PROJECTS: Final = 16
 """Maximum number of projects of one session or workspace."""
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """The name is also used for the directory of a session's additional project."""
-OF_ORGANISATION: Final = "{organisation}"
+ORGANISATION_PLACEHOLDER: Final = "{organisation}"
 """Placeholder in the projects root for each organisation's own directory. Without it, the root belongs to the default
 organisation."""
 DEFAULT_ORGANISATION: Final = "default"
 PRIVATE_TREES: Final = "trees"
 """Directory in a worker's data directory for the host's own data about sessions' trees. Agents cannot see it."""
-_LONGEST: Final = 1024
-_LONGEST_STEP: Final = 255
-_BRANCH: Final = re.compile(
+_MAX_PATH_BYTES: Final = 1024
+_MAX_NAME_BYTES: Final = 255
+_BRANCH_PATTERN: Final = re.compile(
     r"(?!.*(?:\.\.|@\{|//|\.lock(?:/|$)|/\.))[^\x00-\x20\x7f~^:?*\[\\./-][^\x00-\x20\x7f~^:?*\[\\]*"
 )
-_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]*:[0-9a-f:.]*")
-_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_HOST_PATTERN: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]*:[0-9a-f:.]*")
+_UNSAFE_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Trust(StrEnum):
@@ -79,7 +79,7 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseCommit:
     """The commit that a session's tree starts from. It is fixed at the session's first turn."""
 
     commit: str | None
@@ -95,7 +95,7 @@ class Base:
         return {"commit": self.commit, "branch": self.branch, "name": self.name, "tree": self.tree}
 
     @classmethod
-    def load(cls, stored: Json) -> "Base | None":
+    def load(cls, stored: Json) -> "BaseCommit | None":
         if not isinstance(stored, dict):
             return None
         commit, tree = (found if isinstance(found := stored.get(key), str) else None for key in ("commit", "tree"))
@@ -113,7 +113,7 @@ class SessionProject:
     path: str | None = None
     url: str | None = None
     branch: str | None = None
-    base: Base | None = None
+    base: BaseCommit | None = None
     """None: no turn has begun yet."""
 
     @property
@@ -127,96 +127,96 @@ class SessionProject:
         return cls(
             id=str(stored["id"]),
             name=str(stored["name"]),
-            trust=trust_of(stored.get("trust")),
+            trust=parse_trust(stored.get("trust")),
             path=path if isinstance(path, str) else None,
             url=url if isinstance(url, str) else None,
             branch=branch if isinstance(branch, str) else None,
-            base=Base.load(stored.get("base")),
+            base=BaseCommit.load(stored.get("base")),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ProjectSelection:
     """The projects that a new session selects, individually or through a workspace."""
 
     project_ids: Sequence[str] = ()
     workspace_id: str | None = None
 
 
-NO_PROJECTS: Final = Choice()
+NO_PROJECTS: Final = ProjectSelection()
 
 
-def trust_of(value: Json) -> Trust:
+def parse_trust(value: Json) -> Trust:
     """Parse a trust level. Invalid values count as no trust."""
     return Trust(value) if isinstance(value, str) and value in set(Trust) else Trust.NOTHING
 
 
-def root_of(template: str, organisation: str) -> str:
+def resolve_projects_root(template: str, organisation: str) -> str:
     """Return the directory of an organisation's projects. No organisation can use another's directory."""
-    if OF_ORGANISATION in template:
-        return template.replace(OF_ORGANISATION, directory_of(organisation))
+    if ORGANISATION_PLACEHOLDER in template:
+        return template.replace(ORGANISATION_PLACEHOLDER, directory_name(organisation))
     if organisation == DEFAULT_ORGANISATION:
         return template
     raise InvalidRequest(
         "path: the server's projects root belongs to another organisation",
         field="path",
-        help_text=f"Ask the operator for a root per organisation: `{OF_ORGANISATION}` in FOOTPLATE_PROJECTS_ROOT.",
+        help_text=f"Ask the operator for a root per organisation: `{ORGANISATION_PLACEHOLDER}` in FOOTPLATE_PROJECTS_ROOT.",
     )
 
 
-def path_of(given: str, root: str) -> str:
+def normalize_path(given: str, root: str) -> str:
     """Normalise a path: relative to the root, without `..`. Links are checked when the project is opened."""
     text = given
     if given.startswith("/"):
         base = root.rstrip("/") + "/"
         if not given.startswith(base):
-            raise _no_path(given, f"it is not below the server's projects root {root}")
+            raise _path_refusal(given, f"it is not below the server's projects root {root}")
         text = given.removeprefix(base)
     steps = [step for step in text.split("/") if step not in {"", "."}]
     if not steps:
-        raise _no_path(given, "it names no directory below the server's projects root")
+        raise _path_refusal(given, "it names no directory below the server's projects root")
     if ".." in steps:
-        raise _no_path(given, "it contains `..`")
+        raise _path_refusal(given, "it contains `..`")
     if ".git" in {step.lower() for step in steps}:
-        raise _no_path(given, "it leads into a git directory")
+        raise _path_refusal(given, "it leads into a git directory")
     if any(ord(char) < ord(" ") or char == "\x7f" for char in given):
-        raise _no_path(given, "it contains control characters")
-    if len(text.encode()) > _LONGEST or any(len(step.encode()) > _LONGEST_STEP for step in steps):
-        raise _no_path(given, f"a path can have at most {_LONGEST} bytes, and each name in it {_LONGEST_STEP} bytes")
+        raise _path_refusal(given, "it contains control characters")
+    if len(text.encode()) > _MAX_PATH_BYTES or any(len(step.encode()) > _MAX_NAME_BYTES for step in steps):
+        raise _path_refusal(given, f"a path can have at most {_MAX_PATH_BYTES} bytes, and each name in it {_MAX_NAME_BYTES} bytes")
     return "/".join(steps)
 
 
-def url_of(given: str) -> str:
+def check_url(given: str) -> str:
     """Check a repository URL that the worker passes to git. It must not contain credentials."""
     try:
         parts = urlsplit(given)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise _no_url(given, "it is not a valid URL") from None
+        raise _url_refusal(given, "it is not a valid URL") from None
     if parts.scheme not in {"https", "http"} or not host:
-        raise _no_url("", "it must start with https:// or http:// and contain a host")
-    if not _HOST.fullmatch(host):
-        raise _no_url("", f"{host!r} is not a valid host name")
+        raise _url_refusal("", "it must start with https:// or http:// and contain a host")
+    if not _HOST_PATTERN.fullmatch(host):
+        raise _url_refusal("", f"{host!r} is not a valid host name")
     if parts.username is not None or parts.password is not None:
-        raise _no_url("", "it contains credentials, which everyone who lists projects would see")
+        raise _url_refusal("", "it contains credentials, which everyone who lists projects would see")
     if parts.query or parts.fragment or any(ord(char) <= ord(" ") or char in "\x7f\\" for char in given):
-        raise _no_url(given, "it contains a query, a fragment, a space or a control character")
+        raise _url_refusal(given, "it contains a query, a fragment, a space or a control character")
     return given.rstrip("/")
 
 
-def branch_of(given: str, field: str = "branch") -> str:
+def check_branch(given: str, field: str = "branch") -> str:
     """Check a branch name by git's rules. It can never be read as a command-line option."""
-    if not _BRANCH.fullmatch(given) or given.endswith(("/", ".")) or len(given.encode()) > _LONGEST_STEP:
+    if not _BRANCH_PATTERN.fullmatch(given) or given.endswith(("/", ".")) or len(given.encode()) > _MAX_NAME_BYTES:
         raise InvalidRequest(
             f"{field}: {given!r} is not a valid branch name", field=field, help_text="Examples: main, release/2."
         )
     return given
 
 
-def name_of(place: str) -> str:
+def derive_name(location: str) -> str:
     """Derive a project's name from the last part of its path or URL."""
-    last = PurePosixPath(unquote(urlsplit(place).path) if "://" in place else place).name.removesuffix(".git")
-    name = _UNFIT.sub("-", last).strip("-._")[:64]
+    last = PurePosixPath(unquote(urlsplit(location).path) if "://" in location else location).name.removesuffix(".git")
+    name = _UNSAFE_CHARACTERS.sub("-", last).strip("-._")[:64]
     return name or "project"
 
 
@@ -257,17 +257,17 @@ class ProjectUnit(Protocol):
     async def archive_workspace(self, principal: Principal, workspace_id: str) -> Workspace: ...
 
 
-def _no_path(given: str, why: str) -> InvalidRequest:
+def _path_refusal(given: str, reason: str) -> InvalidRequest:
     return InvalidRequest(
-        f"path: {given!r} cannot be a project: {why}",
+        f"path: {given!r} cannot be a project: {reason}",
         field="path",
         help_text="Use a path below FOOTPLATE_PROJECTS_ROOT, for example team/website.",
     )
 
 
-def _no_url(given: str, why: str) -> InvalidRequest:
+def _url_refusal(given: str, reason: str) -> InvalidRequest:
     return InvalidRequest(
-        f"url: {f'{given!r} ' if given else ''}cannot be a project: {why}".replace(": cannot", ": it cannot"),
+        f"url: {f'{given!r} ' if given else ''}cannot be a project: {reason}".replace(": cannot", ": it cannot"),
         field="url",
         help_text="Example: https://git.example.com/team/website.git",
     )

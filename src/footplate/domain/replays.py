@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Layer, Outcome
+from footplate.domain.permissions import Layer, PermissionOutcome
 from footplate.domain.principals import Principal
 
 
@@ -18,7 +18,7 @@ class StoredCall:
     session_id: str
     turn_id: str | None
     event_id: str
-    was: Outcome
+    original_outcome: PermissionOutcome
     name: str
     server: str | None = None
     """The MCP server of the tool."""
@@ -48,5 +48,5 @@ class ReplayReads(Protocol):
     ) -> Sequence[StoredCall]:
         """Return calls, newest first. `after` is the position of the last one seen."""
 
-    async def rules_of(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
+    async def rules_by_session(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
         """Return the rules of each session that exists."""

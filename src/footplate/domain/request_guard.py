@@ -27,7 +27,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 ANY: Final = "*"
 _FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})
-_SHOWN: Final = 200
+_MAX_SHOWN_CHARACTERS: Final = 200
 
 
 class ForeignRequest(Forbidden):
@@ -56,15 +56,15 @@ class RequestGuard:
                 raise ForeignRequest(f"The request has more than one `{name}` header.", help_text="Send only one.")
             found[name] = value
         host = found.get("host", "").strip().lower()
-        if host and not self._is_ours(host):
+        if host and not self._is_own_host(host):
             raise ForeignRequest(
-                f"The `Host` header names {host[:_SHOWN]!r}, which is not a known name of this server.",
+                f"The `Host` header names {host[:_MAX_SHOWN_CHARACTERS]!r}, which is not a known name of this server.",
                 help_text="If this name belongs to the server, add it to FOOTPLATE_ALLOWED_HOSTS.",
             )
         origin = found.get("origin", "").strip().lower()
-        if origin and not self._may_call(origin, host):
+        if origin and not self._is_allowed_origin(origin, host):
             raise ForeignRequest(
-                f"Web pages of {origin[:_SHOWN]!r} may not call this server.",
+                f"Web pages of {origin[:_MAX_SHOWN_CHARACTERS]!r} may not call this server.",
                 help_text="If they should, add that origin to FOOTPLATE_ALLOWED_ORIGINS.",
             )
         # A browser may send no origin with requests for images, scripts and forms.
@@ -74,15 +74,15 @@ class RequestGuard:
                 help_text="Open the address directly in the browser, or call it from a program.",
             )
 
-    def _is_ours(self, host: str) -> bool:
-        name = _name_of(host)
+    def _is_own_host(self, host: str) -> bool:
+        name = _host_name(host)
         if name is None:
             return False
         if ANY in self.hosts or name == "localhost" or name.endswith(".localhost") or _is_address(name):
             return True
         return name in self.hosts or any(entry.startswith("*.") and name.endswith(entry[1:]) for entry in self.hosts)
 
-    def _may_call(self, origin: str, host: str) -> bool:
+    def _is_allowed_origin(self, origin: str, host: str) -> bool:
         if ANY in self.origins or origin in self.origins:
             return True
         scheme, _, authority = origin.partition("://")
@@ -110,13 +110,13 @@ class GuardedApp:
                 return
         await self._app(scope, receive, send)
 
-    def response_of(self, error: ForeignRequest, scope: Scope) -> tuple[list[tuple[bytes, bytes]], bytes]:  # noqa: ARG002 - used by subclasses
+    def build_response(self, error: ForeignRequest, scope: Scope) -> tuple[list[tuple[bytes, bytes]], bytes]:  # noqa: ARG002 - used by subclasses
         """Return the headers and the body of the refusal."""
         body = {"type": "error", "error": {"type": "permission_error", "message": error.advice}}
         return [(b"content-type", b"application/json")], json.dumps(body).encode()
 
     async def refuse(self, error: ForeignRequest, scope: Scope, send: Send) -> None:
-        headers, body = self.response_of(error, scope)
+        headers, body = self.build_response(error, scope)
         kind = "http.response"
         if scope["type"] == "websocket":
             if "websocket.http.response" not in scope.get("extensions", {}):
@@ -132,7 +132,7 @@ def _entries(text: str) -> Iterable[str]:
     return (entry.strip().lower() for entry in text.split(",") if entry.strip())
 
 
-def _name_of(host: str) -> str | None:
+def _host_name(host: str) -> str | None:
     """Return the host name without the port. None: no browser would send this."""
     try:
         split = urlsplit(f"//{host}")

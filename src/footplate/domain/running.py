@@ -9,16 +9,16 @@ from typing import Protocol
 
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.audit import AuditEntry
-from footplate.domain.brought import Brought
+from footplate.domain.brought import ProjectInstructions
 from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.events import Event, Position, PreviewType, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.networks import Network
 from footplate.domain.permissions import Layer
-from footplate.domain.ports import Endpoint, Entry, Environment, Gate, Preview, Printed, SteerMessage
-from footplate.domain.projects import Base, SessionProject
-from footplate.domain.snapshots import NO_FILES, Collected, Files, KeptSnapshot, TreeSnapshot
-from footplate.domain.turns import Outcome
+from footplate.domain.ports import Endpoint, Entry, Environment, Gate, Preview, FullOutput, SteerMessage
+from footplate.domain.projects import BaseCommit, SessionProject
+from footplate.domain.snapshots import NO_FILES, CollectedCommits, SessionFiles, StoredSnapshot, TreeSnapshot
+from footplate.domain.turns import TurnOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +44,24 @@ class Claim:
     entries: int
     """Number of entries in the conversation."""
     old_holder: str | None = None
-    old_holder_lives: bool = False
+    old_holder_may_live: bool = False
     """The lease of the last holder has not expired, so its commands may still be running."""
     positions: Sequence[Position] = ()
     """Positions that the claim appended, to be published."""
-    waited: float | None = None
+    queue_seconds: float | None = None
     """Seconds from the acceptance of the input to this claim. None: this is not the first attempt."""
     trace: str | None = None
     """The W3C `traceparent` of the request that sent the input, if it was traced."""
     carried: Sequence[int] = ()
     """In a fork: positions of the messages whose content comes first."""
-    handed_over: int = 0
+    handovers: int = 0
     """How many attempts began without a lost worker: a stopping worker handed the turn over, or the turn had waited for
     the client."""
-    seconds_left: float | None = None
+    remaining_seconds: float | None = None
     """Seconds until the turn's time limit. None: no limit."""
-    superseded: str | None = None
+    superseded_harness: str | None = None
     """The harness of a waiting turn that this claim ended, because a new message arrived instead of the decisions."""
-    files: Files = NO_FILES
+    files: SessionFiles = NO_FILES
     """The session's files according to the log."""
     resources: Sequence[JsonObject] = ()
     """The session's resources in the form of the API: files that must be in its tree."""
@@ -70,7 +70,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NothingToClaim:
     """There was nothing to claim."""
 
     positions: Sequence[Position] = ()
@@ -84,8 +84,8 @@ class HeadState:
 
 
 class ClaimStore(Protocol):
-    async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | Nothing: ...
-    async def outlook(self, organisation: str, session_id: str) -> Claim | None:
+    async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim: ...
+    async def predict_next_turn(self, organisation: str, session_id: str) -> Claim | None:
         """Return the likely next turn of the session, without its input, and without claiming it. None: the turn has
         already begun or is about to, or there will be none.
         """
@@ -101,31 +101,31 @@ class TurnStore(Protocol):
         usage: Usage | None = None,
         files: Sequence[TreeSnapshot] = (),
     ) -> Sequence[Position]: ...
-    async def decide_base(self, claim: Claim, project_id: str, base: Base) -> Base: ...
+    async def decide_base(self, claim: Claim, project_id: str, base: BaseCommit) -> BaseCommit: ...
     async def finish(
-        self, claim: Claim, outcome: Outcome, files: Sequence[TreeSnapshot] = ()
+        self, claim: Claim, outcome: TurnOutcome, files: Sequence[TreeSnapshot] = ()
     ) -> tuple[Sequence[Position], bool]: ...
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]: ...
     async def hand_over(self, claim: Claim) -> None: ...
     async def turn_events(self, claim: Claim) -> Sequence[Event]: ...
-    async def left(self, claim: Claim) -> Sequence[Event]:
+    async def superseded_events(self, claim: Claim) -> Sequence[Event]:
         """Return the approval requests and decisions of a waiting turn that this turn superseded."""
 
     async def last_completed(self, claim: Claim) -> datetime | None:
         """Return when the latest completed turn of the session began."""
 
     async def entries(self, claim: Claim, after: int) -> list[Entry]: ...
-    async def keep(self, claim: Claim, output: Printed) -> str: ...
-    async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]: ...
-    async def answer(self, claim: Claim, event_id: str) -> Event | None:
+    async def store_output(self, claim: Claim, output: FullOutput) -> str: ...
+    async def claim_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]: ...
+    async def find_decision(self, claim: Claim, event_id: str) -> Event | None:
         """Return the decision on the call of this event. None: it is pending."""
 
-    async def close_ask(self, claim: Claim, event_id: str, reason: str) -> tuple[Event, Sequence[Position]]:
+    async def close_approval(self, claim: Claim, event_id: str, reason: str) -> tuple[Event, Sequence[Position]]:
         """Close the request for approval. Return the final decision, and the appended positions: a denial, unless a
         person decided first.
         """
 
-    async def take_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
+    async def claim_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
 
 
 class RuleStore(Protocol):
@@ -143,21 +143,21 @@ class HookRecords(Protocol):
         """Record hook runs in the audit trail. They are committed when this returns."""
 
 
-class Gates(Protocol):
-    def gate(self, claim: Claim, environment: Environment) -> Gate:
+class GateFactory(Protocol):
+    def create_gate(self, claim: Claim, environment: Environment) -> Gate:
         """Create the gate of one turn."""
 
 
 class LeaseStore(Protocol):
-    async def renew(
+    async def renew_lease(
         self, worker: str, host: str, seconds: float, session_ids: Sequence[str]
     ) -> Sequence[HeadState]: ...
-    async def end(self, worker: str) -> None: ...
+    async def end_lease(self, worker: str) -> None: ...
 
 
 class SweepStore(Protocol):
-    async def to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[tuple[str, str]]: ...
-    async def forget(self) -> None: ...
+    async def find_sessions_to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[tuple[str, str]]: ...
+    async def delete_stale_rows(self) -> None: ...
 
 
 class Chore(Protocol):
@@ -180,7 +180,7 @@ class LiveTurn(Protocol):
 
 
 class LiveTurns(Protocol):
-    def turn(self, organisation: str, session_id: str) -> LiveTurn: ...
+    def open_turn(self, organisation: str, session_id: str) -> LiveTurn: ...
 
 
 class Nudges(Protocol):
@@ -194,11 +194,11 @@ class OpenEnvironment(Environment, Protocol):
         """The session's own trees on this machine, by project or `SCRATCH_TREE`. Empty in a user's own directory."""
 
     @property
-    def seen(self) -> Mapping[str, str]:
+    def inside_paths(self) -> Mapping[str, str]:
         """The paths of the projects' trees inside the environment."""
 
     @property
-    def used(self) -> bool:
+    def was_used(self) -> bool:
         """Whether any process was started in the environment."""
 
     def renew(self, deadline: float) -> None:
@@ -232,7 +232,7 @@ class ModelAccess(Protocol):
     def grant(self, *, deadline: float) -> ModelGrant: ...
 
 
-class EgressDoor(Protocol):
+class EgressProxy(Protocol):
     """The proxy through which a turn's commands reach their allowed hosts."""
 
     async def listen(self, path: Path) -> None:
@@ -243,38 +243,38 @@ class EgressDoor(Protocol):
 
 
 class Egress(Protocol):
-    def door(self, network: Network) -> EgressDoor: ...
+    def create_proxy(self, network: Network) -> EgressProxy: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TreeGround:
+class CheckoutTarget:
     """Where to check out a session's trees on this machine, and their paths inside the environment."""
 
     tree: Path
     """The directory of the first project, which is the working directory."""
-    seen: str
-    beside: Path
+    inside_path: str
+    additional_directory: Path
     """The parent directory of the additional projects."""
-    beside_seen: str
-    objects_seen: str | None
+    additional_inside_path: str
+    objects_inside_path: str | None
     """The directory inside the environment that has the mirrors' git objects, by project. None: the same paths as
     outside."""
-    user: tuple[int, int]
+    owner: tuple[int, int]
     """The user id and group id that own the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedTree:
+class CheckedOutTree:
     project_id: str
     tree: Path
-    seen: str
+    inside_path: str
     objects: Path
     """The git objects of the project's mirror, which are read-only inside the environment."""
-    objects_seen: str
+    objects_inside_path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptTree:
+class SessionTree:
     """A session's tree on this machine, of which snapshots are taken."""
 
     organisation: str
@@ -282,33 +282,33 @@ class KeptTree:
     project: SessionProject | None
     """None: the scratch tree."""
     files: Path
-    beside: bool = False
+    is_additional: bool = False
     """Whether it is an additional project, beside the working directory."""
 
 
 class Trees(Protocol):
-    async def base(self, organisation: str, project: SessionProject) -> Base:
+    async def resolve_base(self, organisation: str, project: SessionProject) -> BaseCommit:
         """Return the base commit for a session that starts now. Fetches new commits, and creates a missing repository.
 
         Raises `Permanent` if the repository cannot be used, `Temporary` if its server does not respond.
         """
 
-    async def place(
-        self, organisation: str, session_id: str, projects: Sequence[SessionProject], target: TreeGround, files: Files
-    ) -> Sequence[PlacedTree]:
+    async def check_out(
+        self, organisation: str, session_id: str, projects: Sequence[SessionProject], target: CheckoutTarget, files: SessionFiles
+    ) -> Sequence[CheckedOutTree]:
         """Check out the tree of each project in the state that the log records, from the object store if necessary. A
         tree that continues from that state is left unchanged. Without projects, the scratch tree is checked out. No
         process of the session may run meanwhile.
         """
 
-    async def keep(
+    async def store_snapshot(
         self,
-        tree: "KeptTree",
-        last: KeptSnapshot | None,
-        collected: Collected | None = None,
+        tree: "SessionTree",
+        last: StoredSnapshot | None,
+        collected: CollectedCommits | None = None,
         *,
         incremental: bool = False,
-    ) -> KeptSnapshot | None:
+    ) -> StoredSnapshot | None:
         """Take a snapshot of the tree and upload it. Returns `last` if nothing has changed, and None if the tree is and
         always was empty.
 
@@ -317,25 +317,25 @@ class Trees(Protocol):
         does not respond.
         """
 
-    async def stop_watching(self, tree: "KeptTree", *, merge_packs: bool = True) -> None:
+    async def stop_watching(self, tree: "SessionTree", *, merge_packs: bool = True) -> None:
         """Stop watching the tree at the end of a turn. `merge_packs`: also merge its packs on this host."""
 
-    async def commits(
-        self, tree: "KeptTree", environment: Environment, inside_path: str, last: KeptSnapshot | None
-    ) -> Collected:
+    async def collect_commits(
+        self, tree: "SessionTree", environment: Environment, inside_path: str, last: StoredSnapshot | None
+    ) -> CollectedCommits:
         """Collect the agent's own commits, through a git bundle that is created inside the environment.
 
         `inside_path`: the path of the tree inside. Raises `Permanent` if the commits cannot be collected.
         """
 
-    async def brought(self, organisation: str, project: SessionProject) -> Brought:
+    async def load_instructions(self, organisation: str, project: SessionProject) -> ProjectInstructions:
         """Load the project's instructions from its base commit, as far as it is trusted. The working tree is not read,
         because agents write to it.
         """
 
 
 class Environments(Protocol):
-    async def open(
+    async def open_environment(
         self,
         organisation: str,
         session_id: str,
@@ -345,7 +345,7 @@ class Environments(Protocol):
         config: EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
-        files: Files = NO_FILES,
+        files: SessionFiles = NO_FILES,
     ) -> OpenEnvironment:
         """Open the environment of a turn.
 

@@ -21,15 +21,15 @@ from footplate.domain.pages import Order, Page
 from footplate.domain.permissions import PolicyReads, PolicyUnit
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
-from footplate.domain.projects import NO_PROJECTS, Choice, ProjectReads, ProjectUnit
+from footplate.domain.projects import NO_PROJECTS, ProjectSelection, ProjectReads, ProjectUnit
 from footplate.domain.replays import ReplayReads
 from footplate.domain.snapshots import FileChange, TreeDiff
-from footplate.domain.transcripts import Origin, Piece
+from footplate.domain.transcripts import TranscriptOrigin, ImportedLine
 from footplate.domain.turns import Mode, Session, SessionStatus, Turn, WhenBusy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class RequestAttempt:
     """One attempt at a POST request, identified by its headers and body."""
 
     method: str
@@ -40,7 +40,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredResponse:
     """A stored response, which is returned again to a retry."""
 
     status: int
@@ -67,7 +67,7 @@ class ForkPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiffAsked:
+class DiffRequest:
     """The requested diff: of a turn, or between two events. Without either: everything since the session started."""
 
     turn_id: str | None = None
@@ -79,17 +79,17 @@ class DiffAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class TranscriptImport:
     """A transcript that is imported as a session."""
 
     digest: bytes
     """The hash of its lines, which identifies the transcript."""
-    origin: Origin
-    pieces: Iterator[Piece]
+    origin: TranscriptOrigin
+    pieces: Iterator[ImportedLine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class AcceptedInputs:
     """The result of accepting inputs, and the notifications to send after the commit."""
 
     organisation: str
@@ -150,18 +150,18 @@ class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Rep
         """Return turns, newest first. `before` is a turn id."""
 
 
-class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
+class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
     """One transaction of the API."""
 
     @property
-    def replay(self) -> Answer | None:
+    def stored_response(self) -> StoredResponse | None:
         """The response that this request already received. If it is set, no other method may be called."""
 
     @property
-    def answer_id(self) -> int | None:
+    def response_id(self) -> int | None:
         """The id of the stored response, if it is deleted once the client has received it."""
 
-    async def remember(self, response: Answer) -> None: ...
+    async def store_response(self, response: StoredResponse) -> None: ...
 
     async def create_agent(
         self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
@@ -197,20 +197,20 @@ class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
         context: JsonObject,
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
-        selection: Choice = NO_PROJECTS,
+        selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
-    ) -> tuple[Session, Accepted]: ...
+    ) -> tuple[Session, AcceptedInputs]: ...
     async def import_session(
         self,
         principal: Principal,
-        transcript: Arrival,
+        transcript: TranscriptImport,
         *,
         agent: JsonObject,
         environment_id: str,
         title: str | None,
         metadata: dict[str, str],
         context: JsonObject,
-    ) -> tuple[Session, Accepted]:
+    ) -> tuple[Session, AcceptedInputs]:
         """Create a session with this history. If the transcript was imported before, return that session."""
 
     async def fork_session(
@@ -222,7 +222,7 @@ class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
         environment_id: str | None,
         change: Callable[[Session], Session],
         inputs: Sequence[Input],
-    ) -> tuple[Session, Accepted]:
+    ) -> tuple[Session, AcceptedInputs]:
         """Create a session that starts with the log and the conversation of this one up to a point. Both are
         referenced, not copied.
 
@@ -231,26 +231,26 @@ class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
 
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]
-    ) -> tuple[Session, Accepted]: ...
+    ) -> tuple[Session, AcceptedInputs]: ...
     async def archive_session(self, principal: Principal, session_id: str) -> Session: ...
-    async def delete_session(self, principal: Principal, session_id: str) -> Accepted: ...
-    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted: ...
+    async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs: ...
+    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs: ...
 
 
-class Units(Protocol):
-    def unit(self, principal: Principal, attempt: Attempt | None) -> AbstractAsyncContextManager[Unit]:
+class UnitOfWorkFactory(Protocol):
+    def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AbstractAsyncContextManager[UnitOfWork]:
         """Open a unit of work, which commits if the block succeeds. A retry waits for an earlier attempt that still
         runs, and then gets its response.
         """
 
-    async def delivered(self, response_id: int) -> None:
+    async def discard_response(self, response_id: int) -> None:
         """Delete a stored response that the client has received: there will be no retry. Best effort."""
 
 
 class Notifier(Protocol):
     """Notifies the rest of the system of a commit. Best effort: the sweep and the event streams recover missed ones."""
 
-    async def accepted(self, accepted: Accepted) -> None: ...
+    async def notify_accepted(self, accepted: AcceptedInputs) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ class Cursor:
     offset: int = 0
 
 
-class Tails(Protocol):
+class EventStreams(Protocol):
     def frames(
         self,
         organisation: str,
@@ -286,12 +286,12 @@ class Keys(Protocol):
 
 
 class Diffs(Protocol):
-    async def find(self, principal: Principal, session_id: str, request: DiffAsked) -> Sequence[TreeDiff]:
+    async def find_diffs(self, principal: Principal, session_id: str, request: DiffRequest) -> Sequence[TreeDiff]:
         """Return the diff of each tree, in the order of the session's projects."""
 
-    async def changes(self, diff: TreeDiff) -> Sequence[FileChange]: ...
+    async def list_changes(self, diff: TreeDiff) -> Sequence[FileChange]: ...
 
-    def patch(self, diff: TreeDiff) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def stream_patch(self, diff: TreeDiff) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Stream a patch for `git apply`. It is generated on demand; leaving the context early cancels it."""
 
 

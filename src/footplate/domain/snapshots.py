@@ -6,12 +6,12 @@ from typing import Final, Literal
 
 from footplate.domain.events import AGENT_TOOL_USE, Event
 
-SCRATCH: Final = "scratch"
+SCRATCH_TREE: Final = "scratch"
 """The name of the tree of a session without projects. Other trees are named by their project id."""
-EMPTY: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """The id of the empty git tree."""
 HEAD: Final = "HEAD"
-_ONLY_READ: Final = frozenset({"read", "glob", "grep", "web_fetch", "web_search"})
+_READ_ONLY_TOOLS: Final = frozenset({"read", "glob", "grep", "web_fetch", "web_search"})
 
 ChangeStatus = Literal["added", "modified", "deleted", "renamed", "type_changed"]
 
@@ -22,7 +22,7 @@ class Snapshot:
 
     tree: str
     """The id of the git tree with the files. Diffs compare it."""
-    apart: str | None = None
+    sidecar: str | None = None
     """The id of a second git tree, for content that a git tree cannot hold under its own name: the agent's git
     directory (HEAD, index, refs and objects), those of nested repositories, and the files in submodules. None: there is
     none."""
@@ -40,7 +40,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectedCommits:
     """The agent's own commits, in the form of a snapshot's fields."""
 
     commits: tuple[tuple[str, str], ...] = ()
@@ -48,24 +48,24 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedPath:
     """A path in the working tree that the snapshot does not contain."""
 
     path: bytes
     reason: str
 
     def __str__(self) -> str:
-        return f"{shown(self.path)}: {self.reason}"
+        return f"{display_path(self.path)}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenSnapshot:
     snapshot: Snapshot
-    left_out: tuple[LeftOut, ...] = ()
+    omitted: tuple[OmittedPath, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class KeptSnapshot:
+class StoredSnapshot:
     """A snapshot in the object store, to which the log refers."""
 
     number: int
@@ -73,12 +73,12 @@ class KeptSnapshot:
     snapshot: Snapshot
     base: str | None = None
     """The id of the git tree that the session started from. None: it started with an empty tree."""
-    left_out: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
     """Paths that it does not contain, each with the reason. If there are very many, only the first ones."""
 
     @property
-    def began(self) -> str:
-        return self.base or EMPTY
+    def base_tree(self) -> str:
+        return self.base or EMPTY_TREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,51 +87,51 @@ class TreeSnapshot:
 
     tree: str
     """A project's id, or `SCRATCH_TREE`."""
-    kept: KeptSnapshot
-    begins: bool = False
+    stored: StoredSnapshot
+    is_turn_start: bool = False
     """Whether it was taken before the turn's first call. Changes since the previous snapshot are then not the turn's
     work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class SessionFiles:
     """A session's files at one position of the log."""
 
-    kept: Mapping[str, KeptSnapshot] = field(default_factory=dict)
+    snapshots: Mapping[str, StoredSnapshot] = field(default_factory=dict)
     """The snapshot of each tree. A tree without one is in its initial state: its base commit, or empty."""
-    owners: Sequence[str] = ()
+    ancestors: Sequence[str] = ()
     """In a fork: its ancestors, the nearest one first. Their packs are part of its files."""
 
 
-NO_FILES: Final = Files()
+NO_FILES: Final = SessionFiles()
 
 
 @dataclass(frozen=True, slots=True)
-class RestingFiles:
+class ExpiredSessionFiles:
     """The files of an expired session, according to the log."""
 
-    kept: Mapping[str, KeptSnapshot | None]
+    snapshots: Mapping[str, StoredSnapshot | None]
     """The last snapshot of each tree. None: the log has no snapshot of it."""
 
     @property
-    def left_out(self) -> Sequence[str]:
+    def omitted(self) -> Sequence[str]:
         """Paths that exist on the host but in no snapshot."""
-        return [line for snapshot in self.kept.values() if snapshot is not None for line in snapshot.left_out]
+        return [line for snapshot in self.snapshots.values() if snapshot is not None for line in snapshot.omitted]
 
 
-def prefix_of(folder: str, tree: str) -> str:
+def packs_prefix(folder: str, tree: str) -> str:
     """Return the location of a tree's packs in the object store, below the session's folder."""
     return f"{folder}/trees/{tree}"
 
 
-def bases_of(organisation: str, project_id: str) -> str:
+def base_packs_prefix(organisation: str, project_id: str) -> str:
     """Return the location of a project's base packs in the object store, which all of its sessions share."""
     return f"{organisation}/projects/{project_id}/bases"
 
 
 def may_have_written(call: Event) -> bool:
     """Whether a tool call may have changed files. Only tools that are known to be read-only cannot."""
-    return call.type != AGENT_TOOL_USE or call.body.get("name") not in _ONLY_READ
+    return call.type != AGENT_TOOL_USE or call.body.get("name") not in _READ_ONLY_TOOLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,26 +157,26 @@ class TreeDiff:
 
     organisation: str
     session_id: str
-    owners: Sequence[str]
+    ancestors: Sequence[str]
     """As in `SessionFiles`."""
     tree: str
     """A project's id, or `SCRATCH_TREE`."""
     name: str
     """The name for people to read."""
-    beside: bool
+    is_additional: bool
     """Whether it is an additional project, beside the working directory."""
-    old: KeptSnapshot | None
+    old: StoredSnapshot | None
     """None, for `old` and `new`: the initial state."""
-    new: KeptSnapshot | None
+    new: StoredSnapshot | None
 
     @property
-    def ids(self) -> tuple[str, str]:
+    def tree_ids(self) -> tuple[str, str]:
         """The ids of the two git trees."""
-        base_tree = next((snapshot.began for snapshot in (self.new, self.old) if snapshot is not None), EMPTY)
+        base_tree = next((snapshot.base_tree for snapshot in (self.new, self.old) if snapshot is not None), EMPTY_TREE)
         old, new = (base_tree if kept is None else kept.snapshot.tree for kept in (self.old, self.new))
         return old, new
 
 
-def shown(path: bytes) -> str:
+def display_path(path: bytes) -> str:
     """Return a path as text for JSON. Bytes that are not UTF-8 are written as a backslash, `x` and two hex digits."""
     return path.decode("utf-8", "backslashreplace")

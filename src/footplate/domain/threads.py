@@ -22,10 +22,10 @@ RUNNING: Final = "session.thread_status_running"
 IDLE: Final = "session.thread_status_idle"
 MESSAGE_SENT: Final = "agent.thread_message_sent"
 MESSAGE_RECEIVED: Final = "agent.thread_message_received"
-LIFE: Final = (CREATED, RUNNING, IDLE)
+LIFECYCLE_EVENTS: Final = (CREATED, RUNNING, IDLE)
 """The lifecycle events of a thread."""
 
-TOOL: Final = "Agent"
+SUBAGENT_TOOL: Final = "Agent"
 """The tool with which a model gives work to a subagent."""
 
 
@@ -34,34 +34,34 @@ def primary_id(session_id: str) -> str:
     return f"{ids.THREAD}_{session_id.removeprefix(f'{ids.SESSION}_')}"
 
 
-def shown(event_type: str, body: Mapping[str, Json], thread_id: str | None) -> bool:
+def is_visible(event_type: str, body: Mapping[str, Json], thread_id: str | None) -> bool:
     """Whether an event is visible in this thread. None: the primary thread, which also shows cross-posted events."""
     if thread_id is None:
-        return body.get(THREAD_ID) is None or event_type in LIFE or _is_for_people(event_type, body)
+        return body.get(THREAD_ID) is None or event_type in LIFECYCLE_EVENTS or _is_for_people(event_type, body)
     return body.get(THREAD_ID) == thread_id and event_type != CREATED
 
 
 def _is_for_people(event_type: str, body: Mapping[str, Json]) -> bool:
     """Whether the event requests an approval or is a decision on one."""
-    return event_type == ev.USER_TOOL_CONFIRMATION or ev.is_ask(event_type, body)
+    return event_type == ev.USER_TOOL_CONFIRMATION or ev.is_approval_request(event_type, body)
 
 
-def inside(event: Event, thread_id: str | None) -> Event:
+def in_thread(event: Event, thread_id: str | None) -> Event:
     """Return the event with the id of this thread."""
     return event if thread_id is None else replace(event, body={**event.body, THREAD_ID: thread_id})
 
 
-def asking(use: Event, thread_id: str | None, name: str | None) -> Event:
+def call_in_thread(use: Event, thread_id: str | None, name: str | None) -> Event:
     """Return a call with the id of this thread. If it needs approval, an extra field names the subagent."""
-    if thread_id is None or not ev.asks(use):
-        return inside(use, thread_id)
-    return inside(replace(use, body={**use.body, "agent_name": name}), thread_id)
+    if thread_id is None or not ev.needs_approval(use):
+        return in_thread(use, thread_id)
+    return in_thread(replace(use, body={**use.body, "agent_name": name}), thread_id)
 
 
-def beside(event: Event, other: Event) -> Event:
+def in_same_thread(event: Event, other: Event) -> Event:
     """Return `other` with the thread id of `event`."""
     thread_id = event.body.get(THREAD_ID)
-    return inside(other, thread_id if isinstance(thread_id, str) else None)
+    return in_thread(other, thread_id if isinstance(thread_id, str) else None)
 
 
 def created(thread_id: str, name: str, call_id: str) -> Event:
@@ -73,10 +73,10 @@ def running(thread_id: str, name: str) -> Event:
     return Event(RUNNING, {THREAD_ID: thread_id, "agent_name": name})
 
 
-def idle(thread_id: str, name: str, used: Usage) -> Event:
+def idle(thread_id: str, name: str, usage: Usage) -> Event:
     """`usage` is the usage of the whole thread, as an extra field."""
     body: JsonObject = {THREAD_ID: thread_id, "agent_name": name, "stop_reason": {"type": "end_turn"}}
-    return Event(IDLE, {**body, "usage": _dumped(used)})
+    return Event(IDLE, {**body, "usage": _dump_usage(usage)})
 
 
 def waiting(thread_id: str, name: str, event_ids: Sequence[str]) -> Event:
@@ -85,7 +85,7 @@ def waiting(thread_id: str, name: str, event_ids: Sequence[str]) -> Event:
     return Event(IDLE, {THREAD_ID: thread_id, "agent_name": name, "stop_reason": reason})
 
 
-def _waits(event: Event) -> bool:
+def _is_waiting(event: Event) -> bool:
     reason = event.body.get("stop_reason")
     return isinstance(reason, dict) and reason.get("type") == "requires_action"
 
@@ -101,20 +101,20 @@ def received(text: str, thread_id: str, name: str | None) -> Event:
     return Event(MESSAGE_RECEIVED, body if name is None else {**body, "from_agent_name": name})
 
 
-def left_open(turn_events: Sequence[Event]) -> list[Event]:
+def end_open_threads(turn_events: Sequence[Event]) -> list[Event]:
     """Build the end event for each thread that is still running according to these events."""
     names: dict[str, str] = {}
-    used: dict[str, Usage] = {}
+    usage_by_thread: dict[str, Usage] = {}
     for event in turn_events:
         thread_id = str(event.body.get(THREAD_ID))
         if event.type == RUNNING:
             names[thread_id] = str(event.body.get("agent_name"))
-        elif event.type == IDLE and not _waits(event):
+        elif event.type == IDLE and not _is_waiting(event):
             names.pop(thread_id, None)
         elif event.type == ev.MODEL_REQUEST_END:
-            counted = _loaded(event.body.get("model_usage"))
-            used[thread_id] = used.get(thread_id, Usage()) + replace(counted, requests=1)
-    return [idle(thread_id, name, used.get(thread_id, Usage())) for thread_id, name in names.items()]
+            counted = _load_usage(event.body.get("model_usage"))
+            usage_by_thread[thread_id] = usage_by_thread.get(thread_id, Usage()) + replace(counted, requests=1)
+    return [idle(thread_id, name, usage_by_thread.get(thread_id, Usage())) for thread_id, name in names.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,48 +125,48 @@ class Thread:
     agent_name: str
     created_at: datetime
     updated_at: datetime
-    works: bool = False
+    is_running: bool = False
     active_seconds: float = 0.0
     usage: Usage | None = None
     """None until the thread has been idle."""
 
 
-def of_log(positions: Iterable[Position]) -> list[Thread]:
+def load_threads(positions: Iterable[Position]) -> list[Thread]:
     """Reconstruct the threads from their lifecycle events, oldest first."""
-    found: dict[str, Thread] = {}
+    threads: dict[str, Thread] = {}
     for position in positions:
-        event, moment = position.event, position.created_at
+        event, at = position.event, position.created_at
         thread_id = str(event.body.get(THREAD_ID))
         if event.type == CREATED:
             name = str(event.body.get("agent_name"))
-            found[thread_id] = Thread(id=thread_id, agent_name=name, created_at=moment, updated_at=moment)
-        elif (thread := found.get(thread_id)) is not None:
-            found[thread_id] = _changed(thread, event, moment)
-    return [*found.values()]
+            threads[thread_id] = Thread(id=thread_id, agent_name=name, created_at=at, updated_at=at)
+        elif (thread := threads.get(thread_id)) is not None:
+            threads[thread_id] = _apply_event(thread, event, at)
+    return [*threads.values()]
 
 
-def _changed(thread: Thread, event: Event, moment: datetime) -> Thread:
-    spent = (moment - thread.updated_at).total_seconds() if thread.works else 0.0
-    changed = replace(thread, updated_at=moment, active_seconds=round(thread.active_seconds + spent, 3))
+def _apply_event(thread: Thread, event: Event, at: datetime) -> Thread:
+    spent = (at - thread.updated_at).total_seconds() if thread.is_running else 0.0
+    changed = replace(thread, updated_at=at, active_seconds=round(thread.active_seconds + spent, 3))
     if event.type != IDLE:
         return replace(changed, works=True)
-    if _waits(event):
+    if _is_waiting(event):
         return replace(changed, works=False)
-    return replace(changed, works=False, usage=_loaded(event.body.get("usage")))
+    return replace(changed, works=False, usage=_load_usage(event.body.get("usage")))
 
 
-def _dumped(used: Usage) -> JsonObject:
+def _dump_usage(usage: Usage) -> JsonObject:
     return {
-        "input_tokens": used.input_tokens,
-        "output_tokens": used.output_tokens,
-        "cache_read_input_tokens": used.cache_read_tokens,
-        "cache_creation_input_tokens": used.cache_write_tokens,
-        "requests": used.requests,
-        "cost_microusd": used.cost_microusd,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "requests": usage.requests,
+        "cost_microusd": usage.cost_microusd,
     }
 
 
-def _loaded(stored: Json) -> Usage:
+def _load_usage(stored: Json) -> Usage:
     counted = stored if isinstance(stored, dict) else {}
     numbers = {name: value for name, value in counted.items() if isinstance(value, int)}
     return Usage(

@@ -21,24 +21,24 @@ _SUBPATH: Final = re.compile(r"subagents(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}){1,8
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TranscriptLine:
     body: JsonObject
     subpath: str = ""
     """Empty for the main transcript."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ImportedLine:
     """The entries and events of one imported line. They are appended to the log together."""
 
     entries: Sequence[Entry]
     events: Sequence[Event] = ()
-    moment: datetime | None = None
+    happened_at: datetime | None = None
     """The timestamp in the transcript."""
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class TranscriptOrigin:
     """The metadata in a transcript."""
 
     transcript_id: str
@@ -46,38 +46,38 @@ class Origin:
     """The version of the program that wrote it."""
 
 
-Lines = Callable[[], Iterable[Line]]
+TranscriptLines = Callable[[], Iterable[TranscriptLine]]
 """Returns the lines. It is called twice, because a transcript is validated completely before anything is stored."""
 
 
-class Leaving(Protocol):
+class TranscriptExport(Protocol):
     """Exports a conversation, entry by entry."""
 
     transcript_id: str
     """The id of the conversation in the program."""
 
-    def lines(self, entry: Entry) -> Iterable[Line]: ...
+    def export_entry(self, entry: Entry) -> Iterable[TranscriptLine]: ...
 
-    def last(self) -> Iterable[Line]:
+    def closing_lines(self) -> Iterable[TranscriptLine]:
         """Return the closing lines that the program needs to resume the conversation."""
 
 
 class Transcripts(Protocol):
-    def arriving(self, lines: Lines) -> tuple[Origin, Iterator[Piece]]:
+    def parse_import(self, lines: TranscriptLines) -> tuple[TranscriptOrigin, Iterator[ImportedLine]]:
         """Validate a transcript, and return its metadata and its content. Raises `InvalidRequest`; iterating over the
         content does not raise it any more.
         """
 
-    def leaving(self, session_id: str) -> Leaving: ...
+    def start_export(self, session_id: str) -> TranscriptExport: ...
 
 
-def is_subpath(subpath: str) -> bool:
+def is_safe_subpath(subpath: str) -> bool:
     """Whether a subpath is safe. It becomes a path on the user's disk and must stay below its directory."""
     return not subpath or (bool(_SUBPATH.fullmatch(subpath)) and ".." not in subpath)
 
 
 def check_subpath(subpath: str) -> None:
-    if not is_subpath(subpath):
+    if not is_safe_subpath(subpath):
         raise InvalidRequest(
             f"{subpath!r} is not a valid subpath of a transcript.",
             field="subpath",

@@ -103,7 +103,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TurnOutcome:
     """The outcome of a turn. The harness decides it, and the engine commits it."""
 
     status: TurnStatus

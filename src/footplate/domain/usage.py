@@ -12,7 +12,7 @@ Grouping = Literal["day", "agent", "model", "session", "harness", "key"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageQuestion:
+class UsageQuery:
     """A query over the turns that began at or after `start` and before `end`."""
 
     start: datetime
@@ -22,7 +22,7 @@ class UsageQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageLine:
+class UsageRow:
     group: dict[str, str | None]
     """The value of each grouping. `day` is a date in UTC."""
     turns: int
@@ -35,5 +35,5 @@ class UsageLine:
 
 
 class UsageReads(Protocol):
-    async def usage(self, principal: Principal, query: UsageQuestion) -> Sequence[UsageLine]:
+    async def query_usage(self, principal: Principal, query: UsageQuery) -> Sequence[UsageRow]:
         """Return the usage of the principal's organisation, sorted by group, at most `limit` rows."""

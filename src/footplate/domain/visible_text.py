@@ -14,15 +14,15 @@ from itertools import groupby
 from typing import Final
 
 _PIECE: Final = re.compile(r"(?P<word>[^\x00-\x20\x7f]+)|(?P<char>[\x00-\x20\x7f])(?P=char)*")
-_LEAD: Final = re.compile(r"<(?=U\+|\+[0-9])")
+_ESCAPE_LEAD: Final = re.compile(r"<(?=U\+|\+[0-9])")
 _ESCAPED: Final = re.compile(r"<U\+([0-9A-F]{4,6})(?:\*([0-9]+))?>")
-_MARK: Final = re.compile(r"<\+([0-9]+) more>\Z")
+_MISSING_MARK: Final = re.compile(r"<\+([0-9]+) more>\Z")
 _UNSAFE_ASCII: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
-_ASCII_SEEN: Final = re.compile(r"[!-~]")
-_MOST_SPACES: Final = 24
-_MOST_EMPTY_LINES: Final = 3
-_MOST_COMBINING: Final = 2
+_VISIBLE_ASCII: Final = re.compile(r"[!-~]")
+_MAX_SPACES: Final = 24
+_MAX_EMPTY_LINES: Final = 3
+_MAX_COMBINING: Final = 2
 _HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp", "Me"})
 _HIDDEN: Final = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4\U0001d159"
@@ -62,31 +62,31 @@ _SIMPLE: Final = {
 """What is escaped in a text without deceptive characters. Each run of spaces is scanned only once."""
 
 
-def show_line(text: str, room: int | None = None) -> str:
+def show_line(text: str, max_columns: int | None = None) -> str:
     """Escape a text for one line of at most `max_columns` columns. A marker says how many characters are missing: `<+12
     more>`.
     """
-    if room is None:
+    if max_columns is None:
         return _escape_whole(text, Layout.LINE)
-    pieces, taken = [], 0
+    pieces, width = [], 0
     for piece in _escape(text, Layout.LINE):
         pieces.append(piece)
-        taken += count_columns(piece[0])
-        if taken > room:
-            return _shorten(pieces, len(text), room)
+        width += count_columns(piece[0])
+        if width > max_columns:
+            return _shorten(pieces, len(text), max_columns)
     return "".join(shown for shown, _ in pieces)
 
 
-def _shorten(pieces: list[tuple[str, int]], length: int, room: int) -> str:
-    room -= len(mark_missing(length))
-    kept, taken, missing = [], 0, length
+def _shorten(pieces: list[tuple[str, int]], length: int, max_columns: int) -> str:
+    max_columns -= len(mark_missing(length))
+    shown_pieces, width, missing = [], 0, length
     for shown, count in _split(pieces):
-        taken += count_columns(shown)
-        if taken > room:
+        width += count_columns(shown)
+        if width > max_columns:
             break
-        kept.append(shown)
+        shown_pieces.append(shown)
         missing -= count
-    return "".join([*kept, mark_missing(missing)])
+    return "".join([*shown_pieces, mark_missing(missing)])
 
 
 def show_block(text: str) -> str:
@@ -105,47 +105,47 @@ def mark_missing(count: int) -> str:
 def neutralise(text: str) -> str:
     """Escape only characters that control or deceive a terminal. Text that is already escaped stays unchanged."""
     if text.isascii():
-        return _UNSAFE_ASCII.sub(lambda found: _number(found[0], 1), text)
-    return "".join(char if char in "\n\t" or not _is_hidden(char) else _number(char, 1) for char in text)
+        return _UNSAFE_ASCII.sub(lambda found: _escape_code_point(found[0], 1), text)
+    return "".join(char if char in "\n\t" or not _is_hidden(char) else _escape_code_point(char, 1) for char in text)
 
 
-def read_shown(text: str) -> tuple[str, int]:
+def recover_text(text: str) -> tuple[str, int]:
     """Recover the original text, and the number of characters that are missing at its end."""
     missing = 0
-    if mark := _MARK.search(text):
+    if mark := _MISSING_MARK.search(text):
         missing, text = int(mark[1]), text[: mark.start()]
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) * int(found[2] or 1), text), missing
 
 
 def count_columns(text: str) -> int:
     """Return the width of the text in terminal columns."""
-    return len(text) if text.isascii() else sum(_columns(char) for char in text)
+    return len(text) if text.isascii() else sum(_character_columns(char) for char in text)
 
 
-def fold(text: str, room: int) -> list[str]:
+def wrap_line(text: str, max_columns: int) -> list[str]:
     """Wrap one line of escaped text at `max_columns` columns. No text is added or removed, and no escape is split."""
-    lines, line, taken = [], "", 0
+    lines, line, width = [], "", 0
     for piece in re.findall(r"<U\+[0-9A-F]{4,6}(?:\*[0-9]+)?>|<\+[0-9]+ more>| +|[^ <]+|<", text):
-        for part in [piece] if count_columns(piece) <= room else piece:
+        for part in [piece] if count_columns(piece) <= max_columns else piece:
             columns = count_columns(part)
-            if taken + columns > room and line:
+            if width + columns > max_columns and line:
                 lines.append(line)
-                line, taken = "", 0
+                line, width = "", 0
             line += part
-            taken += columns
+            width += columns
     return [*lines, line]
 
 
 def _escape_whole(text: str, layout: Layout) -> str:
     """Escape a text. Uses one regular expression if only white space needs escaping, as in nearly all texts."""
-    if not text.isascii() and any(map(_needs_care, {*text})):
+    if not text.isascii() and any(map(_needs_escaping_check, {*text})):
         return "".join(shown for shown, _ in _escape(text, layout))
 
     def number(found: re.Match[str]) -> str:
         run = found[0]
         if run[0] == "\n" and layout is Layout.BLOCK:
-            return f"{_number(run[0], len(run) - 1)}\n"
-        return _number(run[0], len(run))
+            return f"{_escape_code_point(run[0], len(run) - 1)}\n"
+        return _escape_code_point(run[0], len(run))
 
     return _SIMPLE[layout].sub(number, text)
 
@@ -158,7 +158,7 @@ def _escape(text: str, layout: Layout) -> Iterator[tuple[str, int]]:
         if found["word"] is None:
             yield from _escape_run(found, layout)
         elif piece.isascii():
-            yield (_LEAD.sub("<U+003C>", piece) if "<" in piece else piece), len(piece)
+            yield (_ESCAPE_LEAD.sub("<U+003C>", piece) if "<" in piece else piece), len(piece)
         else:
             strict = layout is not Layout.PROSE
             yield from _escape_word(piece, strict=strict, reorders=strict and lines.are_mixed_at(found.start()))
@@ -172,34 +172,34 @@ def _escape_run(found: re.Match[str], layout: Layout) -> Iterator[tuple[str, int
     elif char == " ":
         at_end = found.end() == len(text) or (layout is Layout.BLOCK and text[found.end()] == "\n")
         at_start = layout is Layout.LINE and found.start() == 0
-        plain = length <= _MOST_SPACES and not at_end and not at_start
+        plain = length <= _MAX_SPACES and not at_end and not at_start
     elif char == "\n" and layout is Layout.BLOCK:
-        plain = length <= _MOST_EMPTY_LINES
+        plain = length <= _MAX_EMPTY_LINES
         if not plain:
-            yield f"{_number(char, length - 1)}\n", length
+            yield f"{_escape_code_point(char, length - 1)}\n", length
             return
     else:
         plain = False
-    yield (run if plain else _number(char, length)), length
+    yield (run if plain else _escape_code_point(char, length)), length
 
 
 def _escape_word(word: str, *, strict: bool, reorders: bool) -> Iterator[tuple[str, int]]:
     twins = _find_twins(word, strict=strict)
-    leads = {found.start() for found in _LEAD.finditer(word)} if "<" in word else set()
-    combining = _MOST_COMBINING
+    leads = {found.start() for found in _ESCAPE_LEAD.finditer(word)} if "<" in word else set()
+    combining = _MAX_COMBINING
     marked: list[tuple[str, bool]] = []
-    for place, char in enumerate(word):
+    for index, char in enumerate(word):
         if unicodedata.category(char) in {"Mn", "Mc"}:
             combining += 1
-            hidden = combining > _MOST_COMBINING or _is_hidden(char)
+            hidden = combining > _MAX_COMBINING or _is_hidden(char)
         else:
-            combining = 0 if char.isalpha() else _MOST_COMBINING
-            hidden = _is_hidden(char) or place in twins or place in leads or (reorders and _is_right_to_left(char))
+            combining = 0 if char.isalpha() else _MAX_COMBINING
+            hidden = _is_hidden(char) or index in twins or index in leads or (reorders and _is_right_to_left(char))
             hidden = hidden or (strict and _is_ascii_twin(char))
         marked.append((char, hidden))
     for (char, hidden), same in groupby(marked):
         length = sum(1 for _ in same)
-        yield (_number(char, length) if hidden else char * length), length
+        yield (_escape_code_point(char, length) if hidden else char * length), length
 
 
 def _find_twins(word: str, *, strict: bool) -> set[int]:
@@ -209,7 +209,7 @@ def _find_twins(word: str, *, strict: bool) -> set[int]:
     twins: set[int] = set()
     for found in _LETTERS.finditer(word):
         letters = found[0]
-        foreign = [place for place, char in enumerate(letters) if not char.isascii() and _is_of_twin_script(char)]
+        foreign = [index for index, char in enumerate(letters) if not char.isascii() and _is_of_twin_script(char)]
         if not foreign:
             continue
         others = len(letters) - len(foreign)
@@ -223,16 +223,16 @@ class _Lines:
 
     def __init__(self, text: str, *, per_line: bool) -> None:
         self._text = text
-        self._apart = per_line
+        self._per_line = per_line
         self._end, self._mixed = -1, False
 
     def are_mixed_at(self, position: int) -> bool:
         if position > self._end:
-            start = self._text.rfind("\n", 0, position) + 1 if self._apart else 0
-            end = self._text.find("\n", position) if self._apart else -1
+            start = self._text.rfind("\n", 0, position) + 1 if self._per_line else 0
+            end = self._text.find("\n", position) if self._per_line else -1
             self._end = len(self._text) if end < 0 else end
             line = self._text[start : self._end]
-            self._mixed = any(map(_is_right_to_left, line)) and _ASCII_SEEN.search(line) is not None
+            self._mixed = any(map(_is_right_to_left, line)) and _VISIBLE_ASCII.search(line) is not None
         return self._mixed
 
 
@@ -248,7 +248,7 @@ def _split(pieces: list[tuple[str, int]]) -> Iterator[tuple[str, int]]:
             yield shown, length
 
 
-def _number(char: str, length: int) -> str:
+def _escape_code_point(char: str, length: int) -> str:
     return f"<U+{ord(char):04X}>" if length == 1 else f"<U+{ord(char):04X}*{length}>"
 
 
@@ -262,7 +262,7 @@ def _is_hidden(char: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _needs_care(char: str) -> bool:
+def _needs_escaping_check(char: str) -> bool:
     if char <= "\x7f":
         return False
     if unicodedata.category(char)[0] == "M" or _is_hidden(char) or _is_ascii_twin(char):
@@ -286,7 +286,7 @@ def _is_right_to_left(char: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _columns(char: str) -> int:
+def _character_columns(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) == "Mn":
         return 0
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1

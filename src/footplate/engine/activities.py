@@ -15,14 +15,14 @@ from temporalio.service import RPCError
 
 from footplate.domain.errors import Unavailable
 from footplate.domain.running import Chore, SweepStore, Waker
-from footplate.engine.turn import TryAgain, TurnRunner
+from footplate.engine.turn import RetryTurn, TurnRunner
 from footplate.engine.workflow import PREPARE, RUN_TURN, SWEEP, SessionRef
 
 log = structlog.get_logger(__name__)
 
-_FRESH: Final = timedelta(seconds=1)
-_ASKING: Final = timedelta(seconds=5)
-_AT_ONCE: Final = timedelta(milliseconds=10)
+_STALE_AFTER: Final = timedelta(seconds=1)
+_RPC_TIMEOUT: Final = timedelta(seconds=5)
+_IMMEDIATELY: Final = timedelta(milliseconds=10)
 """Set explicitly, because Temporal's default delay grows with the number of attempts."""
 
 
@@ -43,20 +43,20 @@ class TurnActivities:
         self._runner.prepare(session.organisation, session.session_id)
 
     async def _run_turn(self, session: SessionRef) -> bool:
-        await _still_ours()
+        await _check_task_is_current()
         async with self._heartbeat():
             try:
                 result = await self._runner.run(session.organisation, session.session_id)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
                     message = "The worker is stopping; another worker continues the turn."
-                    raise _expected(message, "handover", after=_AT_ONCE) from None
+                    raise _retryable_error(message, "handover", after=_IMMEDIATELY) from None
                 raise
             except Unavailable as error:
-                raise _expected(error.message, error.code) from error
-        if isinstance(result, TryAgain):
-            raise _expected(result.reason, "try_again", after=timedelta(seconds=result.after))
-        return result.more
+                raise _retryable_error(error.message, error.code) from error
+        if isinstance(result, RetryTurn):
+            raise _retryable_error(result.reason, "try_again", after=timedelta(seconds=result.delay))
+        return result.has_more
 
     @asynccontextmanager
     async def _heartbeat(self) -> AsyncIterator[None]:
@@ -73,23 +73,23 @@ class TurnActivities:
             task.cancel()
 
 
-async def _still_ours() -> None:
+async def _check_task_is_current() -> None:
     """Refuse a task that this process received long ago and only sees now, because it was suspended.
 
     Another worker has the turn by now, and a claim would fence it. The clock may be wrong; it only decides whether
     Temporal is asked.
     """
     info = activity.info()
-    if datetime.now(UTC) - info.started_time < _FRESH:
+    if datetime.now(UTC) - info.started_time < _STALE_AFTER:
         return
     try:
-        await activity.client().get_async_activity_handle(task_token=info.task_token).heartbeat(rpc_timeout=_ASKING)
+        await activity.client().get_async_activity_handle(task_token=info.task_token).heartbeat(rpc_timeout=_RPC_TIMEOUT)
     except (RPCError, AsyncActivityCancelledError) as error:
         log.warning("stale task refused", action="turn.stale", workflow=info.workflow_id)
-        raise _expected("Temporal has given this turn to another worker.", "stale") from error
+        raise _retryable_error("Temporal has given this turn to another worker.", "stale") from error
 
 
-def _expected(message: str, kind: str, *, after: timedelta | None = None) -> ApplicationError:
+def _retryable_error(message: str, kind: str, *, after: timedelta | None = None) -> ApplicationError:
     """Build an error that Temporal retries, without a stack trace in the worker's log."""
     return ApplicationError(message, type=kind, next_retry_delay=after, category=ApplicationErrorCategory.BENIGN)
 
@@ -101,27 +101,27 @@ class SweepActivities:
         """`urgent` chores are short, and never wait for the others, which may take minutes."""
         self._store = store
         self._waker = waker
-        self._lines = [group for group in (urgent, chores) if group]
-        self._working: dict[int, asyncio.Task[None]] = {}
+        self._chore_groups = [group for group in (urgent, chores) if group]
+        self._chore_tasks: dict[int, asyncio.Task[None]] = {}
 
     @activity.defn(name=SWEEP)
     async def sweep(self) -> None:
         """Wake sessions whose signal was lost, delete expired records, and start the chores."""
-        for organisation, session_id in await self._store.to_wake(older_than=5, lost_for=60, limit=1000):
+        for organisation, session_id in await self._store.find_sessions_to_wake(older_than=5, lost_for=60, limit=1000):
             log.info("session woken by the sweep", action="sweep.wake", session=session_id)
             await self._waker.wake(organisation, session_id)
-        await self._store.forget()
-        for number, group in enumerate(self._lines):
+        await self._store.delete_stale_rows()
+        for number, group in enumerate(self._chore_groups):
             # In the background: a chore may take minutes, and the next sweep must not wait for it.
-            if number not in self._working or self._working[number].done():
-                self._working[number] = asyncio.create_task(self._work(group), name="chores", context=Context())
+            if number not in self._chore_tasks or self._chore_tasks[number].done():
+                self._chore_tasks[number] = asyncio.create_task(self._run_chores(group), name="chores", context=Context())
 
     async def aclose(self) -> None:
-        for task in self._working.values():
+        for task in self._chore_tasks.values():
             task.cancel()
-        await asyncio.gather(*self._working.values(), return_exceptions=True)
+        await asyncio.gather(*self._chore_tasks.values(), return_exceptions=True)
 
-    async def _work(self, group: Sequence[Chore]) -> None:
+    async def _run_chores(self, group: Sequence[Chore]) -> None:
         for chore in group:
             try:
                 await chore.run()

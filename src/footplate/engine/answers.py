@@ -2,25 +2,25 @@
 
 from footplate.domain.events import Event
 from footplate.domain.running import Claim, LiveTurn, TurnStore
-from footplate.engine.moments import Moments
+from footplate.engine.moments import TurnHooks
 
 
-class HeldAnswers:
+class TurnHeldApprovals:
     """The held calls of one turn."""
 
-    def __init__(self, turns: TurnStore, claim: Claim, live: LiveTurn, hooks: Moments) -> None:
+    def __init__(self, turns: TurnStore, claim: Claim, live: LiveTurn, hooks: TurnHooks) -> None:
         self._turns = turns
         self._claim = claim
         self._live = live
-        self._moments = hooks
+        self._hooks = hooks
 
-    async def wanted(self, use: Event) -> None:
-        await self._moments.asked([str(use.body.get("name"))])
+    async def announce(self, use: Event) -> None:
+        await self._hooks.notify_approval_needed([str(use.body.get("name"))])
 
-    async def given(self, event_id: str) -> Event | None:
-        return await self._turns.answer(self._claim, event_id)
+    async def find_decision(self, event_id: str) -> Event | None:
+        return await self._turns.find_decision(self._claim, event_id)
 
     async def close(self, event_id: str, reason: str) -> Event:
-        decision, positions = await self._turns.close_ask(self._claim, event_id, reason)
+        decision, positions = await self._turns.close_approval(self._claim, event_id, reason)
         await self._live.publish(positions)
         return decision

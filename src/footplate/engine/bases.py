@@ -6,12 +6,12 @@ host.
 
 from dataclasses import replace
 
-from footplate.domain.brought import Brought
+from footplate.domain.brought import ProjectInstructions
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Claim, Trees, TurnStore
 
 
-async def decided(trees: Trees | None, turns: TurnStore, claim: Claim) -> Claim:
+async def fix_base_commits(trees: Trees | None, turns: TurnStore, claim: Claim) -> Claim:
     """Return the claim with a base commit for each project."""
     if trees is None or all(project.base is not None for project in claim.config.projects):
         return claim
@@ -19,14 +19,14 @@ async def decided(trees: Trees | None, turns: TurnStore, claim: Claim) -> Claim:
     for project in claim.config.projects:
         base = project.base
         if base is None:
-            found = await trees.base(claim.organisation, project)
+            found = await trees.resolve_base(claim.organisation, project)
             base = await turns.decide_base(claim, project.id, replace(found, name=project.name))
         projects.append(replace(project, base=base))
     return replace(claim, config=replace(claim.config, projects=tuple(projects)))
 
 
-async def brought(trees: Trees | None, claim: Claim) -> Brought:
+async def load_instructions(trees: Trees | None, claim: Claim) -> ProjectInstructions:
     """Load the instructions of the first project, which is the working directory. Additional projects provide none."""
     if trees is None or not claim.config.projects:
-        return Brought()
-    return await trees.brought(claim.organisation, claim.config.projects[0])
+        return ProjectInstructions()
+    return await trees.load_instructions(claim.organisation, claim.config.projects[0])

@@ -12,43 +12,43 @@ import structlog
 
 from footplate.domain import ids
 from footplate.domain.running import Claim
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.turns import TurnOutcome, TurnStatus
 
 log = structlog.get_logger(__name__)
 
-GRACE: Final = 15.0
+STOP_GRACE_SECONDS: Final = 15.0
 """Seconds that a turn may take to stop. Commands first receive a signal to stop, and are killed a few seconds later."""
 
 
-class TurnClock:
-    def __init__(self, claim: Claim, interrupt: asyncio.Event, task: "asyncio.Future[Outcome]", *, elapsed: float) -> None:
+class TurnTimeout:
+    def __init__(self, claim: Claim, interrupt: asyncio.Event, task: "asyncio.Future[TurnOutcome]", *, elapsed: float) -> None:
         """`elapsed` is the number of seconds since the claim."""
         self._claim = claim
-        self._used = elapsed
+        self._elapsed = elapsed
         self._interrupt = interrupt
         self._task = task
         self._timer: asyncio.TimerHandle | None = None
-        self.over = False
-        self.cut = False
+        self.is_expired = False
+        self.is_cancelled = False
         """Whether the harness ignored the interrupt and was cancelled."""
 
     def __enter__(self) -> Self:
-        if self._claim.seconds_left is None:
+        if self._claim.remaining_seconds is None:
             return self
-        remaining = self._claim.seconds_left - self._used
+        remaining = self._claim.remaining_seconds - self._elapsed
         if remaining > 0:
-            self._timer = asyncio.get_running_loop().call_later(remaining, self._is_over)
+            self._timer = asyncio.get_running_loop().call_later(remaining, self._expire)
         else:  # immediately: the harness may have nothing more to do
-            self._is_over()
+            self._expire()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def judge(self, outcome: Outcome) -> Outcome:
+    def apply_to_outcome(self, outcome: TurnOutcome) -> TurnOutcome:
         """Turn an interrupted outcome into `timed_out`. A completed or failed turn keeps its outcome."""
-        if not self.over or outcome.status is not TurnStatus.INTERRUPTED:
+        if not self.is_expired or outcome.status is not TurnStatus.INTERRUPTED:
             return outcome
         seconds = self._claim.config.timeout_seconds
         return replace(
@@ -58,18 +58,18 @@ class TurnClock:
             error_message=f"The turn exceeded its limit of {seconds:g} s. Its work up to then is saved.",
         )
 
-    def _is_over(self) -> None:
+    def _expire(self) -> None:
         log.info("turn timed out", action="turn.timed_out", seconds=self._claim.config.timeout_seconds)
-        self.over = True
+        self.is_expired = True
         self._interrupt.set()
-        self._timer = asyncio.get_running_loop().call_later(GRACE, self._cut)
+        self._timer = asyncio.get_running_loop().call_later(STOP_GRACE_SECONDS, self._cancel_harness)
 
-    def _cut(self) -> None:
-        self.cut = True
+    def _cancel_harness(self) -> None:
+        self.is_cancelled = True
         self._task.cancel()
 
 
-class Unseen:
+class DiscardedPreview:
     """A preview that is not sent to anyone, for background sessions."""
 
     def __init__(self) -> None:

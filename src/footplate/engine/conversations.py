@@ -19,13 +19,13 @@ from footplate.domain.running import Claim, TurnStore
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CachedConversation:
     entries: list[Entry]
     size: int
-    used: float = 0.0
+    last_used: float = 0.0
 
 
-class Conversations:
+class ConversationCache:
     def __init__(
         self, store: TurnStore, *, max_bytes: int, max_idle_seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -34,46 +34,46 @@ class Conversations:
         `max_idle_seconds`: sessions that were not used for this long are evicted when another one is used.
         """
         self._store = store
-        self._most = max_bytes
-        self._seconds = max_idle_seconds
+        self._max_bytes = max_bytes
+        self._max_idle_seconds = max_idle_seconds
         self._clock = clock
         self._size = 0
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._cached: OrderedDict[str, _CachedConversation] = OrderedDict()
 
     async def load(self, claim: Claim) -> list[Entry]:
-        cached = self._kept.pop(claim.session_id, _Kept([], 0))
+        cached = self._cached.pop(claim.session_id, _CachedConversation([], 0))
         self._size -= cached.size
         if len(cached.entries) > claim.entries:
-            cached = _Kept([], 0)
+            cached = _CachedConversation([], 0)
         if len(cached.entries) < claim.entries:
             new = await self._store.entries(claim, len(cached.entries))
-            cached = _Kept([*cached.entries, *new], cached.size + _size(new))
+            cached = _CachedConversation([*cached.entries, *new], cached.size + _size(new))
         self._size += cached.size
-        self._kept[claim.session_id] = cached
-        self._use(claim.session_id)
+        self._cached[claim.session_id] = cached
+        self._mark_used(claim.session_id)
         return list(cached.entries)
 
     def add(self, claim: Claim, entries: Sequence[Entry]) -> None:
         """Add entries after the turn that holds the session has appended them."""
-        kept = self._kept.get(claim.session_id)
-        if kept is not None:
+        cached = self._cached.get(claim.session_id)
+        if cached is not None:
             size = _size(entries)
-            kept.entries.extend(entries)
-            kept.size += size
+            cached.entries.extend(entries)
+            cached.size += size
             self._size += size
-            self._use(claim.session_id)
+            self._mark_used(claim.session_id)
 
-    def _use(self, session_id: str) -> None:
+    def _mark_used(self, session_id: str) -> None:
         """Mark the session as most recently used, and evict others if necessary."""
         now = self._clock()
-        self._kept[session_id].used = now
-        self._kept.move_to_end(session_id)
-        while len(self._kept) > 1:
-            oldest = next(iter(self._kept.values()))
-            if self._size <= self._most and now - oldest.used <= self._seconds:
+        self._cached[session_id].last_used = now
+        self._cached.move_to_end(session_id)
+        while len(self._cached) > 1:
+            oldest = next(iter(self._cached.values()))
+            if self._size <= self._max_bytes and now - oldest.last_used <= self._max_idle_seconds:
                 return
-            _, gone = self._kept.popitem(last=False)
-            self._size -= gone.size
+            _, evicted = self._cached.popitem(last=False)
+            self._size -= evicted.size
 
 
 def _size(entries: Sequence[Entry]) -> int:

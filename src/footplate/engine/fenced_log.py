@@ -8,49 +8,49 @@ from collections.abc import Sequence
 from footplate import failpoints
 from footplate.domain import events as ev
 from footplate.domain.events import Event, PreviewType, Usage
-from footplate.domain.ports import Entry, Preview, Printed
+from footplate.domain.ports import Entry, Preview, FullOutput
 from footplate.domain.running import LiveTurn, TurnStore
 from footplate.domain.snapshots import TreeSnapshot
 from footplate.domain.turns import Mode
-from footplate.engine.clock import Unseen
-from footplate.engine.conversations import Conversations
+from footplate.engine.clock import DiscardedPreview
+from footplate.engine.conversations import ConversationCache
 from footplate.engine.files import TurnFiles
 from footplate.engine.leases import HeldTurn
-from footplate.engine.observed import TurnWatch
+from footplate.engine.observed import TurnTelemetry
 from footplate.telemetry import traces
 
 
 class FencedLog:
     def __init__(
-        self, turns: TurnStore, conversations: Conversations, held: HeldTurn, live: LiveTurn, watch: TurnWatch
+        self, turns: TurnStore, conversations: ConversationCache, held_turn: HeldTurn, live: LiveTurn, telemetry: TurnTelemetry
     ) -> None:
         self._turns = turns
         self._conversations = conversations
-        self._held = held
-        self._claim = held.claim
+        self._held_turn = held_turn
+        self._claim = held_turn.claim
         self._live = live
-        self._watch = watch
-        self.entries = held.claim.entries
+        self._telemetry = telemetry
+        self.entry_count = held_turn.claim.entries
         """Number of entries in the conversation."""
         self.files: TurnFiles | None = None
         """Set when the turn has an environment."""
-        self.asked: dict[str, str] = {}
+        self.approval_tools: dict[str, str] = {}
         """Tool names of the calls for which this attempt requested approval, by event id."""
 
     def check(self) -> None:
-        self._held.check()
+        self._held_turn.check()
 
     async def append(
         self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
     ) -> None:
-        if self.files is None or not self.files.concerned(events):
+        if self.files is None or not self.files.needs_snapshot(events):
             await self._append(events, entries, usage)
             return
         async with self.files.lock:
-            found = await self.files.look()
+            snapshots = await self.files.take_snapshots()
             await failpoints.hit("files_kept")
-            await self._append(events, entries, usage, found)
-            self.files.committed(found)
+            await self._append(events, entries, usage, snapshots)
+            self.files.mark_committed(snapshots)
 
     async def _append(
         self,
@@ -59,11 +59,11 @@ class FencedLog:
         usage: Usage | None,
         files: Sequence[TreeSnapshot] = (),
     ) -> None:
-        at = traces.now()
+        at = traces.now_ns()
         positions = await self._turns.append(self._claim, events, entries=entries, usage=usage, files=files)
-        self._watch.committed(events, usage, at=at)
-        self.entries += len(entries)
-        self.asked |= {event.id: str(event.body.get("name")) for event in events if ev.asks(event)}
+        self._telemetry.record_events(events, usage, at=at)
+        self.entry_count += len(entries)
+        self.approval_tools |= {event.id: str(event.body.get("name")) for event in events if ev.needs_approval(event)}
         self._conversations.add(self._claim, entries)
         await failpoints.hit("before_publish")
         await self._live.publish(positions)
@@ -72,11 +72,11 @@ class FencedLog:
         if self.files is not None:
             await self.files.upload_ahead()
 
-    async def keep(self, printed: Printed) -> str:
-        return await self._turns.keep(self._claim, printed)
+    async def store_output(self, output: FullOutput) -> str:
+        return await self._turns.store_output(self._claim, output)
 
     def preview(self, event_type: PreviewType) -> Preview:
-        self._watch.first_token()
+        self._telemetry.record_first_token()
         if self._claim.config.mode == Mode.BACKGROUND:
-            return Unseen()
+            return DiscardedPreview()
         return self._live.preview(event_type)

@@ -13,61 +13,61 @@ from typing import Final
 from footplate.domain import parts
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.json import JsonObject
-from footplate.domain.parts import Inline, NotTaken, Part, PartFailed, Sources
+from footplate.domain.parts import InlineBudget, AttachmentRefused, Attachment, AttachmentFailed, AttachmentSources
 from footplate.domain.ports import Environment
 from footplate.domain.running import Claim
 
-_ABSENT: Final = 'for path; do [ -e "$path" ] || printf "%s\\0" "$path"; done'
-_UNREAD: Final = "This worker cannot read the file {!r}: it has no file store."
+_LIST_MISSING_SCRIPT: Final = 'for path; do [ -e "$path" ] || printf "%s\\0" "$path"; done'
+_NO_FILE_STORE: Final = "This worker cannot read the file {!r}: it has no file store."
 
 
-class NoSources:
+class NoAttachmentSources:
     """Refuses all attachments that are not in the input itself. Used if no sources are configured."""
 
-    async def size(self, organisation: str, file_id: str) -> int:
+    async def file_size(self, organisation: str, file_id: str) -> int:
         del organisation
-        raise PartFailed(_UNREAD.format(file_id))
+        raise AttachmentFailed(_NO_FILE_STORE.format(file_id))
 
-    async def file(self, organisation: str, file_id: str) -> Part:
+    async def load_file(self, organisation: str, file_id: str) -> Attachment:
         del organisation
-        raise PartFailed(_UNREAD.format(file_id))
+        raise AttachmentFailed(_NO_FILE_STORE.format(file_id))
 
-    async def url(self, url: str) -> Part:
-        raise PartFailed(f"This worker cannot fetch {url}.")
+    async def fetch_url(self, url: str) -> Attachment:
+        raise AttachmentFailed(f"This worker cannot fetch {url}.")
 
 
-class TurnInputs:
+class TurnAttachments:
     def __init__(
         self,
-        sources: Sources,
+        sources: AttachmentSources,
         organisation: str,
         config: ResolvedConfig,
         environment: Environment,
-        written: Callable[[], None] = lambda: None,
+        on_file_written: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_file_written` is called after each file that is written to the tree."""
-        self._written = written
+        self._on_file_written = on_file_written
         self._sources = sources
         self._organisation = organisation
         self._config = config
         self._environment = environment
 
-    async def resolve(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
+    async def resolve_attachments(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """Prepare the blocks for the model. Raises `Permanent` if an attachment cannot be loaded or is not accepted."""
-        inline = parts.Inline()
-        return [await self._block(block, inline) for block in blocks]
+        budget = parts.InlineBudget()
+        return [await self._prepare_block(block, budget) for block in blocks]
 
     async def resolve_steering(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """Prepare the blocks of a steering message. A text replaces an attachment that failed."""
-        inline, found = parts.Inline(), []
+        budget, resolved = parts.InlineBudget(), []
         for block in blocks:
             try:
-                found.append(await self._block(block, inline))
-            except (PartFailed, NotTaken) as error:
-                found.append(parts.missing(error, block))
-        return found
+                resolved.append(await self._prepare_block(block, budget))
+            except (AttachmentFailed, AttachmentRefused) as error:
+                resolved.append(parts.describe_missing(error, block))
+        return resolved
 
-    async def mount(
+    async def write_missing_resources(
         self, claim: Claim, last_completed: Callable[[Claim], Awaitable[datetime | None]]
     ) -> list[JsonObject]:
         """Write the session's resource files that are missing in its tree. Existing files are not changed. Returns
@@ -76,84 +76,84 @@ class TurnInputs:
         A file that an earlier turn had and that no longer exists is skipped: it was deleted on purpose in both places.
         A fork continues without a missing file of its parent, and reports it to the model once.
         """
-        places = {str(resource["mount_path"]): resource for resource in claim.resources}
-        if not places:
+        resources_by_path = {str(resource["mount_path"]): resource for resource in claim.resources}
+        if not resources_by_path:
             return []
-        looked = await self._environment.run(["sh", "-c", _ABSENT, "sh", *places])
-        if looked.exit_code != 0:
-            raise PartFailed("The session's files cannot be checked, because its environment has no `sh`.")
-        told = []
-        for path in looked.stdout.decode().split("\0")[:-1]:
-            resource = places[path]
+        listing = await self._environment.run(["sh", "-c", _LIST_MISSING_SCRIPT, "sh", *resources_by_path])
+        if listing.exit_code != 0:
+            raise AttachmentFailed("The session's files cannot be checked, because its environment has no `sh`.")
+        messages = []
+        for path in listing.stdout.decode().split("\0")[:-1]:
+            resource = resources_by_path[path]
             try:
-                part = await self._sources.file(self._organisation, str(resource["file_id"]))
-            except PartFailed as error:
+                attachment = await self._sources.load_file(self._organisation, str(resource["file_id"]))
+            except AttachmentFailed as error:
                 added, completed = datetime.fromisoformat(str(resource["created_at"])), await last_completed(claim)
                 if completed is not None and added < completed:
                     continue
                 if claim.forked_at is None or added >= claim.forked_at:
-                    raise _never_had(claim.session_id, resource, error) from error
-                told.append(parts.not_inherited(path, error))
+                    raise _missing_resource(claim.session_id, resource, error) from error
+                messages.append(parts.describe_not_inherited(path, error))
                 continue
-            await self._write(path, part.data)
-        return told
+            await self._write(path, attachment.data)
+        return messages
 
     async def _write(self, path: str, content: bytes) -> None:
         await self._environment.ensure_open()  # outside `try`: this failure is not the file's
         try:
             await self._environment.write(path, content)
         except OSError as error:
-            raise PartFailed(
+            raise AttachmentFailed(
                 f"{path} could not be written to the session's files: {error.strerror or error}.",
                 help_text="Check that no directory has the same name, and that the disk is not full.",
             ) from error
-        self._written()
+        self._on_file_written()
 
-    async def _block(self, block: JsonObject, inline: Inline) -> JsonObject:
+    async def _prepare_block(self, block: JsonObject, budget: InlineBudget) -> JsonObject:
         source = block.get("source")
         if block.get("type") not in {"image", "document"} or not isinstance(source, dict):
-            found = block
+            prepared = block
         elif block.get("deliver") == "file":
-            part = await self._part(source, str(block.get("title") or ""))
-            await self._write(part.path, part.data)
-            found = parts.told(part, f"{self._environment.root}/{part.path}", block)
+            attachment = await self._load_attachment(source, str(block.get("title") or ""))
+            await self._write(attachment.path, attachment.data)
+            prepared = parts.describe_written_file(attachment, f"{self._environment.root}/{attachment.path}", block)
         else:
-            inline.announce(await self._size(block, source))
-            part = await self._part(source, str(block.get("title") or ""))
-            found = parts.inline(part, block, harness=self._config.harness, model=self._config.model)
-        inline.add(found)
-        return found
+            budget.check_fits(await self._known_size(block, source))
+            attachment = await self._load_attachment(source, str(block.get("title") or ""))
+            prepared = parts.inline_block(attachment, block, harness=self._config.harness, model=self._config.model)
+        budget.add(prepared)
+        return prepared
 
-    async def _size(self, block: JsonObject, source: JsonObject) -> int:
+    async def _known_size(self, block: JsonObject, source: JsonObject) -> int:
         """Return the size before loading. For a URL it is unknown (0); downloads have their own limit."""
         if source.get("type") == "file":
-            return await self._sources.size(self._organisation, str(source.get("file_id")))
-        return parts.length(block)
+            return await self._sources.file_size(self._organisation, str(source.get("file_id")))
+        return parts.content_bytes(block)
 
-    async def _part(self, source: JsonObject, title: str) -> Part:
+    async def _load_attachment(self, source: JsonObject, title: str) -> Attachment:
         match source.get("type"):
             case "file":
-                return await self._sources.file(self._organisation, str(source.get("file_id")))
+                return await self._sources.load_file(self._organisation, str(source.get("file_id")))
             case "url":
-                return await self._sources.url(str(source.get("url")))
+                return await self._sources.fetch_url(str(source.get("url")))
             case "text":
-                return Part(str(source.get("data") or "").encode(), "text/plain", title)
+                return Attachment(str(source.get("data") or "").encode(), "text/plain", title)
             case "base64":
-                return Part(_decoded(str(source.get("data") or "")), str(source.get("media_type")), title)
+                return Attachment(_decode_base64(str(source.get("data") or "")), str(source.get("media_type")), title)
             case other:
-                raise PartFailed(f"The source type {other!r} is unknown.")
+                raise AttachmentFailed(f"The source type {other!r} is unknown.")
 
 
-def _never_had(session_id: str, resource: JsonObject, error: PartFailed) -> PartFailed:
-    return PartFailed(
+def _missing_resource(session_id: str, resource: JsonObject, error: AttachmentFailed) -> AttachmentFailed:
+    return AttachmentFailed(
         f"The session's file {resource['mount_path']} cannot be added to its tree: {error.message}",
         help_text="Remove it from the session, and add a replacement if needed: "
         f"DELETE /v1/sessions/{session_id}/resources/{resource['id']}.",
     )
 
 
-def _decoded(data: str) -> bytes:
+def _decode_base64(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except binascii.Error as error:
-        raise PartFailed(f"An attachment is not valid base64: {error}.") from error
+        raise AttachmentFailed(f"An attachment is not valid base64: {error}.") from error

@@ -14,93 +14,93 @@ from typing import Final
 import structlog
 
 from footplate.domain.running import Claim
-from footplate.engine.lodging import Lodging
+from footplate.engine.lodging import TurnResources
 
 log = structlog.get_logger(__name__)
 
-_LOOK_EVERY: Final = 0.5
+_CHECK_INTERVAL: Final = 0.5
 
 
-class KeptHarnesses:
-    def __init__(self, *, most: int, seconds: float, deadline: Callable[[], float]) -> None:
+class WarmPool:
+    def __init__(self, *, max_processes: int, max_idle_seconds: float, deadline: Callable[[], float]) -> None:
         """`deadline` returns the time until which this worker's commands may currently live."""
-        self._most = most
-        self._seconds = seconds
+        self._max_processes = max_processes
+        self._max_idle_seconds = max_idle_seconds
         self._deadline = deadline
-        self._kept: OrderedDict[str, tuple[Claim, int, Lodging]] = OrderedDict()
-        self._ending: dict[str, asyncio.Task[None]] = {}
+        self._idle: OrderedDict[str, tuple[Claim, int, TurnResources]] = OrderedDict()
+        self._closing: dict[str, asyncio.Task[None]] = {}
 
     @property
-    def welcome(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether the pool is enabled."""
-        return self._most > 0
+        return self._max_processes > 0
 
     @property
-    def room(self) -> int:
+    def free_slots(self) -> int:
         """How many more fit before the oldest is evicted."""
-        return self._most - len(self._kept)
+        return self._max_processes - len(self._idle)
 
-    async def take(self, claim: Claim) -> Lodging | None:
+    async def acquire(self, claim: Claim) -> TurnResources | None:
         """Remove and return the warm process of the session. If it does not match this turn, end it and return None."""
-        if (ending := self._ending.get(claim.session_id)) is not None:
-            await asyncio.wait({ending})
-        found = self._kept.pop(claim.session_id, None)
+        if (closing := self._closing.get(claim.session_id)) is not None:
+            await asyncio.wait({closing})
+        found = self._idle.pop(claim.session_id, None)
         if found is None:
             return None
-        before, entries, lodging = found
-        harness = lodging.harness
-        same = (before.config, before.context) == (claim.config, claim.context)
-        if claim.attempt == 1 and entries == claim.entries and same and harness is not None and harness.alive:
-            return lodging
-        await lodging.aclose()
+        last_claim, entries, resources = found
+        process = resources.warm_process
+        is_same_setup = (last_claim.config, last_claim.context) == (claim.config, claim.context)
+        if claim.attempt == 1 and entries == claim.entries and is_same_setup and process is not None and process.alive:
+            return resources
+        await resources.aclose()
         return None
 
-    def put(self, claim: Claim, entries: int, lodging: Lodging) -> None:
+    def add(self, claim: Claim, entries: int, resources: TurnResources) -> None:
         """Add a process. `entries` is the number of entries in the conversation at the end of the turn."""
-        lodging.models.pause()
-        lodging.begin()
-        self._drop(claim.session_id)
-        self._kept[claim.session_id] = (claim, entries, lodging)
-        while len(self._kept) > self._most:
-            self._drop(next(iter(self._kept)))
+        resources.models.pause()
+        resources.start_waiting()
+        self._evict(claim.session_id)
+        self._idle[claim.session_id] = (claim, entries, resources)
+        while len(self._idle) > self._max_processes:
+            self._evict(next(iter(self._idle)))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._look_on())
+        task = asyncio.create_task(self._check_periodically())
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            for session_id in [*self._kept]:
-                self._drop(session_id)
-            await asyncio.gather(*self._ending.values())
+            for session_id in [*self._idle]:
+                self._evict(session_id)
+            await asyncio.gather(*self._closing.values())
 
-    async def _look_on(self) -> None:
+    async def _check_periodically(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_EVERY)
-            for session_id, (_, _, lodging) in [*self._kept.items()]:
-                if lodging.harness is None or not lodging.harness.alive or lodging.age >= self._seconds:
-                    self._drop(session_id)
+            await asyncio.sleep(_CHECK_INTERVAL)
+            for session_id, (_, _, resources) in [*self._idle.items()]:
+                if resources.warm_process is None or not resources.warm_process.alive or resources.waiting_seconds >= self._max_idle_seconds:
+                    self._evict(session_id)
                 else:
-                    lodging.environment.renew(self._deadline())
+                    resources.environment.renew(self._deadline())
 
-    def _drop(self, session_id: str) -> None:
+    def _evict(self, session_id: str) -> None:
         """End a process in the background, so that the others do not lose their lease meanwhile."""
-        if (found := self._kept.pop(session_id, None)) is not None:
-            task = asyncio.create_task(_end(session_id, found[2], after=self._ending.get(session_id)))
-            self._ending[session_id] = task
-            task.add_done_callback(lambda _: self._ended(session_id, task))
+        if (found := self._idle.pop(session_id, None)) is not None:
+            task = asyncio.create_task(_close(session_id, found[2], after=self._closing.get(session_id)))
+            self._closing[session_id] = task
+            task.add_done_callback(lambda _: self._forget_closed(session_id, task))
 
-    def _ended(self, session_id: str, task: "asyncio.Task[None]") -> None:
-        if self._ending.get(session_id) is task:
-            del self._ending[session_id]
+    def _forget_closed(self, session_id: str, task: "asyncio.Task[None]") -> None:
+        if self._closing.get(session_id) is task:
+            del self._closing[session_id]
 
 
-async def _end(session_id: str, lodging: Lodging, *, after: "asyncio.Task[None] | None") -> None:
+async def _close(session_id: str, resources: TurnResources, *, after: "asyncio.Task[None] | None") -> None:
     """End a process. Failures are only logged, because no turn depends on it."""
     try:
-        await lodging.aclose()
+        await resources.aclose()
         if after is not None:
             await after
     except Exception:

@@ -12,7 +12,7 @@ from footplate.domain.running import OpenEnvironment
 log = structlog.get_logger(__name__)
 
 
-class LateEnvironment(OpenEnvironment):
+class LazyEnvironment(OpenEnvironment):
     def __init__(
         self,
         open_environment: Callable[[float], Coroutine[None, None, OpenEnvironment]],
@@ -68,12 +68,12 @@ class LateEnvironment(OpenEnvironment):
         return {} if self._environment is None else self._environment.trees
 
     @property
-    def seen(self) -> Mapping[str, str]:
-        return {} if self._environment is None else self._environment.seen
+    def inside_paths(self) -> Mapping[str, str]:
+        return {} if self._environment is None else self._environment.inside_paths
 
     @property
-    def used(self) -> bool:
-        return self._environment is not None and self._environment.used
+    def was_used(self) -> bool:
+        return self._environment is not None and self._environment.was_used
 
     def renew(self, deadline: float) -> None:
         self._deadline = deadline
@@ -102,11 +102,11 @@ class LateEnvironment(OpenEnvironment):
     def scratch(self) -> str:
         return self._opened.scratch
 
-    def reach(self, endpoint: Endpoint) -> Endpoint:
-        return self._opened.reach(endpoint)
+    def translate_endpoint(self, endpoint: Endpoint) -> Endpoint:
+        return self._opened.translate_endpoint(endpoint)
 
-    async def calm(self, *, but: Process) -> None:
-        await (await self._use()).calm(keep=but)
+    async def end_other_processes(self, *, keep: Process) -> None:
+        await (await self._use()).end_other_processes(keep=keep)
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
         return await (await self._use()).start(argv, env=env)
@@ -135,8 +135,8 @@ class LateEnvironment(OpenEnvironment):
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         return await (await self._use()).list_files(path)
 
-    async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
-        return await (await self._use()).real(paths)
+    async def resolve_paths(self, paths: Sequence[str]) -> Sequence[str | None]:
+        return await (await self._use()).resolve_paths(paths)
 
-    async def directory(self) -> str | None:
-        return await (await self._use()).directory()
+    async def shell_directory(self) -> str | None:
+        return await (await self._use()).shell_directory()

@@ -24,7 +24,7 @@ from footplate.domain.running import Claim, LeaseStore
 log = structlog.get_logger(__name__)
 
 
-def now() -> float:
+def boot_time() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -42,37 +42,37 @@ class HeldTurn:
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
     def check(self) -> None:
-        if self.lost or now() >= self.deadline:
+        if self.lost or boot_time() >= self.deadline:
             raise Fenced(f"This worker's lease on session {self.claim.session_id} has expired.")
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
         if not self.lost:
             self.lost = True
             log.warning("turn lost", action="turn.lost", session=self.claim.session_id, turn=self.claim.turn_id)
             self.on_lost()
 
 
-class LeaseKeeper:
-    def __init__(self, store: LeaseStore, *, worker: str, host: str, lease: float) -> None:
-        self.worker = worker
+class WorkerLease:
+    def __init__(self, store: LeaseStore, *, worker_id: str, host: str, lease_seconds: float) -> None:
+        self.worker_id = worker_id
         self._store = store
         self._host = host
-        self._lease = lease
+        self._lease_seconds = lease_seconds
         self._deadline = 0.0
-        self._held: dict[str, HeldTurn] = {}
+        self._turns: dict[str, HeldTurn] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         await self.renew()
         # This is the only log line that maps the holder of a session to a process.
-        log.info("lease held", action="lease.held", worker=self.worker)
-        task = asyncio.create_task(self._beat())
+        log.info("lease held", action="lease.held", worker=self.worker_id)
+        task = asyncio.create_task(self._renew_periodically())
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await self._store.end(self.worker)
+            await self._store.end_lease(self.worker_id)
 
     @property
     def deadline(self) -> float:
@@ -81,32 +81,32 @@ class LeaseKeeper:
 
     def check(self) -> None:
         """Raise `Unavailable` without a valid lease, because a new turn would be lost before it began."""
-        if now() >= self._deadline:
+        if boot_time() >= self._deadline:
             raise Unavailable("This worker's lease has expired. It is renewed as soon as the database responds.")
 
-    def hold(self, claim: Claim) -> HeldTurn:
+    def add_turn(self, claim: Claim) -> HeldTurn:
         turn = HeldTurn(claim, self._deadline, control_seq=claim.control_seq)
-        self._held[claim.session_id] = turn
+        self._turns[claim.session_id] = turn
         return turn
 
-    def held(self, session_id: str) -> HeldTurn | None:
-        return self._held.get(session_id)
+    def find_turn(self, session_id: str) -> HeldTurn | None:
+        return self._turns.get(session_id)
 
-    def release(self, turn: HeldTurn) -> None:
+    def remove_turn(self, turn: HeldTurn) -> None:
         turn.done.set()
-        if self._held.get(turn.claim.session_id) is turn:
-            del self._held[turn.claim.session_id]
+        if self._turns.get(turn.claim.session_id) is turn:
+            del self._turns[turn.claim.session_id]
 
     async def renew(self) -> None:
-        turns = list(self._held.values())
-        start = now()
-        heads = await self._store.renew(self.worker, self._host, self._lease, [turn.claim.session_id for turn in turns])
-        self._deadline = start + self._lease
+        turns = list(self._turns.values())
+        start = boot_time()
+        heads = await self._store.renew_lease(self.worker_id, self._host, self._lease_seconds, [turn.claim.session_id for turn in turns])
+        self._deadline = start + self._lease_seconds
         states = {head.session_id: head for head in heads}
         for turn in turns:
             head = states.get(turn.claim.session_id)
-            if head is None or head.epoch != turn.claim.epoch or now() >= turn.deadline:
-                turn.lose()
+            if head is None or head.epoch != turn.claim.epoch or boot_time() >= turn.deadline:
+                turn.mark_lost()
                 continue
             turn.deadline = self._deadline
             turn.on_renew(self._deadline)
@@ -114,13 +114,13 @@ class LeaseKeeper:
                 turn.control_seq = head.control_seq
                 turn.on_control()
 
-    async def _beat(self) -> None:
+    async def _renew_periodically(self) -> None:
         while True:
-            await asyncio.sleep(min(1.0, self._lease / 4))
+            await asyncio.sleep(min(1.0, self._lease_seconds / 4))
             try:
                 await self.renew()
             except Exception as error:  # noqa: BLE001 - not renewing is always safe, and the next beat retries
                 log.warning("lease not renewed", action="lease.failed", reason=repr(error))
-                for turn in list(self._held.values()):
-                    if now() >= turn.deadline:
-                        turn.lose()
+                for turn in list(self._turns.values()):
+                    if boot_time() >= turn.deadline:
+                        turn.mark_lost()

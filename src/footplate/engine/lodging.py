@@ -7,60 +7,60 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from footplate.domain import environments
-from footplate.domain.ports import Kept
+from footplate.domain.ports import WarmProcess
 from footplate.domain.running import Claim, Environments, ModelAccess, ModelGrant, OpenEnvironment
-from footplate.engine.late_environment import LateEnvironment
+from footplate.engine.late_environment import LazyEnvironment
 
 
 @dataclass(slots=True)
-class Lodging:
+class TurnResources:
     """An environment, a model grant, and the process that a harness left running in it, if any."""
 
     environment: OpenEnvironment
     models: ModelGrant
-    harness: Kept | None = None
-    since: float = field(default_factory=time.monotonic)
+    warm_process: WarmProcess | None = None
+    waiting_since: float = field(default_factory=time.monotonic)
 
-    def begin(self) -> None:
+    def start_waiting(self) -> None:
         """Start to count the waiting time."""
-        self.since = time.monotonic()
+        self.waiting_since = time.monotonic()
 
     @property
-    def age(self) -> float:
-        return time.monotonic() - self.since
+    def waiting_seconds(self) -> float:
+        return time.monotonic() - self.waiting_since
 
     async def aclose(self) -> None:
         """Close everything. Closing the environment also ends processes that the harness did not end."""
-        if self.harness is not None:
-            harness, self.harness = self.harness, None
+        if self.warm_process is not None:
+            warm_process, self.warm_process = self.warm_process, None
             with contextlib.suppress(Exception):
-                await harness.aclose()
+                await warm_process.aclose()
         try:
             await self.environment.aclose()
         finally:
             await self.models.aclose()
 
 
-async def lodge(
-    places: Environments,
+async def open_turn_resources(
+    environment_factory: Environments,
     models: ModelAccess,
     claim: Claim,
     *,
     deadline: float,
     check_lease: Callable[[], None] | None = None,
-) -> Lodging:
+) -> TurnResources:
     """Open the resources of a turn. With `check_lease`, the environment is opened at its first use, and only while the
     turn holds its lease.
     """
     grant = models.grant(deadline=deadline)
 
     async def open_environment(deadline: float) -> OpenEnvironment:
-        return await places.open(
+        return await environment_factory.open_environment(
             claim.organisation,
             claim.session_id,
             deadline=deadline,
             variables=_variables(claim),
-            config=environments.load(claim.config.environment),
+            config=environments.load_environment_config(claim.config.environment),
             models=grant,
             projects=claim.config.projects,
             files=claim.files,
@@ -70,12 +70,12 @@ async def lodge(
         environment = (
             await open_environment(deadline)
             if check_lease is None
-            else LateEnvironment(open_environment, deadline, check_lease)
+            else LazyEnvironment(open_environment, deadline, check_lease)
         )
     except BaseException:
         await grant.aclose()
         raise
-    return Lodging(environment, grant)
+    return TurnResources(environment, grant)
 
 
 def _variables(claim: Claim) -> dict[str, str]:

@@ -7,36 +7,36 @@ from footplate.domain.errors import PromptBlocked
 from footplate.domain.hooks import HookEvent
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Gate
-from footplate.engine.inputs import TurnInputs
+from footplate.engine.inputs import TurnAttachments
 
 
-class Moments:
-    def __init__(self, gate: Gate, inputs: TurnInputs) -> None:
+class TurnHooks:
+    def __init__(self, gate: Gate, attachments: TurnAttachments) -> None:
         self._gate = gate
-        self._inputs = inputs
+        self._attachments = attachments
 
-    async def resolve(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
+    async def resolve_attachments(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """Run the prompt hooks, then prepare the attachments. Nothing is fetched for a prompt that a hook blocks."""
-        heard = await self._gate.tell(HookEvent.PROMPT, {"prompt": _text(blocks)})
-        if heard.block is not None:
-            raise PromptBlocked(heard.block)
-        return [*await self._inputs.resolve(blocks), *map(ev.text_block, heard.told)]
+        feedback = await self._gate.run_hooks(HookEvent.PROMPT, {"prompt": _prompt_text(blocks)})
+        if feedback.block_reason is not None:
+            raise PromptBlocked(feedback.block_reason)
+        return [*await self._attachments.resolve_attachments(blocks), *map(ev.text_block, feedback.messages)]
 
     async def resolve_steering(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """The same for a steering message. If a hook blocks it, the turn continues, and the model learns that a message
         was blocked.
         """
-        heard = await self._gate.tell(HookEvent.PROMPT, {"prompt": _text(blocks)})
-        if heard.block is not None:
-            return [ev.text_block(f"A hook withheld a message from the user. The hook's reason: {heard.block}")]
-        return [*await self._inputs.resolve_steering(blocks), *map(ev.text_block, heard.told)]
+        feedback = await self._gate.run_hooks(HookEvent.PROMPT, {"prompt": _prompt_text(blocks)})
+        if feedback.block_reason is not None:
+            return [ev.text_block(f"A hook withheld a message from the user. The hook's reason: {feedback.block_reason}")]
+        return [*await self._attachments.resolve_steering(blocks), *map(ev.text_block, feedback.messages)]
 
-    async def asked(self, tools: Sequence[str]) -> None:
+    async def notify_approval_needed(self, tools: Sequence[str]) -> None:
         """Run the notification hooks: calls of these tools need a person's approval."""
         message = f"Your permission is needed to use {', '.join(tools)}."
         fields: JsonObject = {"message": message, "notification_type": "permission_prompt"}
-        await self._gate.tell(HookEvent.NOTIFICATION, fields, about="permission_prompt")
+        await self._gate.run_hooks(HookEvent.NOTIFICATION, fields, about="permission_prompt")
 
 
-def _text(blocks: Sequence[JsonObject]) -> str:
+def _prompt_text(blocks: Sequence[JsonObject]) -> str:
     return "\n".join(str(block.get("text")) for block in blocks if block.get("type") == "text")

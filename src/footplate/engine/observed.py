@@ -18,7 +18,7 @@ from footplate.domain import agents
 from footplate.domain import events as ev
 from footplate.domain.events import Event, Usage
 from footplate.domain.running import Claim
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.turns import TurnOutcome, TurnStatus
 from footplate.telemetry import metrics, traces
 from footplate.telemetry.traces import Attributes, Span
 
@@ -41,117 +41,117 @@ _PROVIDERS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _OpenSpan:
     """A running model request or tool call."""
 
     name: str
     span: Span
-    began: float
+    started: float
 
 
-class TurnWatch:
+class TurnTelemetry:
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
         self._config = claim.config
-        self._harness = metrics.HARNESSES(claim.config.harness)
-        self._model = metrics.MODELS(claim.config.model)
-        self._began = time.monotonic()
-        self._open: dict[str, _Open] = {}
-        self._earlier: dict[str, str] = {}
+        self._harness = metrics.HARNESS_LABELS(claim.config.harness)
+        self._model = metrics.MODEL_LABELS(claim.config.model)
+        self._started = time.monotonic()
+        self._open: dict[str, _OpenSpan] = {}
+        self._earlier_tools: dict[str, str] = {}
         """Tools that an earlier attempt called, by the id of the call's event."""
-        self._spoke = False
-        self._over = "lost"
-        self._used = Usage()
-        self._span = traces.begin(f"invoke_agent {claim.config.agent_id}", _turn_attributes(claim), parent=claim.trace)
+        self._has_first_token = False
+        self._final_status = "lost"
+        self._usage = Usage()
+        self._span = traces.start_span(f"invoke_agent {claim.config.agent_id}", _turn_attributes(claim), parent=claim.trace)
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Add the turn's ids to log lines, and attach exceptions to its span, inside the context."""
         claim = self._claim
         ids = {"session": claim.session_id, "turn": claim.turn_id, "attempt": claim.attempt}
-        self._claimed()
+        self._record_claim()
         try:
-            with structlog.contextvars.bound_contextvars(**ids), self._span.current():
+            with structlog.contextvars.bound_contextvars(**ids), self._span.make_current():
                 yield
         finally:
-            self._close()
+            self._end_spans()
 
-    def resumed(self, turn_events: Sequence[Event]) -> None:
+    def note_earlier_calls(self, turn_events: Sequence[Event]) -> None:
         """Note the calls of earlier attempts, which this attempt may have to settle."""
-        self._earlier = {e.id: str(e.body.get("name")) for e in turn_events if e.type in ev.TOOL_USES}
+        self._earlier_tools = {e.id: str(e.body.get("name")) for e in turn_events if e.type in ev.TOOL_USES}
 
-    def first_token(self) -> None:
+    def record_first_token(self) -> None:
         """Record the time to the first token."""
-        if self._spoke:
+        if self._has_first_token:
             return
-        self._spoke = True
-        if self._claim.waited is not None:
-            seconds = self._claim.waited + time.monotonic() - self._began
+        self._has_first_token = True
+        if self._claim.queue_seconds is not None:
+            seconds = self._claim.queue_seconds + time.monotonic() - self._started
             metrics.FIRST_TOKEN.labels(self._harness).observe(seconds)
         for request in self._open.values():
-            request.span.set({"gen_ai.response.time_to_first_chunk": time.monotonic() - request.began})
+            request.span.set_attributes({"gen_ai.response.time_to_first_chunk": time.monotonic() - request.started})
 
-    def committed(self, events: Sequence[Event], usage: Usage | None, *, at: int) -> None:
+    def record_events(self, events: Sequence[Event], usage: Usage | None, *, at: int) -> None:
         """Record committed events. Requests and calls that they end ended at `at`, before the write; new ones begin
         now.
         """
         if usage is not None:
-            self._count(usage)
+            self._count_usage(usage)
         for event in events:
             match event.type:
                 case ev.MODEL_REQUEST_START:
-                    self._asks(event)
+                    self._start_model_request(event)
                 case ev.MODEL_REQUEST_END:
-                    self._answered(event, usage, at)
+                    self._end_model_request(event, usage, at)
                 case ev.AGENT_TOOL_USE | ev.AGENT_MCP_TOOL_USE:
-                    self._calls(event)
+                    self._start_tool_call(event)
                 case ev.AGENT_TOOL_RESULT | ev.AGENT_MCP_TOOL_RESULT:
-                    self._returned(event, at)
+                    self._end_tool_call(event, at)
                 case ev.AGENT_CUSTOM_TOOL_USE:
                     metrics.TOOL_CALLS.labels(metrics.CUSTOM_TOOL, "asked").inc()
-                    self._span.event("footplate.custom_tool_asked", _tool_attributes(event))
+                    self._span.add_event("footplate.custom_tool_asked", _tool_attributes(event))
 
-    def ended(self, outcome: Outcome) -> None:
-        self._over = outcome.status.value
+    def record_outcome(self, outcome: TurnOutcome) -> None:
+        self._final_status = outcome.status.value
         if outcome.error_type is not None:
-            self._span.fail(outcome.error_type)
+            self._span.set_error(outcome.error_type)
         if outcome.status is not TurnStatus.AWAITING:
-            seconds = time.monotonic() - self._began
+            seconds = time.monotonic() - self._started
             metrics.TURNS.labels(outcome.status.value, self._harness).inc()
             metrics.TURN_SECONDS.labels(self._harness).observe(seconds)
             log.info("turn ended", action="turn.ended", status=outcome.status.value, seconds=round(seconds, 3))
 
-    def handed_over(self) -> None:
-        self._over = "handed_over"
+    def record_handover(self) -> None:
+        self._final_status = "handed_over"
 
-    def put_off(self, error_type: str) -> None:
-        self._over = "rescheduled"
-        self._span.fail(error_type)
+    def record_retry(self, error_type: str) -> None:
+        self._final_status = "rescheduled"
+        self._span.set_error(error_type)
 
-    def _claimed(self) -> None:
+    def _record_claim(self) -> None:
         metrics.TURNS_RUNNING.inc()
-        if self._claim.waited is None:
+        if self._claim.queue_seconds is None:
             metrics.ATTEMPTS.labels("again", self._harness).inc()
         else:
             metrics.ATTEMPTS.labels("first", self._harness).inc()
-            metrics.QUEUE_WAIT.observe(self._claim.waited)
-        if self._claim.superseded is not None:
-            harness = metrics.HARNESSES(self._claim.superseded)
+            metrics.QUEUE_WAIT.observe(self._claim.queue_seconds)
+        if self._claim.superseded_harness is not None:
+            harness = metrics.HARNESS_LABELS(self._claim.superseded_harness)
             metrics.TURNS.labels(TurnStatus.COMPLETED.value, harness).inc()
 
-    def _close(self) -> None:
+    def _end_spans(self) -> None:
         metrics.TURNS_RUNNING.dec()
-        for left in self._open.values():
-            left.span.fail("turn_over")
-            left.span.end()
+        for open_span in self._open.values():
+            open_span.span.set_error("turn_over")
+            open_span.span.end()
         self._open.clear()
-        self._span.set({"footplate.turn.status": self._over, **_usage_attributes(self._used)})
-        if self._over == "lost":
-            self._span.fail("lost")
+        self._span.set_attributes({"footplate.turn.status": self._final_status, **_usage_attributes(self._usage)})
+        if self._final_status == "lost":
+            self._span.set_error("lost")
         self._span.end()
 
-    def _count(self, usage: Usage) -> None:
-        self._used += usage
+    def _count_usage(self, usage: Usage) -> None:
+        self._usage += usage
         for kind, tokens in (
             ("input", usage.input_tokens),
             ("output", usage.output_tokens),
@@ -163,41 +163,41 @@ class TurnWatch:
         if usage.cost_microusd:
             metrics.count_cost(self._model, usage.cost_microusd)
 
-    def _asks(self, event: Event) -> None:
+    def _start_model_request(self, event: Event) -> None:
         model = self._config.model
-        span = self._span.child(f"chat {model}", _chat_attributes(self._claim), kind="client")
-        self._open[event.id] = _Open(model, span, time.monotonic())
+        span = self._span.start_child(f"chat {model}", _chat_attributes(self._claim), kind="client")
+        self._open[event.id] = _OpenSpan(model, span, time.monotonic())
 
-    def _answered(self, event: Event, usage: Usage | None, at: int) -> None:
+    def _end_model_request(self, event: Event, usage: Usage | None, at: int) -> None:
         is_error = bool(event.body.get("is_error"))
         metrics.MODEL_REQUESTS.labels(self._model, "error" if is_error else "ok").inc()
         request = self._open.pop(str(event.body.get("model_request_start_id")), None)
         if request is None:  # the request of a lost attempt, whose span is lost too
             return
-        request.span.set(_usage_attributes(usage or Usage()))
+        request.span.set_attributes(_usage_attributes(usage or Usage()))
         if is_error:
-            request.span.fail("model_request_failed")
+            request.span.set_error("model_request_failed")
         request.span.end(at)
 
-    def _calls(self, event: Event) -> None:
+    def _start_tool_call(self, event: Event) -> None:
         name = str(event.body.get("name"))
         attributes = {**_tool_attributes(event), "gen_ai.conversation.id": self._claim.session_id}
-        span = self._span.child(f"execute_tool {name}", attributes)
-        self._open[event.id] = _Open(name, span, time.monotonic())
+        span = self._span.start_child(f"execute_tool {name}", attributes)
+        self._open[event.id] = _OpenSpan(name, span, time.monotonic())
 
-    def _returned(self, event: Event, at: int) -> None:
+    def _end_tool_call(self, event: Event, at: int) -> None:
         is_error = bool(event.body.get("is_error"))
         use_id = str(event.body.get("tool_use_id") or event.body.get("mcp_tool_use_id"))
         call = self._open.pop(use_id, None)
-        name = call.name if call else self._earlier.get(use_id, "")
-        of_server = event.type == ev.AGENT_MCP_TOOL_RESULT
-        label = metrics.MCP_TOOL if of_server else metrics.tool_label(name, known=_KNOWN_TOOLS)
+        name = call.name if call else self._earlier_tools.get(use_id, "")
+        is_mcp = event.type == ev.AGENT_MCP_TOOL_RESULT
+        label = metrics.MCP_TOOL if is_mcp else metrics.tool_label(name, known=_KNOWN_TOOLS)
         metrics.TOOL_CALLS.labels(label, "error" if is_error else "ok").inc()
         if call is None:
             return
-        metrics.TOOL_SECONDS.labels(label).observe(time.monotonic() - call.began)
+        metrics.TOOL_SECONDS.labels(label).observe(time.monotonic() - call.started)
         if is_error:
-            call.span.fail("tool_error")
+            call.span.set_error("tool_error")
         call.span.end(at)
 
 
@@ -208,7 +208,7 @@ def _turn_attributes(claim: Claim) -> Attributes:
         "gen_ai.agent.id": config.agent_id,
         "gen_ai.agent.version": str(config.agent_version),
         "gen_ai.conversation.id": claim.session_id,
-        "gen_ai.provider.name": _provider(config.model),
+        "gen_ai.provider.name": _provider_name(config.model),
         "gen_ai.request.model": config.model,
         "footplate.organisation": claim.organisation,
         "footplate.harness": config.harness,
@@ -221,7 +221,7 @@ def _chat_attributes(claim: Claim) -> Attributes:
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.conversation.id": claim.session_id,
-        "gen_ai.provider.name": _provider(claim.config.model),
+        "gen_ai.provider.name": _provider_name(claim.config.model),
         "gen_ai.request.model": claim.config.model,
         "gen_ai.request.stream": True,
     }
@@ -246,6 +246,6 @@ def _usage_attributes(usage: Usage) -> Attributes:
     }
 
 
-def _provider(model: str) -> str:
+def _provider_name(model: str) -> str:
     prefix = model.partition(":")[0] if ":" in model else ""
     return _PROVIDERS.get(prefix, prefix)

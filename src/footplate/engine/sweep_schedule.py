@@ -29,7 +29,7 @@ from footplate.engine.workflow import SweepWorkflow
 
 log = structlog.get_logger(__name__)
 
-_LONGEST_UNCHECKED: Final = 30.0
+_MAX_CHECK_INTERVAL: Final = 30.0
 
 
 class SweepSchedule:
@@ -38,18 +38,18 @@ class SweepSchedule:
         self._id = f"sweep/{settings.task_queue}"
         self._queue = settings.task_queue
         self._interval = timedelta(seconds=settings.sweep_interval)
-        self._pause = min(settings.sweep_interval, _LONGEST_UNCHECKED)
+        self._check_interval = min(settings.sweep_interval, _MAX_CHECK_INTERVAL)
 
     async def create_or_repair(self) -> None:
         try:
-            await self._client.create_schedule(self._id, self._intended())
+            await self._client.create_schedule(self._id, self._build_schedule())
         except ScheduleAlreadyRunningError:
             await self._repair(self._client.get_schedule_handle(self._id))
 
     async def keep_repaired(self) -> None:
         """Check and repair the schedule until cancelled."""
         while True:
-            await asyncio.sleep(self._pause)
+            await asyncio.sleep(self._check_interval)
             try:
                 await self._repair(self._client.get_schedule_handle(self._id))
             except RPCError as error:
@@ -68,15 +68,15 @@ class SweepSchedule:
             log.warning("the sweep schedule could not be created", action="sweep.unrepaired", reason=str(error))
 
     async def _repair(self, handle: ScheduleHandle) -> None:
-        fault = self._fault((await handle.describe()).schedule)
+        fault = self._find_fault((await handle.describe()).schedule)
         if not fault:
             return
         log.warning("the sweep schedule was changed; repairing it", action="sweep.repaired", fault=fault)
-        await handle.update(lambda _: ScheduleUpdate(self._intended()))
+        await handle.update(lambda _: ScheduleUpdate(self._build_schedule()))
         # A run that the changed schedule started may never end, and would block the next ones.
         await handle.trigger(overlap=ScheduleOverlapPolicy.TERMINATE_OTHER)
 
-    def _fault(self, found: Schedule) -> str:
+    def _find_fault(self, found: Schedule) -> str:
         action, spec, state = found.action, found.spec, found.state
         if state.paused:
             return "paused"
@@ -95,7 +95,7 @@ class SweepSchedule:
             return "another time"
         return "" if found.policy.overlap == ScheduleOverlapPolicy.SKIP else "another overlap policy"
 
-    def _intended(self) -> Schedule:
+    def _build_schedule(self) -> Schedule:
         return Schedule(
             action=ScheduleActionStartWorkflow(SweepWorkflow.run, id=self._id, task_queue=self._queue),
             spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=self._interval)]),

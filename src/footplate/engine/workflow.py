@@ -44,7 +44,7 @@ class SessionRef:
 class SessionWorkflow:
     def __init__(self) -> None:
         self._woken = False
-        self._expected = False
+        self._prewarm_requested = False
 
     @workflow.signal(name=WAKE)
     def wake(self) -> None:
@@ -52,7 +52,7 @@ class SessionWorkflow:
 
     @workflow.signal(name=PREPARE)
     def prepare(self) -> None:
-        self._expected = True
+        self._prewarm_requested = True
 
     @workflow.run
     async def run(self, session: SessionInput) -> None:
@@ -60,12 +60,12 @@ class SessionWorkflow:
         while True:
             try:
                 await workflow.wait_condition(
-                    lambda: self._woken or self._expected, timeout=timedelta(seconds=session.linger)
+                    lambda: self._woken or self._prewarm_requested, timeout=timedelta(seconds=session.linger)
                 )
             except TimeoutError:
                 if not self._woken:
                     return
-            self._expected = False
+            self._prewarm_requested = False
             if not self._woken:
                 await _prepare(SessionRef(session.organisation, session.session_id))
                 continue

@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator
 
 from footplate.domain.leases import WriteLeases
 from footplate.domain.running import Claim
-from footplate.engine.controls import Controls
+from footplate.engine.controls import ControlInputs
 from footplate.engine.leases import HeldTurn
 
 
 @contextlib.asynccontextmanager
-async def alone(
-    leases: WriteLeases | None, claim: Claim, controls: Controls, held: HeldTurn
+async def exclusive_directory(
+    leases: WriteLeases | None, claim: Claim, controls: ControlInputs, held: HeldTurn
 ) -> AsyncGenerator[bool, None]:
     """Hold the lease on the turn's directory inside the context. Yields False if the turn was interrupted while
     waiting.
@@ -28,17 +28,17 @@ async def alone(
     if leases is None or claim.config.projects or not isinstance(directory, str):
         yield True
         return
-    place = f"{socket.gethostname()}:{directory.rstrip('/')}"
-    who = f"a turn of session {claim.session_id}"
+    target = f"{socket.gethostname()}:{directory.rstrip('/')}"
+    owner = f"a turn of session {claim.session_id}"
     # An earlier attempt of this session is dead by now: the claim has waited for that.
-    lease = leases.held(claim.organisation, place, owner=who, display_name=f"the directory {directory}", successor=True)
+    lease = leases.hold(claim.organisation, target, owner=owner, display_name=f"the directory {directory}", successor=True)
     async with contextlib.AsyncExitStack() as exits:
         waiting = asyncio.ensure_future(exits.enter_async_context(lease))
         stop = asyncio.ensure_future(controls.interrupt.wait())
         held.on_lost = waiting.cancel
         try:
             held.check()
-            async with controls.heeded(held):
+            async with controls.watching(held):
                 await asyncio.wait({waiting, stop}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.cancel()

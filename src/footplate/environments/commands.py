@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from footplate import failpoints
 from footplate.domain.ports import CommandResult
-from footplate.environments.output import Output
-from footplate.environments.spawner import Spawned, Spawner
+from footplate.environments.output import CapturedOutput
+from footplate.environments.spawner import SpawnedCommand, Spawner
 
 
-async def run(
+async def run_command(
     spawner: Spawner,
     argv: Sequence[str],
     *,
@@ -20,9 +20,9 @@ async def run(
     stdin: bytes,
     time_limit: float,
     grace: float,
-    output: Output,
+    output: CapturedOutput,
 ) -> CommandResult:
-    began = time.monotonic()
+    started_at = time.monotonic()
     command = await _spawn(spawner, argv, cwd=cwd, env=env, stdin=stdin, output=output)
     try:
         await failpoints.hit("in_tool")
@@ -34,44 +34,44 @@ async def run(
     if timed_out:
         await command.stop(grace=grace)
     exit_code = await command.wait()
-    return result_of(output, None if timed_out else exit_code, time.monotonic() - began, timed_out=timed_out)
+    return build_result(output, None if timed_out else exit_code, time.monotonic() - started_at, timed_out=timed_out)
 
 
-def result_of(output: Output, exit_code: int | None, duration: float, *, timed_out: bool) -> CommandResult:
-    stdout, stderr = output.take()
-    whole = {name: kept for name, kept in (("stdout", stdout), ("stderr", stderr)) if kept.spooled}
+def build_result(output: CapturedOutput, exit_code: int | None, duration: float, *, timed_out: bool) -> CommandResult:
+    stdout, stderr = output.collect()
+    full_output = {name: buffer for name, buffer in (("stdout", stdout), ("stderr", stderr)) if buffer.spooled_size}
     return CommandResult(
         exit_code=exit_code,
-        stdout=stdout.value(),
-        stderr=stderr.value(),
+        stdout=stdout.excerpt(),
+        stderr=stderr.excerpt(),
         duration=duration,
         timed_out=timed_out,
         truncated=stdout.truncated or stderr.truncated,
-        whole=whole,
+        full_outputs=full_output,
     )
 
 
 async def _spawn(
-    spawner: Spawner, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, output: Output
-) -> Spawned:
-    given = content_of(stdin)
+    spawner: Spawner, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, output: CapturedOutput
+) -> SpawnedCommand:
+    stdin_fd = open_stdin(stdin)
     try:
         stdout, stderr = (reader.writer for reader in output.readers)
-        return await spawner.spawn(argv, cwd=cwd, env=env, fds={0: given, 1: stdout, 2: stderr})
+        return await spawner.spawn(argv, cwd=cwd, env=env, fds={0: stdin_fd, 1: stdout, 2: stderr})
     finally:
-        os.close(given)
-        output.release()
+        os.close(stdin_fd)
+        output.close_writers()
 
 
-def content_of(stdin: bytes) -> int:
+def open_stdin(stdin: bytes) -> int:
     """Returns a descriptor that the command reads its standard input from. An in-memory file needs no task that writes
     to it.
     """
     if not stdin:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    given = os.memfd_create("stdin", os.MFD_CLOEXEC)
-    left = memoryview(stdin)
-    while left:
-        left = left[os.write(given, left) :]
-    os.lseek(given, 0, os.SEEK_SET)
-    return given
+    stdin_fd = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    remaining = memoryview(stdin)
+    while remaining:
+        remaining = remaining[os.write(stdin_fd, remaining) :]
+    os.lseek(stdin_fd, 0, os.SEEK_SET)
+    return stdin_fd

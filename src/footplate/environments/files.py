@@ -9,22 +9,22 @@ from footplate.domain.ports import FileInfo
 from footplate.environments import plain_files
 
 
-def read(path: str) -> bytes:
+def read_file(path: str) -> bytes:
     with os.fdopen(plain_files.open_regular(path), "rb") as file:
         return file.read()
 
 
-def write(path: str, content: bytes, *, before_replace: Callable[[], None]) -> None:
-    plain_files.write(path, lambda fd: plain_files.write_all(fd, content), before_replace)
+def write_file(path: str, content: bytes, *, before_replace: Callable[[], None]) -> None:
+    plain_files.replace_file(path, lambda fd: plain_files.write_all(fd, content), before_replace)
 
 
 def list_files(path: str) -> list[FileInfo]:
-    found = (
-        FileInfo(path=name, size=status.st_size, modified=status.st_mtime) for name, status in plain_files.walk(path)
+    files = (
+        FileInfo(path=name, size=status.st_size, modified=status.st_mtime) for name, status in plain_files.walk_files(path)
     )
-    return sorted(found, key=lambda file: file.path)
+    return sorted(files, key=lambda file: file.path)
 
 
-def real(paths: Sequence[str]) -> list[str | None]:
+def resolve_paths(paths: Sequence[str]) -> list[str | None]:
     """Returns None for a path that contains a NUL, because it cannot be resolved."""
-    return [None if "\0" in path else os.fsdecode(plain_files.real(os.fsencode(path))) or None for path in paths]
+    return [None if "\0" in path else os.fsdecode(plain_files.resolve_path(os.fsencode(path))) or None for path in paths]

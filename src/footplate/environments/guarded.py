@@ -11,15 +11,15 @@ from typing import Final
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports import CommandResult, Endpoint, Environment, Process
 from footplate.environments import commands
-from footplate.environments.guardian import Guardian, clock
-from footplate.environments.output import DEFAULT_LIMIT, Output
+from footplate.environments.guardian import Guardian, lease_clock
+from footplate.environments.output import DEFAULT_OUTPUT_LIMIT, CapturedOutput
 from footplate.environments.reaper.leases import Lease
-from footplate.environments.shell import BASH, Dialect, Shell
+from footplate.environments.shell import BASH, ShellDialect, Shell
 from footplate.environments.spawner import Spawner
-from footplate.environments.streams import Streamed
+from footplate.environments.streams import StreamingProcess
 
-PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-GRACE: Final = 5.0
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+DEFAULT_GRACE: Final = 5.0
 
 
 class GuardedEnvironment(Environment):
@@ -32,8 +32,8 @@ class GuardedEnvironment(Environment):
         deadline: float,
         home: str,
         env: Mapping[str, str] | None = None,
-        grace: float = GRACE,
-        output_limit: int = DEFAULT_LIMIT,
+        grace: float = DEFAULT_GRACE,
+        output_limit: int = DEFAULT_OUTPUT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
         """`deadline` is the end of the lease, by `lease_clock`. None of the worker's own environment variables is
@@ -45,15 +45,15 @@ class GuardedEnvironment(Environment):
         self._root = root
         self._lease = lease
         self._deadline = deadline
-        self._env = {"PATH": PATH, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb", **(env or {})}
+        self._env = {"PATH": DEFAULT_PATH, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb", **(env or {})}
         self._grace = grace
         self._output_limit = output_limit
         self._guardian: Guardian | None = None
-        self._starting = asyncio.Lock()
+        self._start_lock = asyncio.Lock()
         self._shell: Shell | None = None
-        self._shell_use = asyncio.Lock()
-        self._outputs: list[Output] = []
-        self._streamed: list[Streamed] = []
+        self._shell_lock = asyncio.Lock()
+        self._outputs: list[CapturedOutput] = []
+        self._processes: list[StreamingProcess] = []
         self._closed = False
 
     async def ensure_open(self) -> None:
@@ -74,10 +74,10 @@ class GuardedEnvironment(Environment):
         return str(directory / "scratch")
 
     @property
-    def used(self) -> bool:
+    def was_used(self) -> bool:
         return self._guardian is not None
 
-    def reach(self, endpoint: Endpoint) -> Endpoint:
+    def translate_endpoint(self, endpoint: Endpoint) -> Endpoint:
         return endpoint
 
     def renew(self, deadline: float) -> None:
@@ -91,15 +91,15 @@ class GuardedEnvironment(Environment):
     async def aclose(self) -> None:
         """Kills all processes of the turn. Safe to call again."""
         self._closed = True
-        clean = await self._end()
+        clean = await self._release_resources()
         if self._lease is not None:
             self._lease.end(clean=clean)
 
-    async def _end(self) -> bool:
+    async def _release_resources(self) -> bool:
         """Releases everything except the lease, which is ended last. Returns False if something could not
         be removed.
         """
-        async with self._starting:
+        async with self._start_lock:
             if self._guardian is not None:
                 await self._guardian.close()
         if self._shell is not None:
@@ -107,16 +107,16 @@ class GuardedEnvironment(Environment):
         for output in self._outputs:
             output.close()
         self._outputs.clear()
-        for process in self._streamed:
+        for process in self._processes:
             process.close()
-        self._streamed.clear()
+        self._processes.clear()
         return True
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - as in the port
         if "\0" in command:
             return CommandResult(exit_code=2, stdout=b"", stderr=b"A command cannot contain a NUL byte.\n", duration=0)
-        async with self._shell_use:
-            shell = await self._living_shell()
+        async with self._shell_lock:
+            shell = await self._ensure_shell()
             return await shell.run(command, time_limit=timeout, grace=self._grace)
 
     async def restart_shell(self) -> None:
@@ -131,10 +131,10 @@ class GuardedEnvironment(Environment):
         stdin: bytes = b"",
         timeout: float = 60,  # noqa: ASYNC109 - as in the port
     ) -> CommandResult:
-        spawner = await self._living_spawner()
-        output = Output(self._output_limit)
+        spawner = await self._ensure_spawner()
+        output = CapturedOutput(self._output_limit)
         try:
-            return await commands.run(
+            return await commands.run_command(
                 spawner,
                 argv,
                 cwd=self._root,
@@ -145,38 +145,38 @@ class GuardedEnvironment(Environment):
                 output=output,
             )
         finally:
-            self._read_on(output)
+            self._discard_output(output)
 
-    async def directory(self) -> str | None:
+    async def shell_directory(self) -> str | None:
         """Returns the shell's current directory as the kernel reports it. The shell itself is not asked, because a
         command may have redefined its builtins.
         """
-        async with self._shell_use:
+        async with self._shell_lock:
             if self._shell is None or not self._shell.alive:
                 return self._root
-            resolved = (await self.real([f"/proc/{self._shell.pid}/cwd"]))[0]
+            resolved = (await self.resolve_paths([f"/proc/{self._shell.pid}/cwd"]))[0]
         return None if resolved is None or resolved.startswith("/proc/") else resolved
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
-        spawner = await self._living_spawner()
-        process = await Streamed.start(spawner, argv, cwd=self._root, env={**self._env, **env})
-        self._streamed.append(process)
+        spawner = await self._ensure_spawner()
+        process = await StreamingProcess.start(spawner, argv, cwd=self._root, env={**self._env, **env})
+        self._processes.append(process)
         return process
 
-    async def calm(self, *, keep: Process) -> None:
-        spared = [process.command for process in self._streamed if process is keep]
-        spawner = await self._living_spawner()
-        await spawner.calm(spared)
+    async def end_other_processes(self, *, keep: Process) -> None:
+        spared = [process.command for process in self._processes if process is keep]
+        spawner = await self._ensure_spawner()
+        await spawner.end_other_commands(spared)
 
-    async def _leased_guardian(self) -> Guardian:
+    async def _start_leased_guardian(self) -> Guardian:
         if self._lease is None:
             return await self._start_guardian("-")
-        self._lease.begin(self._deadline, self._groups())
+        self._lease.begin(self._deadline, self._cgroup_directories())
         guardian = await self._start_guardian(self._lease.id)
-        self._lease.guard(guardian.pid, self._deadline)
+        self._lease.record_guardian(guardian.pid, self._deadline)
         return guardian
 
-    def _groups(self) -> Sequence[Path]:
+    def _cgroup_directories(self) -> Sequence[Path]:
         """Returns the directories in which the backend creates control groups."""
         return ()
 
@@ -184,28 +184,28 @@ class GuardedEnvironment(Environment):
         """Starts the guardian with the options of the backend."""
         return await Guardian.start(self._deadline, lease_id=lease_id)
 
-    async def _spawner(self, guardian: Guardian) -> Spawner:
+    async def _get_spawner(self, guardian: Guardian) -> Spawner:
         """Returns the process that starts the commands. Called under the lock, so that only one start runs
         at a time.
         """
         return guardian
 
-    async def _dialect(self, _spawner: Spawner) -> Dialect:
+    async def _detect_dialect(self, _spawner: Spawner) -> ShellDialect:
         """Returns the dialect of the shell that is available."""
         return BASH
 
-    async def _living_spawner(self) -> Spawner:
-        async with self._starting:
+    async def _ensure_spawner(self) -> Spawner:
+        async with self._start_lock:
             self._check_lease()
             if self._guardian is None:
-                self._guardian = await self._leased_guardian()
+                self._guardian = await self._start_leased_guardian()
                 self._guardian.renew(self._deadline)  # it may have been extended in the meantime
-            return await self._spawner(self._guardian)
+            return await self._get_spawner(self._guardian)
 
-    async def _living_shell(self) -> Shell:
-        spawner = await self._living_spawner()
+    async def _ensure_shell(self) -> Shell:
+        spawner = await self._ensure_spawner()
         if self._shell is not None and not self._shell.alive:
-            self._read_on(self._shell.retire())
+            self._discard_output(self._shell.retire())
             self._shell = None
         if self._shell is None:
             self._shell = await Shell.start(
@@ -213,19 +213,19 @@ class GuardedEnvironment(Environment):
                 cwd=self._root,
                 env=self._env,
                 output_limit=self._output_limit,
-                dialect=await self._dialect(spawner),
+                dialect=await self._detect_dialect(spawner),
             )
         return self._shell
 
-    def _read_on(self, output: Output) -> None:
+    def _discard_output(self, output: CapturedOutput) -> None:
         """Continues to read and discard the output of background jobs, which would otherwise block or die when they
         print.
         """
         output.discard()
-        self._outputs = [other for other in (*self._outputs, output) if other.open]
+        self._outputs = [other for other in (*self._outputs, output) if other.is_open]
 
     def _check_lease(self) -> None:
         if self._closed:
             raise Unavailable("The environment of this turn is already closed.")
-        if clock() >= self._deadline:
+        if lease_clock() >= self._deadline:
             raise Unavailable("The lease of this turn has expired.")

@@ -16,10 +16,10 @@ from typing import Any, Final, Self
 import structlog
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.spawner import Spawned, Spawner
+from footplate.environments.spawner import SpawnedCommand, Spawner
 from footplate.telemetry import metrics
 
-__all__ = ["Guardian", "Spawned", "clock"]
+__all__ = ["Guardian", "SpawnedCommand", "lease_clock"]
 
 log = structlog.get_logger(__name__)
 
@@ -30,11 +30,11 @@ sys.path.append({str(Path(__file__).parent)!r})
 import guardian_main
 guardian_main.main()
 """
-_CLOSE_LIMIT: Final = 5.0
-_START_LIMIT: Final = 10.0
+_CLOSE_TIMEOUT: Final = 5.0
+_START_TIMEOUT: Final = 10.0
 
 
-def clock() -> float:
+def lease_clock() -> float:
     """Returns the time of the clock that leases use. It keeps running while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -46,7 +46,7 @@ class Guardian(Spawner):
         super().__init__(connection)
         self._process = process
         self._pidfd = os.pidfd_open(process.pid)
-        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._exited: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(self._pidfd, self._reap)
 
     @classmethod
@@ -86,7 +86,7 @@ class Guardian(Spawner):
             )
         guardian = cls(process, worker_end)
         try:
-            async with asyncio.timeout(_START_LIMIT):
+            async with asyncio.timeout(_START_TIMEOUT):
                 await guardian.ready
         except TimeoutError:
             await guardian.close()
@@ -99,7 +99,7 @@ class Guardian(Spawner):
     @property
     def mode(self) -> str:
         """How the guardian owns its processes: by a pid namespace, or by descent."""
-        return "namespace" if self.value else "descendants"
+        return "namespace" if self.ready_value else "descendants"
 
     @property
     def pid(self) -> int:
@@ -113,15 +113,15 @@ class Guardian(Spawner):
         """Kills all processes and waits until the guardian has exited. Safe to call again."""
         self.disconnect()
         try:
-            async with asyncio.timeout(_CLOSE_LIMIT):
-                await asyncio.shield(self._gone)
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
+                await asyncio.shield(self._exited)
         except TimeoutError:
             log.error("guardian did not exit in time", action="guardian.stuck", pid=self._process.pid)  # noqa: TRY400
             metrics.GUARDIAN_KILLS.labels("stuck").inc()
             self._process.kill()
-            await asyncio.shield(self._gone)
+            await asyncio.shield(self._exited)
 
-    def hung_up(self) -> None:
+    def handle_disconnect(self) -> None:
         log.warning("guardian exited unexpectedly", action="guardian.lost", pid=self._process.pid)
         metrics.GUARDIAN_KILLS.labels("lease").inc()
         self.disconnect()
@@ -131,7 +131,7 @@ class Guardian(Spawner):
         os.close(self._pidfd)
         self._process.wait()
         self.disconnect()
-        _settle(self._gone)
+        _settle(self._exited)
 
 
 def _settle(future: "asyncio.Future[Any]") -> None:

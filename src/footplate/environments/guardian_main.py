@@ -34,8 +34,8 @@ suppress = tree.suppress
 MAX_FDS = 64
 TICK = 1.0  # poll does not count the time that the machine is suspended, but the lease does
 STOP_TICK = 0.01
-LENGTH = 4
-NO_START = 126
+LENGTH_BYTES = 4
+START_FAILED_STATUS = 126
 
 
 def main() -> None:
@@ -43,27 +43,27 @@ def main() -> None:
     uid, gid = int(sys.argv[4]), int(sys.argv[5])
     for ignored in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
         _signal.signal(ignored, _signal.SIG_IGN)  # only its socket and its lease end it
-    connection = take_connection()
+    connection = adopt_connection()
     if sys.argv[6:]:
-        tree.stage(sys.argv[6], sys.argv[7:])
-    tree.become(uid, gid)
+        tree.stage_mounts(sys.argv[6], sys.argv[7:])
+    tree.switch_user(uid, gid)
     init = tree.enter_namespace() if mode == "namespace" else None
-    lifeline = tree.leave_to_watcher() if init is None else None
-    guardian = Guardian(connection, deadline, init=init, lifeline=lifeline)
+    lifeline = tree.fork_under_watcher() if init is None else None
+    guardian = GuardianProcess(connection, deadline, init=init, lifeline=lifeline)
     try:
         guardian.serve()
     finally:
         tree.end_namespace(init) if init is not None else tree.end_descendants()
 
 
-def take_connection() -> _socket.socket:
+def adopt_connection() -> _socket.socket:
     connection = _socket.socket(fileno=os.dup(0))
     connection.setblocking(False)
     os.dup2(os.open("/dev/null", os.O_RDWR), 0)
     return connection
 
 
-class Guardian:
+class GuardianProcess:
     def __init__(self, connection: _socket.socket, deadline: float, *, init: int | None, lifeline: int | None) -> None:
         self.connection = connection
         self.deadline = deadline
@@ -74,7 +74,7 @@ class Guardian:
         self.fds: list[int] = []
         self.commands: dict[int, int] = {}
         self.leaders: dict[int, int] = {}
-        self.stops: dict[int, tree.Stop | tree.Calm] = {}
+        self.stops: dict[int, tree.StopCommand | tree.EndOthers] = {}
         self.poll = select.poll()
         self.over = False
 
@@ -98,7 +98,7 @@ class Guardian:
             self.report_ended()
             if self.connection.fileno() in events:
                 self.receive()
-            self.attend(events)
+            self.handle_other_events(events)
             self.advance_stops()
             self.flush()
 
@@ -116,16 +116,16 @@ class Guardian:
             elif pid in self.commands:
                 self.send(b"E", self.commands.pop(pid), code)
             else:
-                self.other_ended(pid)
+                self.handle_other_exit(pid)
 
-    def attend(self, events: dict[int, int]) -> None:
+    def handle_other_events(self, events: dict[int, int]) -> None:
         """Handles further descriptors that a subclass polls. The guardian itself has none."""
 
     def own_children(self) -> set[int]:
         """Returns child processes that are not commands, which a kill of all commands must spare."""
         return set()
 
-    def other_ended(self, pid: int) -> None:
+    def handle_other_exit(self, pid: int) -> None:
         """Handles the exit of a child that is not a command, such as an adopted orphan."""
 
     def receive(self) -> None:
@@ -151,23 +151,23 @@ class Guardian:
             elif self.expired():
                 self.over = True
             else:
-                self.carry_out(message)
+                self.execute_message(message)
 
-    def carry_out(self, message: dict[str, Any]) -> None:
+    def execute_message(self, message: dict[str, Any]) -> None:
         if message["do"] == "spawn":
             self.spawn(message)
         elif message["do"] == "stop":
-            self.stops[message["id"]] = tree.Stop(self.leaders.get(message["id"], -1), message["grace"])
+            self.stops[message["id"]] = tree.StopCommand(self.leaders.get(message["id"], -1), message["grace"])
         elif message["do"] == "calm":
             spared = {self.leaders[number] for number in message["spare"] if number in self.leaders}
-            self.stops[message["id"]] = tree.Calm(spared | self.own_children())
+            self.stops[message["id"]] = tree.EndOthers(spared | self.own_children())
 
     def next_message(self) -> dict[str, Any] | None:
-        size = int.from_bytes(self.inbox[:LENGTH], "big")
-        if len(self.inbox) < LENGTH + max(size, 1):
+        size = int.from_bytes(self.inbox[:LENGTH_BYTES], "big")
+        if len(self.inbox) < LENGTH_BYTES + max(size, 1):
             return None
-        message: dict[str, Any] = marshal.loads(self.inbox[LENGTH : LENGTH + size])  # noqa: S302 - the worker is trusted
-        del self.inbox[: LENGTH + size]
+        message: dict[str, Any] = marshal.loads(self.inbox[LENGTH_BYTES : LENGTH_BYTES + size])  # noqa: S302 - the worker is trusted
+        del self.inbox[: LENGTH_BYTES + size]
         return message
 
     def spawn(self, message: dict[str, Any]) -> None:
@@ -177,21 +177,21 @@ class Guardian:
             child = os.fork()
         except OSError as error:
             child = -1
-            complain(error, dict(zip(targets, received, strict=True)))
+            report_start_failure(error, dict(zip(targets, received, strict=True)))
         if child == 0:
-            self.become(message, dict(zip(targets, received, strict=True)))
+            self.run_child(message, dict(zip(targets, received, strict=True)))
         for fd in received:
             os.close(fd)
         self.send(b"S", message["id"], child)
         if child < 0:
-            self.send(b"E", message["id"], NO_START)
+            self.send(b"E", message["id"], START_FAILED_STATUS)
             return
         self.commands[child] = message["id"]
         self.leaders[message["id"]] = child
 
-    def become(self, message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
+    def run_child(self, message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
         """Turns the forked child into the command. Never returns."""
-        become_command(message, fds)
+        exec_command(message, fds)
 
     def advance_stops(self) -> None:
         for command, stop in list(self.stops.items()):
@@ -213,7 +213,7 @@ class Guardian:
                 del self.outbox[: self.connection.send(self.outbox)]
 
 
-def complain(error: OSError, fds: dict[int, int]) -> None:
+def report_start_failure(error: OSError, fds: dict[int, int]) -> None:
     """Writes the error to the command's standard error without blocking, because it may have no reader."""
     if 2 in fds:  # noqa: PLR2004 - standard error
         os.set_blocking(fds[2], False)
@@ -221,14 +221,14 @@ def complain(error: OSError, fds: dict[int, int]) -> None:
             os.write(fds[2], f"cannot start a command: {error.strerror}\n".encode())
 
 
-def clean_start(fds: dict[int, int]) -> None:
+def reset_child(fds: dict[int, int]) -> None:
     """Prepares the forked child: its own session, the given descriptors at their numbers, and default
     signal handling.
     """
     os.setsid()
     # Duplicate all of them above the target numbers first, so that placing one cannot overwrite the next.
-    aside = {target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1) for target, fd in fds.items()}
-    for target, fd in aside.items():
+    moved = {target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1) for target, fd in fds.items()}
+    for target, fd in moved.items():
         os.dup2(fd, target, inheritable=True)
     _signal.set_wakeup_fd(-1)
     for number in range(1, _signal.NSIG):
@@ -248,13 +248,13 @@ def set_limits(limits: dict[str, int]) -> None:
         resource.setrlimit(kind, (after, after))
 
 
-def become_command(message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
+def exec_command(message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
     """Executes the command in the forked child, with only the given descriptors. Exits with 127 if the program is
     missing.
     """
     try:
         if fds:
-            clean_start(fds)
+            reset_child(fds)
         if "limits" in message:
             set_limits(message["limits"])
         os.chdir(message["cwd"])

@@ -39,7 +39,7 @@ class suppress:  # noqa: N801 - replaces contextlib.suppress, whose import is sl
         return kind is not None and issubclass(kind, self.errors)
 
 
-def stage(directory: str, sources: list[str]) -> None:
+def stage_mounts(directory: str, sources: list[str]) -> None:
     """Mounts each source at DIRECTORY/<its index>, visible only to this process and its children.
 
     The process then switches to another user. That user can use the mounts even if it may not access the source paths.
@@ -63,7 +63,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str |
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), target)
 
 
-def become(uid: int, gid: int) -> None:
+def switch_user(uid: int, gid: int) -> None:
     """Switches to the given user, if it is another one, and drops the worker's privileges."""
     if (uid, gid) == (os.geteuid(), os.getegid()):
         return
@@ -91,13 +91,13 @@ def enter_namespace() -> int | None:
         if not succeeds_in_child(lambda: enter_user_namespace(flags)):
             return None
         enter_user_namespace(flags)
-    lifeline, _held = os.pipe()  # only the guardian holds it open, until it exits
-    ready, tell = os.pipe()
+    lifeline, _lifeline_writer = os.pipe()  # only the guardian holds it open, until it exits
+    ready, ready_writer = os.pipe()
     init = os.fork()
     if init == 0:
-        be_init(lifeline, tell)
+        run_init(lifeline, ready_writer)
     os.close(lifeline)
-    os.close(tell)
+    os.close(ready_writer)
     os.read(ready, 1)
     os.close(ready)
     return init
@@ -124,17 +124,17 @@ def succeeds_in_child(action: Callable[[], None]) -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def be_init(lifeline: int, tell: int) -> NoReturn:
+def run_init(lifeline: int, ready_writer: int) -> NoReturn:
     """Waits as the namespace's init until the guardian dies: by signal, or by pipe if it died before the signal was
     set.
     """
     try:
         libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(_signal.SIGKILL))
         _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # the kernel then reaps orphans
-        close_all_but(lifeline, tell)
+        close_all_except(lifeline, ready_writer)
         mount_proc()
-        os.write(tell, b".")
-        os.close(tell)
+        os.write(ready_writer, b".")
+        os.close(ready_writer)
         os.read(lifeline, 1)
     finally:
         os._exit(0)
@@ -160,27 +160,27 @@ def end_namespace(init: int) -> None:
             os.wait()
 
 
-def leave_to_watcher() -> int:
+def fork_under_watcher() -> int:
     """Continues in a child process, while the parent stays as the watcher that cleans up after it. Returns the pipe
     that tells the child that the parent died.
     """
     libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
-    lifeline, held = os.pipe()
+    lifeline, lifeline_writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(held)
+        os.close(lifeline_writer)
         libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
         return lifeline
-    close_all_but(0, 1, 2, held, proc)
+    close_all_except(0, 1, 2, lifeline_writer, proc)
     with suppress(ChildProcessError):
         os.waitpid(child, 0)
     end_descendants()
     os._exit(0)
 
 
-def close_all_but(*kept: int) -> None:
+def close_all_except(*spared: int) -> None:
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - pathlib costs milliseconds to import
-        if int(name) not in kept:
+        if int(name) not in spared:
             with suppress(OSError):  # the descriptor of the directory listing itself
                 os.close(int(name))
 
@@ -192,20 +192,20 @@ def end_descendants() -> None:
     me = os.getpid()
     while True:
         reap()
-        alive = descendants([me], processes())
+        alive = descendants([me], read_processes())
         if not alive:
             return
-        kill(alive)
+        kill_processes(alive)
         time.sleep(0.001)
 
 
-def kill(pids: Iterable[int]) -> None:
+def kill_processes(pids: Iterable[int]) -> None:
     """Stops all processes before killing any: a shell that sees its command die would otherwise run the next one."""
     for signal in (_signal.SIGSTOP, _signal.SIGKILL):
-        send(signal, pids)
+        send_signal(signal, pids)
 
 
-def send(signal: int, pids: Iterable[int]) -> None:
+def send_signal(signal: int, pids: Iterable[int]) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal)
@@ -219,7 +219,7 @@ def reap() -> list[tuple[int, int]]:
     return ended
 
 
-class Process:
+class ProcessStat:
     __slots__ = ("group", "parent", "session", "started", "state")
 
     def __init__(self, stat: bytes) -> None:
@@ -229,50 +229,50 @@ class Process:
         self.started = int(fields[19])
 
 
-def processes() -> dict[int, Process]:
+def read_processes() -> dict[int, ProcessStat]:
     table = {}
     for name in os.listdir(proc):  # noqa: PTH208
         if name.isdigit():
             with suppress(FileNotFoundError, ProcessLookupError):
                 stat = os.open(f"{name}/stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
                 try:
-                    table[int(name)] = Process(os.read(stat, 4096))
+                    table[int(name)] = ProcessStat(os.read(stat, 4096))
                 finally:
                     os.close(stat)
     return table
 
 
-def descendants(roots: Iterable[int], table: dict[int, Process]) -> list[int]:
+def descendants(roots: Iterable[int], table: dict[int, ProcessStat]) -> list[int]:
     """Returns the descendants, parents before their children. Signals are sent in this order."""
     children: dict[int, list[int]] = {}
     for pid, process in table.items():
         children.setdefault(process.parent, []).append(pid)
     found: list[int] = []
-    front = list(roots)
-    while front:
-        front = [child for parent in front for child in children.get(parent, [])]
-        found += front
+    frontier = list(roots)
+    while frontier:
+        frontier = [child for parent in frontier for child in children.get(parent, [])]
+        found += frontier
     return found
 
 
-class Calm:
+class EndOthers:
     """Kills every process except a few, in rounds as in `end_descendants`, until no other process remains."""
 
     def __init__(self, spared: set[int]) -> None:
         self.spared = spared
 
     def advance(self, init: int | None) -> bool:
-        table = processes()
+        table = read_processes()
         others = [
             pid
             for pid in descendants([os.getpid()], table)
             if pid != init and pid not in self.spared and table[pid].state not in {b"Z", b"X"}
         ]
-        kill(others)
+        kill_processes(others)
         return not others
 
 
-class Stop:
+class StopCommand:
     """Ends one command: SIGTERM once, SIGKILL after the grace period, done when no process of it remains.
 
     Processes that start after the SIGTERM are spared until the SIGKILL, because a signal handler may need them to clean
@@ -291,9 +291,9 @@ class Stop:
         if self.kill_at is None:
             self.kill_at = time.monotonic() + self.grace
             if self.grace > 0:
-                send(_signal.SIGTERM, members)
+                send_signal(_signal.SIGTERM, members)
         if time.monotonic() >= self.kill_at:
-            kill(members)
+            kill_processes(members)
         self.known.update(members)
         return not members
 
@@ -301,7 +301,7 @@ class Stop:
         """Returns the living processes of the command: its session and group, their descendants, and processes that
         were known before their parents died.
         """
-        table = processes()
+        table = read_processes()
         members: set[int] = set()
         alive = {}
         for pid in descendants([os.getpid()], table):

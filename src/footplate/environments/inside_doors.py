@@ -24,15 +24,15 @@ suppress = tree.suppress
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 64
-PIECE = 1 << 16
-MOST = 512
+CHUNK_BYTES = 1 << 16
+MAX_CONNECTIONS = 512
 """The maximum number of concurrent connections. Others wait in the backlog."""
 
 
-def listen(doors: list[tuple[int, str]]) -> dict[int, tuple[_socket.socket, str]]:
+def listen(targets: list[tuple[int, str]]) -> dict[int, tuple[_socket.socket, str]]:
     """Returns the listening sockets by descriptor, each with the path that it forwards to."""
     found = {}
-    for port, path in doors:
+    for port, path in targets:
         listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
         listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
         # Accepted sockets inherit it. A model streams small chunks, and none may wait for an acknowledgement.
@@ -64,13 +64,13 @@ def connect(path: str) -> _socket.socket | None:
     return connection
 
 
-class Way:
+class OneWayForwarder:
     """Forwards bytes from one socket to another and buffers at most one chunk."""
 
     def __init__(self, source: _socket.socket, target: _socket.socket) -> None:
         self.source = source
         self.target = target
-        self.piece = b""
+        self.chunk = b""
         self.ended = False
         """The source has reached its end."""
         self.broken = False
@@ -85,50 +85,50 @@ class Way:
 
     def send(self) -> bool:
         try:
-            while self.piece and not self.broken:
-                self.piece = self.piece[self.target.send(self.piece) :]
+            while self.chunk and not self.broken:
+                self.chunk = self.chunk[self.target.send(self.chunk) :]
         except BlockingIOError:
             return False
         except OSError:
             self.broken = True
-        self.piece = b""
+        self.chunk = b""
         return True
 
     def receive(self) -> None:
         try:
-            self.piece = self.source.recv(PIECE)
+            self.chunk = self.source.recv(CHUNK_BYTES)
         except BlockingIOError:
             raise
         except OSError:
-            self.piece = b""
-        if not self.piece:
+            self.chunk = b""
+        if not self.chunk:
             self.ended = True
             with suppress(OSError):
                 self.target.shutdown(_socket.SHUT_WR)
 
     @property
-    def delivered(self) -> bool:
-        return self.ended and not self.piece
+    def is_delivered(self) -> bool:
+        return self.ended and not self.chunk
 
 
-class Carrier:
+class Forwarder:
     def __init__(self, listeners: dict[int, tuple[_socket.socket, str]]) -> None:
         self.listeners = listeners
-        self.ways: dict[int, tuple[Way, Way]] = {}
+        self.directions: dict[int, tuple[OneWayForwarder, OneWayForwarder]] = {}
         """The two directions of a connection, by the descriptors of both ends."""
         self.poll = select.poll()
 
     def serve(self) -> None:
         while True:
             for fd in self.listeners:
-                self.poll.register(fd, select.POLLIN if len(self.ways) < MOST else 0)
+                self.poll.register(fd, select.POLLIN if len(self.directions) < MAX_CONNECTIONS else 0)
             for fd, _ in self.poll.poll():
                 if fd in self.listeners:
-                    self.welcome(*self.listeners[fd])
-                elif fd in self.ways:
-                    self.carry(self.ways[fd])
+                    self.accept_client(*self.listeners[fd])
+                elif fd in self.directions:
+                    self.forward(self.directions[fd])
 
-    def welcome(self, listener: _socket.socket, path: str) -> None:
+    def accept_client(self, listener: _socket.socket, path: str) -> None:
         client = accept(listener)
         if client is None:
             return
@@ -136,36 +136,36 @@ class Carrier:
         if upstream is None:
             client.close()
             return
-        pair = (Way(client, upstream), Way(upstream, client))
-        self.ways[client.fileno()] = self.ways[upstream.fileno()] = pair
-        self.carry(pair)
+        pair = (OneWayForwarder(client, upstream), OneWayForwarder(upstream, client))
+        self.directions[client.fileno()] = self.directions[upstream.fileno()] = pair
+        self.forward(pair)
 
-    def carry(self, pair: tuple[Way, Way]) -> None:
+    def forward(self, pair: tuple[OneWayForwarder, OneWayForwarder]) -> None:
         outbound, inbound = pair
         outbound.move()
         inbound.move()
-        if (outbound.delivered or outbound.broken) and (inbound.delivered or inbound.broken):
+        if (outbound.is_delivered or outbound.broken) and (inbound.is_delivered or inbound.broken):
             for direction in pair:
-                self.forget(direction)
-                del self.ways[direction.source.fileno()]
+                self.unregister(direction)
+                del self.directions[direction.source.fileno()]
             for direction in pair:
                 direction.source.close()
             return
         for direction, other in ((outbound, inbound), (inbound, outbound)):
-            wanted = (0 if direction.ended or direction.piece else select.POLLIN) | (select.POLLOUT if other.piece else 0)
+            wanted = (0 if direction.ended or direction.chunk else select.POLLIN) | (select.POLLOUT if other.chunk else 0)
             if wanted:
                 self.poll.register(direction.source, wanted)
             else:  # otherwise poll would report its hang-up repeatedly
-                self.forget(direction)
+                self.unregister(direction)
 
-    def forget(self, direction: Way) -> None:
+    def unregister(self, direction: OneWayForwarder) -> None:
         with suppress(KeyError):
             self.poll.unregister(direction.source)
 
 
-def carry(listeners: dict[int, tuple[_socket.socket, str]]) -> NoReturn:
+def run_forwarder(listeners: dict[int, tuple[_socket.socket, str]]) -> NoReturn:
     """Runs the forwarder in the forked child. Never returns."""
     try:
-        Carrier(listeners).serve()
+        Forwarder(listeners).serve()
     finally:
         os._exit(1)

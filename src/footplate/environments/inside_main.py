@@ -29,112 +29,112 @@ else:
     import inside_doors
     import plain_files
 
-HIGHEST = 1 << 20
-FIRST_TO_DIE = b"500"
+MAX_FD = 1 << 20
+COMMAND_OOM_SCORE = b"500"
 """The OOM score of commands. The kernel kills them before the init process, which can still report it."""
 
 
 def main() -> None:
     tree.set_dumpable(0)
-    deafen()
-    close_all_but([0, 1, 2, tree.proc])
-    Inside(guardian.take_connection(), float("inf"), init=None, lifeline=None).live(sys.argv[1:])
+    ignore_sigint()
+    close_all_except([0, 1, 2, tree.proc])
+    InitProcess(guardian.adopt_connection(), float("inf"), init=None, lifeline=None).run(sys.argv[1:])
 
 
-def deafen() -> None:
+def ignore_sigint() -> None:
     """Ignores SIGINT, the only signal that Python would let through to process 1."""
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
 
 
-class Inside(guardian.Guardian):
-    doors: dict[int, Any]
+class InitProcess(guardian.GuardianProcess):
+    listeners: dict[int, Any]
     """Listening sockets by descriptor, each with the path that it forwards to."""
-    carrier: int | None = None
+    forwarder_pid: int | None = None
     """The pid of the child that forwards the bytes, once a client has connected."""
 
-    def live(self, arguments: list[str]) -> NoReturn:
+    def run(self, arguments: list[str]) -> NoReturn:
         """Serves until the end. `arguments` contains resource limits by name, and socket paths by the port that
         leads to them.
         """
         entries = [entry.split("=", 1) for entry in arguments]
         guardian.set_limits({name: int(number) for name, number in entries if not name.isdigit()})
-        self.open_doors([(int(port), path) for port, path in entries if port.isdigit()])
+        self.open_ports([(int(port), path) for port, path in entries if port.isdigit()])
         self.serve()
         os._exit(0)
 
-    def open_doors(self, targets: list[tuple[int, str]]) -> None:
-        self.doors = inside_doors.listen(targets)
-        self.watch_doors(select.POLLIN)
+    def open_ports(self, targets: list[tuple[int, str]]) -> None:
+        self.listeners = inside_doors.listen(targets)
+        self.watch_ports(select.POLLIN)
 
-    def watch_doors(self, events: int) -> None:
-        for fd in self.doors:
+    def watch_ports(self, events: int) -> None:
+        for fd in self.listeners:
             self.poll.register(fd, events)
 
-    def attend(self, events: dict[int, int]) -> None:
-        connecting = [fd for fd in self.doors if events.get(fd)]
-        if not connecting or self.carrier is not None:
+    def handle_other_events(self, events: dict[int, int]) -> None:
+        connecting = [fd for fd in self.listeners if events.get(fd)]
+        if not connecting or self.forwarder_pid is not None:
             return
         try:
-            self.carrier = os.fork()
+            self.forwarder_pid = os.fork()
         except OSError:
             for fd in connecting:  # reject them, otherwise poll would return immediately without end
-                inside_doors.accept(self.doors[fd][0])
+                inside_doors.accept(self.listeners[fd][0])
             return
-        if self.carrier == 0:
-            self.be_carrier()
-        self.watch_doors(0)
+        if self.forwarder_pid == 0:
+            self.run_forwarder()
+        self.watch_ports(0)
 
-    def be_carrier(self) -> NoReturn:
+    def run_forwarder(self) -> NoReturn:
         try:
-            guardian.clean_start({})
-            close_all_but(sorted(self.doors))
-            inside_doors.carry(self.doors)
+            guardian.reset_child({})
+            close_all_except(sorted(self.listeners))
+            inside_doors.run_forwarder(self.listeners)
         finally:
-            os._exit(guardian.NO_START)
+            os._exit(guardian.START_FAILED_STATUS)
 
     def own_children(self) -> set[int]:
-        return set() if self.carrier is None else {self.carrier}
+        return set() if self.forwarder_pid is None else {self.forwarder_pid}
 
-    def other_ended(self, pid: int) -> None:
-        if pid == self.carrier:
-            self.carrier = None
-            self.watch_doors(select.POLLIN)
+    def handle_other_exit(self, pid: int) -> None:
+        if pid == self.forwarder_pid:
+            self.forwarder_pid = None
+            self.watch_ports(select.POLLIN)
 
-    def become(self, message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
+    def run_child(self, message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
         try:
-            guardian.clean_start(fds)
-            close_all_but(sorted(fds))
+            guardian.reset_child(fds)
+            close_all_except(sorted(fds))
             # Only now, when no memory or descriptor of the init process is exposed.
             tree.set_dumpable(1)
-            offer_to_die_first()
+            raise_oom_score()
         except BaseException:  # noqa: BLE001 - a child that returned would run the init loop a second time
-            os._exit(guardian.NO_START)
+            os._exit(guardian.START_FAILED_STATUS)
         if "call" not in message:
-            guardian.become_command(message, {})
-        run_call(message)
+            guardian.exec_command(message, {})
+        run_operation(message)
 
 
-def close_all_but(kept: list[int]) -> None:
+def close_all_except(spared: list[int]) -> None:
     start = 0
-    for fd in (*kept, HIGHEST):
+    for fd in (*spared, MAX_FD):
         if start < fd:  # closerange treats an empty range as all descriptors
             os.closerange(start, fd)
         start = fd + 1
 
 
-def offer_to_die_first() -> None:
+def raise_oom_score() -> None:
     fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-    os.write(fd, FIRST_TO_DIE)
+    os.write(fd, COMMAND_OOM_SCORE)
     os.close(fd)
 
 
-def run_call(message: dict[str, Any]) -> NoReturn:
+def run_operation(message: dict[str, Any]) -> NoReturn:
     """Runs one file operation. The exit code is 0, or the errno of the failure."""
     code = errno.EIO
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_IGN)  # report a file that may not grow as an error instead of dying
     try:
         os.chdir(message["cwd"])
-        CALLS[message["call"]](message["path"], message["limit"])
+        OPERATIONS[message["call"]](message["path"], message["limit"])
         code = 0
     except OSError as error:
         code = error.errno or errno.EIO
@@ -142,43 +142,43 @@ def run_call(message: dict[str, Any]) -> NoReturn:
         os._exit(code)
 
 
-def read(path: str, most: int) -> None:
+def read(path: str, max_bytes: int) -> None:
     fd = plain_files.open_regular(path)
-    left = most
+    remaining = max_bytes
     while data := os.read(fd, plain_files.CHUNK):
-        left -= len(data)
-        if left < 0:
+        remaining -= len(data)
+        if remaining < 0:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
         plain_files.write_all(1, data)
 
 
-def write(path: str, _most: int) -> None:
+def write(path: str, _max_bytes: int) -> None:
     def copy(fd: int) -> None:
         while data := os.read(0, plain_files.CHUNK):
             plain_files.write_all(fd, data)
 
-    plain_files.write(path, copy, lambda: None)
+    plain_files.replace_file(path, copy, lambda: None)
 
 
-def real(_path: str, most: int) -> None:
+def resolve_paths(_path: str, max_bytes: int) -> None:
     """Resolves NUL-terminated paths from standard input. Prints an empty result for a path that cannot be resolved."""
-    given = bytearray()
+    received = bytearray()
     while data := os.read(0, plain_files.CHUNK):
-        given += data
-    answer = b"".join(plain_files.real(path) + b"\0" for path in bytes(given).split(b"\0")[:-1])
-    if len(answer) > most:
+        received += data
+    output = b"".join(plain_files.resolve_path(path) + b"\0" for path in bytes(received).split(b"\0")[:-1])
+    if len(output) > max_bytes:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    plain_files.write_all(1, answer)
+    plain_files.write_all(1, output)
 
 
-def list_files(path: str, most: int) -> None:
+def list_files(path: str, max_bytes: int) -> None:
     """Prints size, modification time and path of each file, terminated by a NUL."""
     lines = bytearray()
     total = 0
-    for name, status in plain_files.walk(path):
+    for name, status in plain_files.walk_files(path):
         line = f"{status.st_size} {status.st_mtime!r} ".encode() + os.fsencode(name) + b"\0"
         total += len(line)
-        if total > most:
+        if total > max_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
         lines += line
         if len(lines) > plain_files.CHUNK:
@@ -187,4 +187,4 @@ def list_files(path: str, most: int) -> None:
     plain_files.write_all(1, bytes(lines))
 
 
-CALLS: dict[str, Callable[[str, int], None]] = {"read": read, "write": write, "list": list_files, "real": real}
+OPERATIONS: dict[str, Callable[[str, int], None]] = {"read": read, "write": write, "list": list_files, "real": resolve_paths}

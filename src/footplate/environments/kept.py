@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import Iterator
 from typing import Final
 
-SPOOLED: Final = 10 * 1024 * 1024
+MAX_SPOOLED_BYTES: Final = 10 * 1024 * 1024
 """The maximum number of bytes in the file, per stream of a command."""
-_PIECE: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20
 
 
-class Kept:
-    def __init__(self, limit: int, *, max_spooled: int = SPOOLED) -> None:
+class OutputBuffer:
+    def __init__(self, limit: int, *, max_spooled: int = MAX_SPOOLED_BYTES) -> None:
         """`limit` is the maximum number of bytes in memory."""
         self._half = max(limit // 2, 1)
         self._head = bytearray()
@@ -36,7 +36,7 @@ class Kept:
         return self.size > len(self._head) + min(len(self._tail), self._half)
 
     @property
-    def spooled(self) -> int:
+    def spooled_size(self) -> int:
         """The number of bytes that `pieces` returns; 0 if all output fits in memory."""
         return min(self.size, 2 * self._spool_half) if self._file >= 0 else 0
 
@@ -52,7 +52,7 @@ class Kept:
         if len(self._tail) > 2 * self._half:  # trimming rarely keeps appends cheap
             del self._tail[: -self._half]
 
-    def value(self) -> bytes:
+    def excerpt(self) -> bytes:
         """Returns the beginning and the end, with a line between them that states how much is omitted."""
         tail = bytes(self._tail[-self._half :])
         omitted = self.size - len(self._head) - len(tail)
@@ -105,6 +105,6 @@ class Kept:
             view, position = view[written:], position + written
 
     def _read(self, start: int, end: int) -> Iterator[bytes]:
-        while start < end and (data := os.pread(self._file, min(_PIECE, end - start), start)):
+        while start < end and (data := os.pread(self._file, min(_CHUNK_BYTES, end - start), start)):
             start += len(data)
             yield data

@@ -8,22 +8,22 @@ from typing import Final
 
 import structlog
 
-from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of
-from footplate.domain.named_directories import NamedRoots
-from footplate.domain.organisations import directory_of
+from footplate.domain.environments import Backend, EnvironmentConfig, check_supported, resolve_network
+from footplate.domain.named_directories import AllowedRoots
+from footplate.domain.organisations import directory_name
 from footplate.domain.projects import PRIVATE_TREES, SessionProject
-from footplate.domain.running import Egress, EgressDoor, Environments, ModelGrant, OpenEnvironment, Trees
-from footplate.domain.snapshots import NO_FILES, Files
+from footplate.domain.running import Egress, EgressProxy, Environments, ModelGrant, OpenEnvironment, Trees
+from footplate.domain.snapshots import NO_FILES, SessionFiles
 from footplate.environments import trees
-from footplate.environments.directories import working_directory
-from footplate.environments.doors import Doors
+from footplate.environments.directories import choose_working_directory
+from footplate.environments.doors import MountedSockets
 from footplate.environments.reaper.leases import Lease
 from footplate.environments.reaper.processes import PROC
-from footplate.environments.removal import removed
-from footplate.environments.sandbox.environment import Host, SandboxEnvironment
-from footplate.environments.sandbox.limits import Limits
-from footplate.environments.sandbox.view import EGRESS_DOOR, MODEL_DOOR, PORTS, STATE, View, check_named
-from footplate.environments.trees import Places
+from footplate.environments.removal import remove_directory_async
+from footplate.environments.sandbox.environment import SandboxHost, SandboxEnvironment
+from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.sandbox.view import EGRESS_SOCKET, MODEL_SOCKET, FORWARDED_PORTS, STATE_MOUNTS, FilesystemView, check_named_directory
+from footplate.environments.trees import SessionLocation
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 
 log = structlog.get_logger(__name__)
@@ -31,33 +31,33 @@ log = structlog.get_logger(__name__)
 WORKSPACES: Final = "workspaces"
 """The subdirectory of the data directory that contains a directory for each session."""
 
-_PROXY: Final = f"http://127.0.0.1:{PORTS[EGRESS_DOOR]}"
-_BY_NAME: Final = {"http_proxy": _PROXY, "https_proxy": _PROXY, "no_proxy": "localhost,127.0.0.1,::1"}
+_PROXY: Final = f"http://127.0.0.1:{FORWARDED_PORTS[EGRESS_SOCKET]}"
+_PROXY_BY_NAME: Final = {"http_proxy": _PROXY, "https_proxy": _PROXY, "no_proxy": "localhost,127.0.0.1,::1"}
 PROXY_VARIABLES: Final = {
-    **_BY_NAME,
-    **{name.upper(): value for name, value in _BY_NAME.items()},
+    **_PROXY_BY_NAME,
+    **{name.upper(): value for name, value in _PROXY_BY_NAME.items()},
     "NODE_USE_ENV_PROXY": "1",  # without it Node.js ignores these variables
 }
 """Set for every command if the network is an allow-list. They only tell programs where the proxy is: a program that
 unsets them reaches nothing.
 """
-_STATE_OF: Final = "{}.state"
-_DOORS: Final = "doors"
+_STATE_NAME: Final = "{}.state"
+_SOCKETS_NAME: Final = "doors"
 
 
-class Unsandboxed(Environments):
+class UnsandboxedFactory(Environments):
     """Opens environments without a boundary: a directory per session on this machine, or one that the session names."""
 
     def __init__(
-        self, data: Path, backend: Backend, *, allowed_roots: NamedRoots | None = None, trees: Trees | None = None
+        self, data: Path, backend: Backend, *, allowed_roots: AllowedRoots | None = None, trees: Trees | None = None
     ) -> None:
         self._data = data
         self._backend = backend
         self._root = data / WORKSPACES
-        self._named = allowed_roots
+        self._allowed_roots = allowed_roots
         self._trees = trees
 
-    async def open(
+    async def open_environment(
         self,
         organisation: str,
         session_id: str,
@@ -67,44 +67,44 @@ class Unsandboxed(Environments):
         config: EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
-        files: Files = NO_FILES,
+        files: SessionFiles = NO_FILES,
     ) -> OpenEnvironment:
         del models  # commands reach it over the worker's network
-        check(config, self._backend)
-        session_dir = self._root / directory_of(organisation) / session_id
-        directory = working_directory(session_dir, organisation, variables, None if projects else self._named)
-        location = Places(
+        check_supported(config, self._backend)
+        session_dir = self._root / directory_name(organisation) / session_id
+        directory = choose_working_directory(session_dir, organisation, variables, None if projects else self._allowed_roots)
+        location = SessionLocation(
             tree=session_dir.absolute(),
-            state=state_of(session_dir.absolute()),
+            state=state_directory(session_dir.absolute()),
             named=directory != session_dir,
             user=(os.geteuid(), os.getegid()),
         )
-        checked_out = await trees.place(self._trees, organisation, session_id, projects, files, location, enclosed=False)
-        lease = lease_of(self._data, organisation, session_id, variables)
+        checked_out = await trees.check_out_trees(self._trees, organisation, session_id, projects, files, location, enclosed=False)
+        lease = create_lease(self._data, organisation, session_id, variables)
         return UnsandboxedEnvironment(
             str(directory),
             deadline=deadline,
-            home=str(await asyncio.to_thread(_home_beside, session_dir)),
-            env={**variables, **trees.variables(projects, checked_out)},
+            home=str(await asyncio.to_thread(_create_home, session_dir)),
+            env={**variables, **trees.project_variables(projects, checked_out)},
             lease=lease,
-            trees=trees.own(checked_out, location.tree, named=location.named),
+            trees=trees.session_trees(checked_out, location.tree, named=location.named),
         )
 
 
-class Sandboxed(Environments):
+class SandboxFactory(Environments):
     """Opens sandboxed environments, in the same directories as without a sandbox."""
 
     def __init__(
         self,
         data: Path,
         backend: Backend,
-        host: Host,
+        host: SandboxHost,
         *,
         uid: int,
-        allowed_roots: NamedRoots | None = None,
+        allowed_roots: AllowedRoots | None = None,
         hidden: Sequence[Path] = (),
         readable: Sequence[str] = (),
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         egress: Egress | None = None,
         trees: Trees | None = None,
     ) -> None:
@@ -118,14 +118,14 @@ class Sandboxed(Environments):
         self._root = data / WORKSPACES
         self._host = host
         self._uid = uid
-        self._named = allowed_roots
+        self._allowed_roots = allowed_roots
         self._hidden = [path.resolve() for path in hidden]
         self._readable = readable
-        self._limits = limits or Limits()
+        self._limits = limits or SandboxLimits()
         self._egress = egress
         self._trees = trees
 
-    async def open(
+    async def open_environment(
         self,
         organisation: str,
         session_id: str,
@@ -135,31 +135,31 @@ class Sandboxed(Environments):
         config: EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
-        files: Files = NO_FILES,
+        files: SessionFiles = NO_FILES,
     ) -> OpenEnvironment:
-        check(config, self._backend)
-        location = await places(
-            self._root / directory_of(organisation) / session_id,
+        check_supported(config, self._backend)
+        location = await prepare_location(
+            self._root / directory_name(organisation) / session_id,
             organisation,
             variables,
-            named=None if projects else self._named,
+            allowed_roots=None if projects else self._allowed_roots,
             hidden=self._hidden,
             uid=self._uid,
         )
-        checked_out = await trees.place(self._trees, organisation, session_id, projects, files, location, enclosed=True)
-        network = network_of(config, self._backend)
-        egress_proxy = self._egress.door(network) if self._egress and network.mode == "allow" else None
-        lease = lease_of(self._data, organisation, session_id, variables)
-        sockets = doors_of(lease, models, egress_proxy) if lease is not None else None
-        view = View(
+        checked_out = await trees.check_out_trees(self._trees, organisation, session_id, projects, files, location, enclosed=True)
+        network = resolve_network(config, self._backend)
+        egress_proxy = self._egress.create_proxy(network) if self._egress and network.mode == "allow" else None
+        lease = create_lease(self._data, organisation, session_id, variables)
+        sockets = create_sockets(lease, models, egress_proxy) if lease is not None else None
+        view = FilesystemView(
             tree=location.tree,
             state=location.state,
             named=location.named,
             readable=self._readable,
             hidden=self._hidden,
             network=network,
-            doors=sockets.directory if sockets else None,
-            door_names=sockets.names if sockets else (),
+            sockets=sockets.directory if sockets else None,
+            socket_names=sockets.names if sockets else (),
             limits=self._limits,
             trees=checked_out,
         )
@@ -169,102 +169,102 @@ class Sandboxed(Environments):
             user=location.user,
             deadline=deadline,
             sockets=sockets,
-            env={**variables, **trees.variables(projects, checked_out), **(PROXY_VARIABLES if egress_proxy else {})},
+            env={**variables, **trees.project_variables(projects, checked_out), **(PROXY_VARIABLES if egress_proxy else {})},
             lease=lease,
         )
 
 
-async def places(
-    own: Path,
+async def prepare_location(
+    session_dir: Path,
     organisation: str,
     variables: Mapping[str, str],
     *,
-    named: NamedRoots | None,
+    allowed_roots: AllowedRoots | None,
     hidden: Sequence[Path],
     uid: int,
-) -> Places:
+) -> SessionLocation:
     """Prepares a session's directories and returns their locations."""
-    tree = working_directory(own, organisation, variables, named)
-    is_named = tree != own
+    tree = choose_working_directory(session_dir, organisation, variables, allowed_roots)
+    is_named = tree != session_dir
     if is_named:
-        check_named(tree, hidden)
-    user = _user(uid, tree if is_named else None)
-    state = state_of(own)
-    await asyncio.to_thread(_prepare, [state, *(state / name for name in STATE), *([] if is_named else [tree])], user)
-    return Places(tree=tree, state=state, named=is_named, user=user)
+        check_named_directory(tree, hidden)
+    user = _choose_user(uid, tree if is_named else None)
+    state = state_directory(session_dir)
+    await asyncio.to_thread(_prepare_directories, [state, *(state / name for name in STATE_MOUNTS), *([] if is_named else [tree])], user)
+    return SessionLocation(tree=tree, state=state, named=is_named, user=user)
 
 
-def _home_beside(own: Path) -> Path:
+def _create_home(session_dir: Path) -> Path:
     """Creates a home directory beside the session's tree, so that programs do not write their settings into
     the tree.
     """
-    home = state_of(own) / "home"
+    home = state_directory(session_dir) / "home"
     home.mkdir(parents=True, exist_ok=True)
     return home
 
 
-def _user(uid: int, named: Path | None) -> tuple[int, int]:
+def _choose_user(uid: int, named_dir: Path | None) -> tuple[int, int]:
     """Returns uid and gid for commands. A root worker's commands in a named directory run as its owner, so that files
     stay theirs.
     """
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
-    if named is None:
+    if named_dir is None:
         return uid, uid
-    status = named.stat()
+    status = named_dir.stat()
     return status.st_uid, status.st_gid
 
 
-def doors_of(lease: Lease, models: ModelGrant, way_out: EgressDoor | None) -> Doors:
+def create_sockets(lease: Lease, models: ModelGrant, egress_proxy: EgressProxy | None) -> MountedSockets:
     """Creates the turn's sockets inside the lease's directory, so that the reaper removes them after a worker that was
     killed.
     """
-    listeners = {MODEL_DOOR: models.listen}
-    if way_out is None:
-        return Doors(lease.directory / _DOORS, listeners)
-    return Doors(lease.directory / _DOORS, {**listeners, EGRESS_DOOR: way_out.listen}, way_out.aclose)
+    listeners = {MODEL_SOCKET: models.listen}
+    if egress_proxy is None:
+        return MountedSockets(lease.directory / _SOCKETS_NAME, listeners)
+    return MountedSockets(lease.directory / _SOCKETS_NAME, {**listeners, EGRESS_SOCKET: egress_proxy.listen}, egress_proxy.aclose)
 
 
-def lease_of(data: Path, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
+def create_lease(data: Path, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
     """Creates a lease, or returns None on a machine without `/proc`, where the reaper can verify nothing."""
     if not PROC.is_dir():
         return None
-    return Lease.in_data(data, organisation, session_id, variables.get("FOOTPLATE_TURN_ID", ""))
+    return Lease.in_data_directory(data, organisation, session_id, variables.get("FOOTPLATE_TURN_ID", ""))
 
 
-def state_of(own: Path) -> Path:
+def state_directory(session_dir: Path) -> Path:
     """Returns the directory for a session's state outside its tree."""
-    return own.with_name(_STATE_OF.format(own.name))
+    return session_dir.with_name(_STATE_NAME.format(session_dir.name))
 
 
-def session_of(name: str) -> str:
+def session_id_of(name: str) -> str:
     """Returns the id of the session that a directory of this name belongs to."""
-    return name.removesuffix(_STATE_OF.format(""))
+    return name.removesuffix(_STATE_NAME.format(""))
 
 
-async def forget(root: Path, organisation: str, session_id: str) -> None:
+async def remove_session_directories(root: Path, organisation: str, session_id: str) -> None:
     """Removes all directories of a session on this machine."""
-    own = root / directory_of(organisation) / session_id
+    session_dir = root / directory_name(organisation) / session_id
     # Remove its own directory last: if the removal is interrupted, the session is found again by it.
-    for directory in (root.parent / PRIVATE_TREES / directory_of(organisation) / session_id, state_of(own), own):
-        if directory.exists() and not await removed(directory):
+    for directory in (root.parent / PRIVATE_TREES / directory_name(organisation) / session_id, state_directory(session_dir), session_dir):
+        if directory.exists() and not await remove_directory_async(directory):
             log.warning("session directory not removed", action="session.directory_left", directory=str(directory))
 
 
-def _prepare(directories: Sequence[Path], user: tuple[int, int]) -> None:
+def _prepare_directories(directories: Sequence[Path], user: tuple[int, int]) -> None:
     for directory in directories:
         directory.mkdir(exist_ok=True)
         if os.geteuid() == 0 and directory.stat().st_uid != user[0]:
-            _hand_over(directory, user)
+            _change_owner(directory, user)
 
 
-def _hand_over(directory: Path, user: tuple[int, int]) -> None:
+def _change_owner(directory: Path, user: tuple[int, int]) -> None:
     """Changes the owner of a directory and of everything in it, because earlier commands may have run as another user.
 
     The top directory is changed last: if the worker is killed before that, the next start repeats the work. Symbolic
     links change owner themselves, never their targets.
     """
-    for _, folders, files, at in os.fwalk(directory, follow_symlinks=False):
+    for _, folders, files, dir_fd in os.fwalk(directory, follow_symlinks=False):
         for name in (*folders, *files):
-            os.chown(name, *user, dir_fd=at, follow_symlinks=False)
+            os.chown(name, *user, dir_fd=dir_fd, follow_symlinks=False)
     os.chown(directory, *user, follow_symlinks=False)

@@ -28,7 +28,7 @@ def open_regular(path: str) -> int:
     raise OSError(number, os.strerror(number), path)
 
 
-def write(path: str, copy: Callable[[int], None], before_replace: Callable[[], None]) -> None:
+def replace_file(path: str, copy: Callable[[int], None], before_replace: Callable[[], None]) -> None:
     """Replaces a file atomically: a concurrent reader sees the old or the new content. Writes through
     symbolic links.
     """
@@ -42,7 +42,7 @@ def write(path: str, copy: Callable[[int], None], before_replace: Callable[[], N
     try:
         try:
             copy(fd)
-            keep_owner_and_mode(target, fd)
+            copy_owner_and_mode(target, fd)
         finally:
             os.close(fd)
         before_replace()
@@ -53,7 +53,7 @@ def write(path: str, copy: Callable[[int], None], before_replace: Callable[[], N
         raise
 
 
-def keep_owner_and_mode(target: str, fd: int) -> None:
+def copy_owner_and_mode(target: str, fd: int) -> None:
     try:
         old = os.stat(target)  # noqa: PTH116
     except FileNotFoundError:
@@ -64,12 +64,12 @@ def keep_owner_and_mode(target: str, fd: int) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(fd, remaining) :]
 
 
-def walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
+def walk_files(directory: str, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
     """Yields all regular files below a directory. Skips unreadable or vanished subdirectories, but raises for the top
     one.
     """
@@ -85,22 +85,22 @@ def walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.stat_result
                 continue
             try:
                 if entry.is_dir(follow_symlinks=False):
-                    yield from walk(entry.path, f"{prefix}{entry.name}/")
+                    yield from walk_files(entry.path, f"{prefix}{entry.name}/")
                 elif entry.is_file(follow_symlinks=False):
                     yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
 
 
-def real(path: bytes) -> bytes:
+def resolve_path(path: bytes) -> bytes:
     """Resolves a path as far as it exists. Returns an empty result for a link loop or a path that may not
     be accessed.
     """
     try:
-        found = os.path.realpath(path)
+        resolved = os.path.realpath(path)
         os.path.realpath(path, strict=True)
     except FileNotFoundError:
-        return found
+        return resolved
     except (OSError, ValueError):
         return b""
-    return found
+    return resolved

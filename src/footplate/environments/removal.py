@@ -10,29 +10,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def remove(directory: Path) -> bool:
+def remove_directory(directory: Path) -> bool:
     """Removes the directory. Returns False if something remains; a directory that does not exist counts as removed."""
-    if _run(_rm(directory)):
+    if _run(_rm_command(directory)):
         return True
-    _run(_chmod(directory))
-    return _run(_rm(directory))
+    _run(_chmod_command(directory))
+    return _run(_rm_command(directory))
 
 
-async def removed(directory: Path) -> bool:
+async def remove_directory_async(directory: Path) -> bool:
     """Does the same as `remove_directory` without blocking the event loop. On cancellation it stops and leaves the
     rest in place.
     """
-    if await _ran(_rm(directory)):
+    if await _run_async(_rm_command(directory)):
         return True
-    await _ran(_chmod(directory))
-    return await _ran(_rm(directory))
+    await _run_async(_chmod_command(directory))
+    return await _run_async(_rm_command(directory))
 
 
-def _rm(directory: Path) -> Sequence[str]:
+def _rm_command(directory: Path) -> Sequence[str]:
     return ["rm", "-rf", "--one-file-system", "--", str(directory)]
 
 
-def _chmod(directory: Path) -> Sequence[str]:
+def _chmod_command(directory: Path) -> Sequence[str]:
     return ["chmod", "-R", "u+rwx", "--", str(directory)]
 
 
@@ -40,7 +40,7 @@ def _run(argv: Sequence[str]) -> bool:
     return subprocess.run(argv, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-async def _ran(argv: Sequence[str]) -> bool:
+async def _run_async(argv: Sequence[str]) -> bool:
     process = await asyncio.create_subprocess_exec(*argv, stderr=subprocess.DEVNULL)
     try:
         return await process.wait() == 0

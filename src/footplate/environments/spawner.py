@@ -19,12 +19,12 @@ from typing import Any, Final
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.telemetry import metrics
 
-_ANSWER: Final = struct.Struct(">cIi")
+_REPLY: Final = struct.Struct(">cIi")
 """A reply: the kind of event, the number of the command, and a value such as a pid or an exit code."""
 _CREDENTIALS: Final = struct.Struct("3i")
 
 
-class Spawned:
+class SpawnedCommand:
     """A command that was started through a spawner."""
 
     def __init__(self, spawner: "Spawner", number: int) -> None:
@@ -51,7 +51,7 @@ class Spawned:
         """
         self._spawner.send({"do": "stop", "id": self._number, "grace": grace})
         metrics.GUARDIAN_KILLS.labels("command").inc()
-        timeout = self._spawner.stop_patience
+        timeout = self._spawner.stop_timeout
         try:
             async with asyncio.timeout(None if timeout is None else grace + timeout):
                 await asyncio.shield(self._stopped)
@@ -68,14 +68,14 @@ class Spawned:
 class Spawner:
     """A connection to a spawning process. The code that started that process also ends it."""
 
-    stop_patience: float | None = None
+    stop_timeout: float | None = None
     """How many seconds beyond its grace period a stop may take before `end_all` is called. None: no limit."""
 
     def __init__(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        self.value = 0
+        self.ready_value = 0
         """The value that the other end sent when it was ready."""
-        self.peer = 0
+        self.peer_pid = 0
         """The pid of the other end as the kernel reports it. Only set if the connection requests credentials."""
         self.ready: asyncio.Future[None] = loop.create_future()
         self._loop = loop
@@ -83,7 +83,7 @@ class Spawner:
         self._open = True
         self._inbox = bytearray()
         self._outbox: deque[tuple[memoryview, list[int]]] = deque()
-        self._commands: dict[int, Spawned] = {}
+        self._commands: dict[int, SpawnedCommand] = {}
         self._numbers = itertools.count(1)
         loop.add_reader(connection, self._receive)
 
@@ -99,15 +99,15 @@ class Spawner:
         env: Mapping[str, str],
         fds: Mapping[int, int],
         limits: Mapping[str, int] | None = None,
-    ) -> Spawned:
+    ) -> SpawnedCommand:
         """Starts a command. `fds` maps a descriptor number in the command to one of the caller, who still has to close
         it. `limits` uses the names of the `resource` module.
         """
         message: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": dict(env)}
         return await self.request({**message, "limits": dict(limits)} if limits else message, fds)
 
-    async def request(self, message: dict[str, Any], fds: Mapping[int, int]) -> Spawned:
-        command = Spawned(self, next(self._numbers))
+    async def request(self, message: dict[str, Any], fds: Mapping[int, int]) -> SpawnedCommand:
+        command = SpawnedCommand(self, next(self._numbers))
         self._commands[command._number] = command  # noqa: SLF001 - Spawned and Spawner are one unit
         try:
             self.send({**message, "do": "spawn", "id": command._number, "fds": list(fds)}, list(fds.values()))  # noqa: SLF001
@@ -117,9 +117,9 @@ class Spawner:
             raise
         return command
 
-    async def calm(self, spared: Sequence[Spawned]) -> None:
+    async def end_other_commands(self, spared: Sequence[SpawnedCommand]) -> None:
         """Kills every process except the given commands. Processes that these commands started are killed too."""
-        request = Spawned(self, next(self._numbers))
+        request = SpawnedCommand(self, next(self._numbers))
         self._commands[request._number] = request  # noqa: SLF001 - as above
         try:
             spare = [command._number for command in spared]  # noqa: SLF001
@@ -137,16 +137,16 @@ class Spawner:
         writable.
         """
         if not self._open:
-            raise self.loss()
+            raise self.connection_error()
         frame = marshal.dumps(message)
         self._outbox.append((memoryview(len(frame).to_bytes(4, "big") + frame), [os.dup(fd) for fd in fds]))
         self._flush()
 
-    def loss(self) -> FootplateError:
+    def connection_error(self) -> FootplateError:
         """Returns the error that waiting callers receive when the connection is lost."""
         return Unavailable("The guardian process of this turn has exited.")
 
-    def hung_up(self) -> None:
+    def handle_disconnect(self) -> None:
         """Handles a connection that broke or was closed by the other end."""
         self.disconnect()
 
@@ -161,7 +161,7 @@ class Spawner:
         for _, fds in self._outbox:
             _close_all(fds)
         self._outbox.clear()
-        self.fail_all(self.loss())
+        self.fail_all(self.connection_error())
 
     def fail_all(self, error: FootplateError) -> None:
         _fail(self.ready, error)
@@ -183,40 +183,40 @@ class Spawner:
         except BlockingIOError:
             self._loop.add_writer(self._connection, self._flush)
         except OSError:
-            self.hung_up()
+            self.handle_disconnect()
         else:
             self._loop.remove_writer(self._connection)
 
     def _receive(self) -> None:
         try:
-            data = self._connection.recv(1 << 16) if self.ready.done() else self._first()
+            data = self._connection.recv(1 << 16) if self.ready.done() else self._receive_first()
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
-            self.hung_up()
+            self.handle_disconnect()
             return
         self._inbox += data
-        complete_size = len(self._inbox) // _ANSWER.size * _ANSWER.size
+        complete_size = len(self._inbox) // _REPLY.size * _REPLY.size
         replies, self._inbox = bytes(self._inbox[:complete_size]), self._inbox[complete_size:]
-        for kind, number, value in _ANSWER.iter_unpack(replies):
-            self._heard(kind, number, value)
+        for kind, number, value in _REPLY.iter_unpack(replies):
+            self._handle_reply(kind, number, value)
 
-    def _first(self) -> bytes:
+    def _receive_first(self) -> bytes:
         """Reads the first reply with the sender's credentials. No command runs yet, so no untrusted process can attach
         descriptors. Later reads use `recv`, with which the kernel drops attached descriptors.
         """
         data, ancillary, _, _ = self._connection.recvmsg(1 << 16, socket.CMSG_SPACE(_CREDENTIALS.size))
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS and len(content) == _CREDENTIALS.size:
-                self.peer = _CREDENTIALS.unpack(content)[0]
+                self.peer_pid = _CREDENTIALS.unpack(content)[0]
         return data
 
-    def _heard(self, kind: bytes, number: int, value: int) -> None:
+    def _handle_reply(self, kind: bytes, number: int, value: int) -> None:
         command = self._commands.get(number)
         if kind == b"R":
-            self.value = value
+            self.ready_value = value
             _settle(self.ready, None)
         elif command is None:
             return
@@ -227,10 +227,10 @@ class Spawner:
         elif kind == b"T":
             _settle(command._stopped, None)  # noqa: SLF001
 
-    def settle_all(self, code: int) -> None:
+    def finish_all(self, code: int) -> None:
         """Marks all commands as ended with this exit code."""
         for command in self._commands.values():
-            _fail(command._started, self.loss())  # noqa: SLF001
+            _fail(command._started, self.connection_error())  # noqa: SLF001
             _settle(command.exited, code)
             _settle(command._stopped, None)  # noqa: SLF001
 

@@ -9,26 +9,26 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 from footplate.domain.ports import Process
-from footplate.environments.output import Reader, write_all
-from footplate.environments.spawner import Spawned, Spawner
+from footplate.environments.output import PipeReader, write_all
+from footplate.environments.spawner import SpawnedCommand, Spawner
 
-_AHEAD: Final = 1 << 20
+_READ_AHEAD_BYTES: Final = 1 << 20
 """The number of bytes that are read ahead."""
-_PIECE: Final = 1 << 18
-_LAST_WORDS: Final = 8192
+_CHUNK_BYTES: Final = 1 << 18
+_STDERR_TAIL_BYTES: Final = 8192
 
 
-class Streamed(Process):
+class StreamingProcess(Process):
     """A running program. Create it with `start`; the creator calls `close` after it has exited."""
 
-    def __init__(self, command: Spawned, stdin: int, reader: asyncio.StreamReader, transport: asyncio.BaseTransport) -> None:
+    def __init__(self, command: SpawnedCommand, stdin: int, reader: asyncio.StreamReader, transport: asyncio.BaseTransport) -> None:
         self._command = command
         self._stdin = stdin
         self._reader = reader
-        self._way = transport
-        self._writing = asyncio.Lock()
-        self._last_words = bytearray()
-        self._errors: Reader | None = None
+        self._transport = transport
+        self._write_lock = asyncio.Lock()
+        self._stderr_tail = bytearray()
+        self._errors: PipeReader | None = None
 
     @classmethod
     async def start(cls, spawner: Spawner, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> Self:
@@ -36,9 +36,9 @@ class Streamed(Process):
         ours_out, theirs_out = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(ours_in, False)
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=_AHEAD)
+        reader = asyncio.StreamReader(limit=_READ_AHEAD_BYTES)
         tail = bytearray()
-        errors = Reader(lambda data: _keep_last(tail, data))
+        errors = PipeReader(lambda data: _append_tail(tail, data))
         transport: asyncio.BaseTransport | None = None
         try:
             # From here on the transport owns the descriptor.
@@ -56,26 +56,26 @@ class Streamed(Process):
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
-            errors.release()
+            errors.close_writer()
         process = cls(command, ours_in, reader, transport)
-        process._last_words, process._errors = tail, errors
+        process._stderr_tail, process._errors = tail, errors
         return process
 
     @property
-    def command(self) -> Spawned:
+    def command(self) -> SpawnedCommand:
         return self._command
 
     async def write(self, data: bytes) -> None:
-        async with self._writing:
+        async with self._write_lock:
             if self._stdin < 0:
                 raise BrokenPipeError("The standard input of the process is closed.")
             await write_all(self._stdin, data)
 
     async def read(self) -> bytes:
-        return await self._reader.read(_PIECE)
+        return await self._reader.read(_CHUNK_BYTES)
 
     async def end_input(self) -> None:
-        async with self._writing:
+        async with self._write_lock:
             self._close_input()
 
     async def wait(self) -> int:
@@ -85,13 +85,13 @@ class Streamed(Process):
         await self._command.kill()
 
     @property
-    def last_words(self) -> str:
-        return self._last_words.decode(errors="replace").strip()
+    def stderr_tail(self) -> str:
+        return self._stderr_tail.decode(errors="replace").strip()
 
     def close(self) -> None:
         """Closes the worker's ends of the streams. Safe to call again."""
         self._close_input()
-        self._way.close()
+        self._transport.close()
         if self._errors is not None:
             self._errors.close()
 
@@ -101,6 +101,6 @@ class Streamed(Process):
             self._stdin = -1
 
 
-def _keep_last(words: bytearray, data: bytes) -> None:
-    words += data
-    del words[:-_LAST_WORDS]
+def _append_tail(tail: bytearray, data: bytes) -> None:
+    tail += data
+    del tail[:-_STDERR_TAIL_BYTES]

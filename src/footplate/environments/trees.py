@@ -8,18 +8,18 @@ from typing import Final
 
 from footplate.domain.errors import Permanent
 from footplate.domain.projects import SessionProject
-from footplate.domain.running import PlacedTree, TreeGround, Trees
-from footplate.domain.snapshots import SCRATCH, Files
-from footplate.environments.sandbox.view import WORKSPACE
+from footplate.domain.running import CheckedOutTree, CheckoutTarget, Trees
+from footplate.domain.snapshots import SCRATCH_TREE, SessionFiles
+from footplate.environments.sandbox.view import WORKSPACE_MOUNT
 
-BESIDE: Final = "projects"
+ADDITIONAL_PROJECTS: Final = "projects"
 """The subdirectory of the session's state that contains its further projects, by name."""
-BESIDE_SEEN: Final = "/projects"
-OBJECTS_SEEN: Final = "/run/footplate-objects"
+ADDITIONAL_PROJECTS_INSIDE: Final = "/projects"
+OBJECTS_INSIDE: Final = "/run/footplate-objects"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class SessionLocation:
     """The directories of a session on this host, and the user that its commands run as."""
 
     tree: Path
@@ -29,53 +29,53 @@ class Places:
     user: tuple[int, int]
 
 
-async def place(
+async def check_out_trees(
     trees: Trees | None,
     organisation: str,
     session_id: str,
     projects: Sequence[SessionProject],
-    files: Files,
-    at: Places,
+    files: SessionFiles,
+    location: SessionLocation,
     *,
     enclosed: bool,
-) -> Sequence[PlacedTree]:
+) -> Sequence[CheckedOutTree]:
     """Checks out the session's projects, the working directory first. With `enclosed`, processes inside see the trees
     at fixed paths instead of the host's paths.
     """
-    if not projects and (trees is None or at.named):
+    if not projects and (trees is None or location.named):
         return ()
     if trees is None:
         raise Permanent("This worker does not support projects.", help_text="Create the session without projects.")
-    beside = at.state / BESIDE
-    ground = TreeGround(
-        tree=at.tree,
-        seen=WORKSPACE if enclosed else str(at.tree),
-        beside=beside,
-        beside_seen=BESIDE_SEEN if enclosed else str(beside),
-        objects_seen=OBJECTS_SEEN if enclosed else None,
-        user=at.user,
+    additional_dir = location.state / ADDITIONAL_PROJECTS
+    target = CheckoutTarget(
+        tree=location.tree,
+        inside_path=WORKSPACE_MOUNT if enclosed else str(location.tree),
+        additional_directory=additional_dir,
+        additional_inside_path=ADDITIONAL_PROJECTS_INSIDE if enclosed else str(additional_dir),
+        objects_inside_path=OBJECTS_INSIDE if enclosed else None,
+        owner=location.user,
     )
-    return await trees.place(organisation, session_id, projects, ground, files)
+    return await trees.check_out(organisation, session_id, projects, target, files)
 
 
-def own(placed: Sequence[PlacedTree], tree: Path, *, named: bool) -> Mapping[str, Path]:
+def session_trees(checked_out: Sequence[CheckedOutTree], tree: Path, *, named: bool) -> Mapping[str, Path]:
     """Returns the session's own trees by project id. Without projects this is the working directory, unless a user
     named it.
     """
-    if placed or named:
-        return {found.project_id: found.tree for found in placed}
-    return {SCRATCH: tree}
+    if checked_out or named:
+        return {entry.project_id: entry.tree for entry in checked_out}
+    return {SCRATCH_TREE: tree}
 
 
-def seen(placed: Sequence[PlacedTree]) -> Mapping[str, str]:
+def paths_inside(checked_out: Sequence[CheckedOutTree]) -> Mapping[str, str]:
     """Returns the path of each project inside the environment."""
-    return {found.project_id: found.seen for found in placed}
+    return {entry.project_id: entry.inside_path for entry in checked_out}
 
 
-def variables(projects: Sequence[SessionProject], placed: Sequence[PlacedTree]) -> Mapping[str, str]:
+def project_variables(projects: Sequence[SessionProject], checked_out: Sequence[CheckedOutTree]) -> Mapping[str, str]:
     """Returns the environment variable that tells every command the paths of the projects, in their order."""
-    if not placed:
+    if not checked_out:
         return {}
-    named = zip(projects, placed, strict=True)
-    told = [{"id": project.id, "name": project.name, "path": found.seen} for project, found in named]
-    return {"FOOTPLATE_PROJECTS": json.dumps(told)}
+    pairs = zip(projects, checked_out, strict=True)
+    descriptions = [{"id": project.id, "name": project.name, "path": entry.inside_path} for project, entry in pairs]
+    return {"FOOTPLATE_PROJECTS": json.dumps(descriptions)}

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from footplate.domain.ports import FileInfo
-from footplate.domain.snapshots import SCRATCH
+from footplate.domain.snapshots import SCRATCH_TREE
 from footplate.environments import files
-from footplate.environments.guarded import GRACE, GuardedEnvironment
+from footplate.environments.guarded import DEFAULT_GRACE, GuardedEnvironment
 from footplate.environments.guardian import Guardian
-from footplate.environments.output import DEFAULT_LIMIT
+from footplate.environments.output import DEFAULT_OUTPUT_LIMIT
 from footplate.environments.reaper.leases import Lease
-from footplate.environments.reaper.processes import VARIABLE
+from footplate.environments.reaper.processes import LEASE_VARIABLE
 
 
 class UnsandboxedEnvironment(GuardedEnvironment):
@@ -27,8 +27,8 @@ class UnsandboxedEnvironment(GuardedEnvironment):
         deadline: float,
         home: str | None = None,
         env: Mapping[str, str] | None = None,
-        grace: float = GRACE,
-        output_limit: int = DEFAULT_LIMIT,
+        grace: float = DEFAULT_GRACE,
+        output_limit: int = DEFAULT_OUTPUT_LIMIT,
         namespaces: bool = True,
         lease: Lease | None = None,
         trees: Mapping[str, Path] | None = None,
@@ -38,7 +38,7 @@ class UnsandboxedEnvironment(GuardedEnvironment):
             absolute_root,
             deadline=deadline,
             home=home or absolute_root,
-            env={**(env or {}), **({VARIABLE: lease.id} if lease is not None else {})},
+            env={**(env or {}), **({LEASE_VARIABLE: lease.id} if lease is not None else {})},
             grace=grace,
             output_limit=output_limit,
             lease=lease,
@@ -51,24 +51,24 @@ class UnsandboxedEnvironment(GuardedEnvironment):
         return self._trees
 
     @property
-    def seen(self) -> Mapping[str, str]:
-        return {name: str(tree) for name, tree in self._trees.items() if name != SCRATCH}
+    def inside_paths(self) -> Mapping[str, str]:
+        return {name: str(tree) for name, tree in self._trees.items() if name != SCRATCH_TREE}
 
     async def read(self, path: str) -> bytes:
-        return await asyncio.to_thread(files.read, self._resolve(path))
+        return await asyncio.to_thread(files.read_file, self._resolve(path))
 
     async def write(self, path: str, content: bytes) -> None:
         self._check_lease()
-        await asyncio.to_thread(files.write, self._resolve(path), content, before_replace=self._check_lease)
+        await asyncio.to_thread(files.write_file, self._resolve(path), content, before_replace=self._check_lease)
 
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         return await asyncio.to_thread(files.list_files, self._resolve(path))
 
-    async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
-        return await asyncio.to_thread(files.real, paths)
+    async def resolve_paths(self, paths: Sequence[str]) -> Sequence[str | None]:
+        return await asyncio.to_thread(files.resolve_paths, paths)
 
-    async def _end(self) -> bool:
-        clean = await super()._end()
+    async def _release_resources(self) -> bool:
+        clean = await super()._release_resources()
         # With a lease, the scratch directory is also removed with the lease.
         await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
         return clean

@@ -7,32 +7,32 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from footplate.domain.permissions import Decision, Outcome, stricter
+from footplate.domain.permissions import Decision, PermissionOutcome, stricter
 from footplate.gate.evaluation_budget import BudgetExceeded
-from footplate.gate.judging import Judging, canonical
-from footplate.gate.places import Place, target
+from footplate.gate.judging import CommandPartEvaluator, quote_command
+from footplate.gate.places import PathContext, resolve_target
 from footplate.gate.policy import Policy
 from footplate.gate.rules import BASH
 from footplate.gate.shell import script
 from footplate.gate.shell.deeds import Concern
 from footplate.gate.shell.parts import Script
-from footplate.gate.shell.reach import Reach, reach
-from footplate.gate.touching import Files
+from footplate.gate.shell.reach import CommandEffects, collect_effects
+from footplate.gate.touching import CommandFiles
 
-_MOST_DIRECTORIES: Final = 8
-_NOTHING: Final = Decision(Outcome.ASK, "The text contains no command.")
-_TOO_DEEP: Final = Decision(Outcome.ASK, "The command is nested too deeply.")
-TOO_MUCH_WORK: Final = Decision(
-    Outcome.DENY,
+_MAX_DIRECTORIES: Final = 8
+_NO_COMMAND: Final = Decision(PermissionOutcome.ASK, "The text contains no command.")
+_TOO_DEEP: Final = Decision(PermissionOutcome.ASK, "The command is nested too deeply.")
+TOO_EXPENSIVE: Final = Decision(
+    PermissionOutcome.DENY,
     "Evaluating the permission rules for this call would take too long, so it was denied. Split it into smaller calls.",
 )
-_GIT_ELSEWHERE: Final = Concern(
-    "git runs in a directory that the command changed to, and uses the configuration there", seen=True
+_GIT_IN_OTHER_DIRECTORY: Final = Concern(
+    "git runs in a directory that the command changed to, and uses the configuration there", is_visible=True
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CommandPart:
     """One part of a command, and the decision on it."""
 
     kind: str
@@ -46,33 +46,33 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CommandExplanation:
     decision: Decision
-    parts: tuple[Part, ...]
+    parts: tuple[CommandPart, ...]
 
 
-def decide(policy: Policy, command: str, context: Place, *, directory: str | None = None) -> Decision:
+def decide_command(policy: Policy, command: str, context: PathContext, *, directory: str | None = None) -> Decision:
     """Decide a command. `directory` is the shell's current directory; the default is the working tree."""
     try:
-        decision = _strictest(_decisions(_read(policy, command, context, directory or context.root)))
+        decision = _strictest(_decisions(_parse_command(policy, command, context, directory or context.root)))
     except RecursionError:  # pragma: no cover - depth is limited everywhere; this is a safety net
         decision = _TOO_DEEP
     except BudgetExceeded:
-        decision = TOO_MUCH_WORK
-    return _by_bare_rules(policy, decision)
+        decision = TOO_EXPENSIVE
+    return _apply_bare_rules(policy, decision)
 
 
-def judge(policy: Policy, command: str, context: Place, *, directory: str | None = None) -> Verdict:
+def explain_command(policy: Policy, command: str, context: PathContext, *, directory: str | None = None) -> CommandExplanation:
     """Decide a command like `decide`, and return the decision on each part as well."""
     try:
-        parts = tuple(_parts(_read(policy, command, context, directory or context.root)))
+        parts = tuple(_parts(_parse_command(policy, command, context, directory or context.root)))
     except RecursionError:  # pragma: no cover - depth is limited everywhere; this is a safety net
-        parts = (Part("unclear", command[:200], _TOO_DEEP),)
+        parts = (CommandPart("unclear", command[:200], _TOO_DEEP),)
     except BudgetExceeded:
-        parts = (Part("unclear", command[:200], TOO_MUCH_WORK),)
+        parts = (CommandPart("unclear", command[:200], TOO_EXPENSIVE),)
     if not parts:
-        parts = (Part("unclear", command[:200], _NOTHING),)
-    return Verdict(_by_bare_rules(policy, _strictest(part.decision for part in parts)), parts)
+        parts = (CommandPart("unclear", command[:200], _NO_COMMAND),)
+    return CommandExplanation(_apply_bare_rules(policy, _strictest(part.decision for part in parts)), parts)
 
 
 def _strictest(decisions: Iterable[Decision]) -> Decision:
@@ -81,37 +81,37 @@ def _strictest(decisions: Iterable[Decision]) -> Decision:
     for decision in decisions:
         if strictest is None or stricter(strictest.outcome, decision.outcome) is not strictest.outcome:
             strictest = decision
-    return strictest or _NOTHING
+    return strictest or _NO_COMMAND
 
 
-def _by_bare_rules(policy: Policy, decision: Decision) -> Decision:
-    for outcome in (Outcome.ASK, Outcome.DENY):
+def _apply_bare_rules(policy: Policy, decision: Decision) -> Decision:
+    for outcome in (PermissionOutcome.ASK, PermissionOutcome.DENY):
         if (matched := policy.find_tool_rule(BASH, outcome)) is not None and stricter(decision.outcome, outcome) is outcome:
             decision = matched.make_decision(f"{matched.rule.text} applies to every command.")
     return decision
 
 
-class _Reading(NamedTuple):
+class _ParsedCommand(NamedTuple):
     """A parsed command line, and the evaluator for its parts."""
 
     script: Script
-    effects: list[Reach]
-    evaluator: Judging
+    effects: list[CommandEffects]
+    evaluator: CommandPartEvaluator
 
 
-def _read(policy: Policy, command: str, context: Place, directory: str) -> _Reading:
-    parsed, context = script.read(command), context.with_new_budget()
-    effects = [reach(simple) for simple in parsed.commands]
+def _parse_command(policy: Policy, command: str, context: PathContext, directory: str) -> _ParsedCommand:
+    parsed, context = script.parse_script(command), context.with_new_budget()
+    effects = [collect_effects(simple) for simple in parsed.commands]
     values = tuple([each.value for each in parsed.assignments if each.value.known])
-    files = Files(policy, context, _directories(effects, context, directory), values)
+    files = CommandFiles(policy, context, _possible_directories(effects, context, directory), values)
     if files.directories is None or any(each != context.root for each in files.directories):
         for command_effects in effects:
-            if any(form[0].text.rpartition("/")[2] == "git" for form in command_effects.forms):
-                command_effects.concerns.append(_GIT_ELSEWHERE)
-    return _Reading(parsed, effects, Judging(policy, files, allow_all_rule=policy.find_tool_rule(BASH, Outcome.ALLOW)))
+            if any(form[0].text.rpartition("/")[2] == "git" for form in command_effects.commands):
+                command_effects.concerns.append(_GIT_IN_OTHER_DIRECTORY)
+    return _ParsedCommand(parsed, effects, CommandPartEvaluator(policy, files, allow_all_rule=policy.find_tool_rule(BASH, PermissionOutcome.ALLOW)))
 
 
-def _decisions(parsed_command: _Reading) -> Iterator[Decision]:
+def _decisions(parsed_command: _ParsedCommand) -> Iterator[Decision]:
     """Decide each part. Once one part requires approval, only a denial can change the result, so the rest is checked
     for denials only.
     """
@@ -119,42 +119,42 @@ def _decisions(parsed_command: _Reading) -> Iterator[Decision]:
     asked = False
     for simple, command_effects in zip(parsed.commands, effects, strict=True):
         yield (decision := evaluator.decide_command(simple, command_effects, only_denied=asked))
-        asked = asked or decision.outcome is not Outcome.ALLOW
+        asked = asked or decision.outcome is not PermissionOutcome.ALLOW
     for assignment in () if asked else parsed.assignments:
         yield (decision := evaluator.decide_assignment(assignment))
-        asked = asked or decision.outcome is not Outcome.ALLOW
+        asked = asked or decision.outcome is not PermissionOutcome.ALLOW
     for redirect in parsed.redirects:
         yield evaluator.decide_redirect(redirect, only_denied=asked)
     for fault in () if asked else parsed.faults:
         yield evaluator.decide_fault(fault)
 
 
-def _parts(parsed_command: _Reading) -> Iterator[Part]:
+def _parts(parsed_command: _ParsedCommand) -> Iterator[CommandPart]:
     parsed, effects, evaluator = parsed_command
     for simple, command_effects in zip(parsed.commands, effects, strict=True):
         text = simple.source or " ".join(argument.text for argument in simple.words)
-        nested_commands = tuple(dict.fromkeys(canonical(form) for form in command_effects.forms[1:]))
-        yield Part("command", text, evaluator.decide_command(simple, command_effects), tuple(command_effects.via), nested_commands)
+        nested_commands = tuple(dict.fromkeys(quote_command(form) for form in command_effects.commands[1:]))
+        yield CommandPart("command", text, evaluator.decide_command(simple, command_effects), tuple(command_effects.wrappers), nested_commands)
     for assignment in parsed.assignments:
-        yield Part("assignment", assignment.source, evaluator.decide_assignment(assignment))
+        yield CommandPart("assignment", assignment.source, evaluator.decide_assignment(assignment))
     for redirect in parsed.redirects:
-        yield Part("redirect", redirect.source, evaluator.decide_redirect(redirect))
+        yield CommandPart("redirect", redirect.source, evaluator.decide_redirect(redirect))
     for fault in parsed.faults:
-        yield Part("unclear", fault, evaluator.decide_fault(fault))
+        yield CommandPart("unclear", fault, evaluator.decide_fault(fault))
 
 
-def _directories(effects: Sequence[Reach], context: Place, directory: str) -> tuple[str, ...] | None:
+def _possible_directories(effects: Sequence[CommandEffects], context: PathContext, directory: str) -> tuple[str, ...] | None:
     """Return the directories in which a part may run, or None if they cannot be determined. A `cd` may fail, so both
     directories are possible after it.
     """
     directories = [directory]
     for each in effects:
-        if each.moves is None:
+        if each.new_directory is None:
             continue
-        if not each.moves.known or len(directories) > _MOST_DIRECTORIES:
+        if not each.new_directory.known or len(directories) > _MAX_DIRECTORIES:
             return None
         for start in list(directories):
-            resolved = target(context, start, each.moves.text)
+            resolved = resolve_target(context, start, each.new_directory.text)
             if resolved.real_path is None:
                 return None
             directories.extend(path for path in (resolved.path, resolved.real_path) if path not in directories)

@@ -54,7 +54,7 @@ class DomainPattern:
         return self.regex.fullmatch(host)
 
 
-def host_of(url: str) -> str | None:
+def extract_host(url: str) -> str | None:
     """Return the host of a URL, or None if it is ambiguous. A URL without a known host is not allowed by any domain
     rule.
     """

@@ -15,48 +15,48 @@ from typing import Final
 
 from footplate.domain import mcp
 from footplate.domain.agents import ResolvedConfig, Subagent
-from footplate.domain.hooks import FAIL_CLOSED, Heard, HookAccess, HookEvent
+from footplate.domain.hooks import FAIL_CLOSED, HookFeedback, HookAccess, HookEvent
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, Outcome, written
+from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, PermissionOutcome, read_rules
 from footplate.domain.ports import Environment, Gate
 from footplate.domain.running import Claim, HookRecords, RuleStore
 from footplate.gate import hooks, searching
-from footplate.gate.asking import Asker, NoRecords, Scene
-from footplate.gate.calls import decide
+from footplate.gate.asking import HookRunner, NullHookRecords, HookTurn
+from footplate.gate.calls import decide_tool_call
 from footplate.gate.errors import InvalidRule
 from footplate.gate.hooks import Hook
-from footplate.gate.places import Place, Target
-from footplate.gate.policy import Placed, Policy
-from footplate.gate.reference import rules_of
+from footplate.gate.places import PathContext, FileTarget
+from footplate.gate.policy import LayeredRule, Policy
+from footplate.gate.reference import convert_toolset_policies
 from footplate.gate.rules import BASH, parse_rule
 
-FRESH: Final = 1.0
+RELOAD_SECONDS: Final = 1.0
 """Seconds for which loaded rules are used before they are loaded again."""
-_MOST_ROUNDS: Final = 8
-_LARGE: Final = 10_000
+_MAX_LINK_ROUNDS: Final = 8
+_LARGE_RULE_CHARACTERS: Final = 10_000
 """Characters. Larger rule sets are parsed in a thread so that they do not block other turns."""
-_MANY: Final = 200
+_MANY_RULES: Final = 200
 """Rules. With more rules than this, calls are evaluated in a thread."""
-_KNOWN: Final = 32
-NO_RULES: Final = "No rules are defined, so only the environment limits this call."
-_NOWHERE: Final = "The directory in which the command would run cannot be determined."
+_MAX_CACHED: Final = 32
+NO_RULES_REASON: Final = "No rules are defined, so only the environment limits this call."
+_UNKNOWN_DIRECTORY: Final = "The directory in which the command would run cannot be determined."
 
 
-class Gates:
+class TurnGateFactory:
     """Creates the gates of a worker's turns, which share parsed rules and the hook runner."""
 
     def __init__(self, rules: RuleStore, records: HookRecords | None = None, access: HookAccess | None = None) -> None:
         self._rules = rules
-        self._rule_cache = _KnownRules()
-        self._hook_runner = Asker(access or HookAccess(), records or NoRecords())
+        self._rule_cache = _RuleCache()
+        self._hook_runner = HookRunner(access or HookAccess(), records or NullHookRecords())
 
     def create_gate(self, claim: Claim, environment: Environment) -> Gate:
-        turn = Scene(claim.organisation, claim.session_id, claim.turn_id, environment, claim.context)
+        turn = HookTurn(claim.organisation, claim.session_id, claim.turn_id, environment, claim.context)
         return TurnGate(self._rules, turn, claim.config, self._hook_runner, self._rule_cache)
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class EffectiveRules:
     """The parsed rules and hooks that apply to a session, or to one of its subagents."""
 
     policy: Policy
@@ -68,25 +68,25 @@ class InForce:
         """Apply the default for sessions without rules: calls are allowed instead of requiring approval. Calls of the
         agent's MCP servers (`server_s`) are exempt.
         """
-        by_default = decision.outcome is Outcome.ASK and decision.rule is None and not self.has_written_rules
+        by_default = decision.outcome is PermissionOutcome.ASK and decision.rule is None and not self.has_written_rules
         if not from_mcp_server and (by_default or not self.policy.rules):
-            return Decision(Outcome.ALLOW, NO_RULES)
+            return Decision(PermissionOutcome.ALLOW, NO_RULES_REASON)
         return decision
 
 
 class TurnGate:
     def __init__(
-        self, rules: RuleStore, turn: Scene, config: ResolvedConfig, hook_runner: Asker, rule_cache: "_KnownRules | None" = None
+        self, rules: RuleStore, turn: HookTurn, config: ResolvedConfig, hook_runner: HookRunner, rule_cache: "_RuleCache | None" = None
     ) -> None:
         self._rules = rules
-        self._rule_cache = rule_cache or _KnownRules()
+        self._rule_cache = rule_cache or _RuleCache()
         self._turn = turn
         self._config = config
         self._environment = turn.environment
         self._hook_runner = hook_runner
-        self._mcp_names = mcp.Names(config.mcp_servers)
+        self._mcp_names = mcp.ToolNames(config.mcp_servers)
         self._layers: Sequence[tuple[Layer, JsonObject]] | None = None
-        self._parsed: dict[str | None, InForce] = {}
+        self._parsed: dict[str | None, EffectiveRules] = {}
         self._loaded_at = 0.0
 
     async def decide(
@@ -95,21 +95,21 @@ class TurnGate:
         try:
             rules = await self._load_rules(agent)
         except InvalidRule as error:
-            return Decision(Outcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}")
+            return Decision(PermissionOutcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}")
         # MCP servers that a trusted repository configures are ordinary programs in the environment: the default for the
         # agent's own servers does not apply to them.
-        from_mcp_server = self._mcp_names.of(tool) is not None
+        from_mcp_server = self._mcp_names.resolve(tool) is not None
         decision = await self._decide_by_rules(rules, tool, given, directory, from_mcp_server=from_mcp_server)
         event_hooks = rules.hooks.get(HookEvent.BEFORE_TOOL, ())
-        if decision.outcome is Outcome.DENY or not event_hooks:
+        if decision.outcome is PermissionOutcome.DENY or not event_hooks:
             return decision
         return await self._combine_with_hooks(event_hooks, decision, tool, given, directory)
 
-    async def run_hooks(self, event: HookEvent, fields: JsonObject, *, about: str = "", agent: str | None = None) -> Heard:
+    async def run_hooks(self, event: HookEvent, fields: JsonObject, *, about: str = "", agent: str | None = None) -> HookFeedback:
         try:
             event_hooks = (await self._load_rules(agent)).hooks.get(event, ())
         except InvalidRule as error:
-            return Heard(
+            return HookFeedback(
                 f"Prompts are blocked until an invalid rule is fixed. {error.message}" if event in FAIL_CLOSED else None
             )
         name = TOOL_NAMES.get(about, about)
@@ -123,21 +123,21 @@ class TurnGate:
         if a rule allows the call. Its `allow` only replaces a default, never the decision of a rule.
         """
         hook_decision = await self._hook_runner.decide_call(self._turn, event_hooks, TOOL_NAMES.get(tool, tool), tool_input, directory=directory)
-        if hook_decision is None or (hook_decision.outcome is Outcome.ALLOW and decision.rule is not None):
+        if hook_decision is None or (hook_decision.outcome is PermissionOutcome.ALLOW and decision.rule is not None):
             return decision
-        stricter = hook_decision.outcome is Outcome.DENY or decision.outcome is Outcome.ALLOW
-        return hook_decision if stricter or hook_decision.outcome is Outcome.ALLOW else decision
+        stricter = hook_decision.outcome is PermissionOutcome.DENY or decision.outcome is PermissionOutcome.ALLOW
+        return hook_decision if stricter or hook_decision.outcome is PermissionOutcome.ALLOW else decision
 
     async def _decide_by_rules(
-        self, rules: InForce, tool: str, tool_input: JsonObject, directory: str | None, *, from_mcp_server: bool
+        self, rules: EffectiveRules, tool: str, tool_input: JsonObject, directory: str | None, *, from_mcp_server: bool
     ) -> Decision:
         if not rules.policy.rules and not from_mcp_server:
-            return Decision(Outcome.ALLOW, NO_RULES)
+            return Decision(PermissionOutcome.ALLOW, NO_RULES_REASON)
         return rules.apply_default(await self._evaluate(rules.policy, tool, tool_input, directory), from_mcp_server=from_mcp_server)
 
-    async def _load_rules(self, agent: str | None) -> InForce:
+    async def _load_rules(self, agent: str | None) -> EffectiveRules:
         now = time.monotonic()
-        if self._layers is None or now - self._loaded_at >= FRESH:
+        if self._layers is None or now - self._loaded_at >= RELOAD_SECONDS:
             named_directory = self._turn.context.get("directory")
             layers = await self._rules.rules(
                 self._turn.organisation,
@@ -156,83 +156,83 @@ class TurnGate:
         """Evaluate the rules with links resolved inside the environment. The evaluation itself shows which paths it
         needs, so it is repeated until all of them are resolved.
         """
-        environment, links = self._environment, _Links()
+        environment, links = self._environment, _EnvironmentLinks()
         await environment.ensure_open()
         is_command = TOOL_NAMES.get(tool, tool) == BASH
         if is_command and directory is None:
-            directory = await environment.directory()
+            directory = await environment.shell_directory()
             if directory is None:
-                without_directory = decide(policy, tool, tool_input, Place(root=environment.root, home=environment.home, links=links))
-                return without_directory if without_directory.outcome is Outcome.DENY else Decision(Outcome.ASK, _NOWHERE)
-        context = Place(root=environment.root, home=environment.home, links=links)
-        decision = await _decide(policy, tool, tool_input, context, directory)
-        for _ in range(_MOST_ROUNDS):
+                without_directory = decide_tool_call(policy, tool, tool_input, PathContext(root=environment.root, home=environment.home, links=links))
+                return without_directory if without_directory.outcome is PermissionOutcome.DENY else Decision(PermissionOutcome.ASK, _UNKNOWN_DIRECTORY)
+        context = PathContext(root=environment.root, home=environment.home, links=links)
+        decision = await _decide_off_loop(policy, tool, tool_input, context, directory)
+        for _ in range(_MAX_LINK_ROUNDS):
             if not links.unresolved:
                 break
             paths = sorted(links.unresolved)
-            links.add_resolved(dict(zip(paths, await environment.real(paths), strict=True)))
-            decision = await _decide(policy, tool, tool_input, context, directory)
-        if decision.outcome is Outcome.ALLOW:
+            links.add_resolved(dict(zip(paths, await environment.resolve_paths(paths), strict=True)))
+            decision = await _decide_off_loop(policy, tool, tool_input, context, directory)
+        if decision.outcome is PermissionOutcome.ALLOW:
             return await self._decide_search(policy, tool, tool_input, context, directory) or decision
         return decision
 
     async def _decide_search(
-        self, policy: Policy, tool: str, tool_input: JsonObject, context: Place, directory: str | None
+        self, policy: Policy, tool: str, tool_input: JsonObject, context: PathContext, directory: str | None
     ) -> Decision | None:
         """Return the decision of a rule that forbids a file which a search would show, or None."""
-        search = searching.search_of(policy, tool, tool_input, context, directory)
+        search = searching.parse_search(policy, tool, tool_input, context, directory)
         if search is None:
             return None
         try:
-            (real_path,) = await self._environment.real([search.directory.path])
+            (real_path,) = await self._environment.resolve_paths([search.directory.path])
             files = await self._environment.list_files(real_path or search.directory.path)
         except (FileNotFoundError, NotADirectoryError):
             return None  # a single file has been decided already, and a missing directory shows nothing
         except OSError as error:
-            return Decision(Outcome.ASK, f"The files that this search would show cannot be listed: {error.strerror}.")
-        resolved_search = replace(search, below=Target(search.directory.path, real_path))
-        return await asyncio.to_thread(searching.judge, policy, resolved_search, [file.path for file in files], context)
+            return Decision(PermissionOutcome.ASK, f"The files that this search would show cannot be listed: {error.strerror}.")
+        resolved_search = replace(search, below=FileTarget(search.directory.path, real_path))
+        return await asyncio.to_thread(searching.decide_search, policy, resolved_search, [file.path for file in files], context)
 
 
-async def _decide(policy: Policy, tool: str, tool_input: JsonObject, context: Place, directory: str | None) -> Decision:
-    if len(policy.rules) <= _MANY:
-        return decide(policy, tool, tool_input, context, directory=directory)
-    return await asyncio.to_thread(decide, policy, tool, tool_input, context, directory=directory)
+async def _decide_off_loop(policy: Policy, tool: str, tool_input: JsonObject, context: PathContext, directory: str | None) -> Decision:
+    if len(policy.rules) <= _MANY_RULES:
+        return decide_tool_call(policy, tool, tool_input, context, directory=directory)
+    return await asyncio.to_thread(decide_tool_call, policy, tool, tool_input, context, directory=directory)
 
 
-class _KnownRules:
+class _RuleCache:
     """Caches parsed rules by their text, because consecutive turns usually have the same rules."""
 
     def __init__(self) -> None:
-        self._parsed: OrderedDict[str, InForce] = OrderedDict()
+        self._parsed: OrderedDict[str, EffectiveRules] = OrderedDict()
 
     async def parse(
         self, layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None
-    ) -> InForce:
+    ) -> EffectiveRules:
         """Return the parsed rules, from the cache if possible. Raises `InvalidRule`."""
-        agent_rules = [(each.permissions, each.policies) for each in _agents(config, agent)]
+        agent_rules = [(each.permissions, each.policies) for each in _agent_configs(config, agent)]
         text = repr((layers, agent_rules))
         key = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
         if key not in self._parsed:
-            if len(text) > _LARGE:
-                effective_rules = await asyncio.to_thread(_prepared, layers, config, agent)
+            if len(text) > _LARGE_RULE_CHARACTERS:
+                effective_rules = await asyncio.to_thread(_parse_and_compile, layers, config, agent)
             else:
-                effective_rules = in_force(layers, config, agent)
+                effective_rules = parse_effective_rules(layers, config, agent)
             self._parsed[key] = effective_rules
-            while len(self._parsed) > _KNOWN:
+            while len(self._parsed) > _MAX_CACHED:
                 self._parsed.popitem(last=False)
         self._parsed.move_to_end(key)
         return self._parsed[key]
 
 
-def _prepared(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> InForce:
+def _parse_and_compile(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> EffectiveRules:
     """Parse the rules and compile the patterns that are otherwise compiled at first use."""
-    effective_rules = in_force(layers, config, agent)
+    effective_rules = parse_effective_rules(layers, config, agent)
     _ = effective_rules.policy.forbidden_paths
     return effective_rules
 
 
-class _Links:
+class _EnvironmentLinks:
     """Resolved links, and the paths that still have to be resolved. No rule allows an unresolved path."""
 
     def __init__(self) -> None:
@@ -249,24 +249,24 @@ class _Links:
         self.unresolved -= resolved.keys()
 
 
-def _agents(config: ResolvedConfig, agent: str | None) -> list[ResolvedConfig | Subagent]:
+def _agent_configs(config: ResolvedConfig, agent: str | None) -> list[ResolvedConfig | Subagent]:
     return [config, *(subagent for subagent in config.subagents if subagent.name == agent)]
 
 
-def in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> InForce:
+def parse_effective_rules(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> EffectiveRules:
     """Parse the rules and hooks that apply to a session, or to the subagent `agent`. A subagent has no more permissions
     than its parent: its own rules are added to all others.
     """
-    agent_configs = _agents(config, agent)
+    agent_configs = _agent_configs(config, agent)
     all_layers = [*layers, *((Layer.AGENT, each.permissions) for each in agent_configs)]
     rules = [
-        Placed(layer, parse_rule(text, outcome))
+        LayeredRule(layer, parse_rule(text, outcome))
         for layer, permissions in all_layers
-        for outcome, texts in written(permissions).items()
+        for outcome, texts in read_rules(permissions).items()
         for text in texts
     ]
-    toolset_rules = [rule for each in agent_configs for rule in rules_of(each.policies)]
+    toolset_rules = [rule for each in agent_configs for rule in convert_toolset_policies(each.policies)]
     by_event: dict[HookEvent, list[Hook]] = {}
-    for hook in hooks.hooks_of(all_layers):
+    for hook in hooks.parse_hooks(all_layers):
         by_event.setdefault(hook.event, []).append(hook)
-    return InForce(Policy([*rules, *toolset_rules]), has_written_rules=bool(rules), hooks=by_event)
+    return EffectiveRules(Policy([*rules, *toolset_rules]), has_written_rules=bool(rules), hooks=by_event)

@@ -3,7 +3,7 @@
 import os
 
 
-class RealLinks:
+class LocalLinkResolver:
     def resolve(self, path: str) -> str | None:
         try:
             return os.path.realpath(path)

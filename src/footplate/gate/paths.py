@@ -15,10 +15,10 @@ from pathspec.patterns.gitignore.base import GitIgnorePatternError
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from footplate.domain.linear_regex import LinearRegex, UnsupportedPattern
-from footplate.domain.permissions import Outcome
+from footplate.domain.permissions import PermissionOutcome
 from footplate.gate.evaluation_budget import PER_SEARCH
-from footplate.gate.globs import may_meet
-from footplate.gate.places import Place, Target, under
+from footplate.gate.globs import globs_may_overlap
+from footplate.gate.places import PathContext, FileTarget, is_under
 
 MAX_WILDCARDS: Final = 40
 """Wildcards in one pattern."""
@@ -35,11 +35,11 @@ PROTECTED: Final = (
 later, so an allow rule covers it only if the rule names it.
 """
 _PROTECTED: Final = frozenset(PROTECTED)
-_GROUP: Final = "(?P<ps_d>"
+_NAMED_GROUP: Final = "(?P<ps_d>"
 """pathspec puts a named group into each pattern. A name may occur only once, so it is removed before patterns are
 joined.
 """
-_BYTES_AT_LEAST: Final = 32 * 1024
+_MIN_BYTES: Final = 32 * 1024
 _BYTES_PER_CHARACTER: Final = 128
 """Memory limit of RE2 for one pattern: a minimum, and an amount for each character."""
 _JOINED_BYTES: Final = 2 * 1024 * 1024
@@ -52,7 +52,7 @@ class PathPattern:
     """The path pattern of one rule."""
 
     text: str
-    outcome: Outcome
+    outcome: PermissionOutcome
 
     @cached_property
     def anchor(self) -> str:
@@ -72,9 +72,9 @@ class PathPattern:
         text = self.text[len(self.anchor) :]
         dotted = text.startswith("./") and not self.anchor
         text = text[2:] if dotted else text
-        if self.anchor or (dotted and self.outcome is Outcome.ALLOW):
+        if self.anchor or (dotted and self.outcome is PermissionOutcome.ALLOW):
             return text if text.startswith("**") else f"/{text}"
-        if self.outcome is not Outcome.ALLOW and _ONE_DIRECTORY.fullmatch(text):
+        if self.outcome is not PermissionOutcome.ALLOW and _ONE_DIRECTORY.fullmatch(text):
             return f"**/{text}"
         return text
 
@@ -83,8 +83,8 @@ class PathPattern:
         regex, _ = GitIgnoreSpecPattern.pattern_to_regex(self._relative)
         if regex is None:
             return None
-        expression = str(regex).replace(_GROUP, "(?:")
-        return LinearRegex(expression, _BYTES_AT_LEAST + _BYTES_PER_CHARACTER * len(expression))
+        expression = str(regex).replace(_NAMED_GROUP, "(?:")
+        return LinearRegex(expression, _MIN_BYTES + _BYTES_PER_CHARACTER * len(expression))
 
     @property
     def expression(self) -> str | None:
@@ -98,49 +98,49 @@ class PathPattern:
         except (GitIgnorePatternError, UnsupportedPattern, re.error):
             return False
 
-    def covers(self, path: str, context: Place) -> bool:
+    def covers(self, path: str, context: PathContext) -> bool:
         """Return whether the pattern matches an absolute, normalised path."""
         regex = self._regex
-        relative_path = _below(path, self.base_directory(context))
+        relative_path = _relative_to(path, self.base_directory(context))
         if regex is None or relative_path is None:
             return False
         context.budget.spend(PER_SEARCH + self.wildcards * len(relative_path))
         if regex.search(relative_path):
             return True
-        return self.outcome is not Outcome.ALLOW and regex.search(f"{relative_path}/")
+        return self.outcome is not PermissionOutcome.ALLOW and regex.search(f"{relative_path}/")
 
-    def forbids(self, target: Target, context: Place) -> bool:
+    def forbids(self, target: FileTarget, context: PathContext) -> bool:
         """Return whether a deny or ask rule matches the file by its path or by its resolved path."""
         if self.covers(target.path, context):
             return True
         return target.real_path not in {None, target.path} and self.covers(str(target.real_path), context)
 
-    def permits(self, target: Target, context: Place) -> bool:
+    def permits(self, target: FileTarget, context: PathContext) -> bool:
         """Return whether an allow rule matches the file by its path and by its resolved path."""
         if target.real_path is None or not self.covers(target.path, context):
             return False
         return target.real_path == target.path or self.covers(target.real_path, context)
 
-    def may_cover(self, glob: str, context: Place) -> bool:
+    def may_cover(self, glob: str, context: PathContext) -> bool:
         """Return whether a file that an absolute glob matches may be covered."""
         base = self.base_directory(context).rstrip("/")
         pattern = self._relative
         anchored = "/" in pattern.rstrip("/")
         whole = f"{base}/{pattern.lstrip('/')}" if anchored else f"{base}/**/{pattern}"
-        return may_meet(glob, whole, context.budget) or may_meet(glob, f"{whole}/**", context.budget)
+        return globs_may_overlap(glob, whole, context.budget) or globs_may_overlap(glob, f"{whole}/**", context.budget)
 
     def names_component(self, component: str) -> bool:
         """Return whether the pattern contains this path component literally."""
         return component in self.text.split("/")
 
-    def base_directory(self, context: Place) -> str:
+    def base_directory(self, context: PathContext) -> str:
         """Return the directory to which the pattern is relative."""
         if self.anchor == "//":
             return "/"
         return context.home if self.anchor == "~/" else context.root
 
 
-class Forbidden:
+class ForbiddenPaths:
     """Searches for all deny and ask patterns at once. This is fast because most files match none of them."""
 
     def __init__(self, patterns: Iterable[PathPattern]) -> None:
@@ -148,16 +148,16 @@ class Forbidden:
         for pattern in patterns:
             by_anchor.setdefault(pattern.anchor, []).append(pattern)
         self._groups: Final = [
-            (group[0], _join(group), sum(each.wildcards for each in group)) for group in by_anchor.values()
+            (group[0], _join_patterns(group), sum(each.wildcards for each in group)) for group in by_anchor.values()
         ]
 
-    def forbids(self, target: Target, context: Place) -> bool:
+    def forbids(self, target: FileTarget, context: PathContext) -> bool:
         """Return whether one of the patterns forbids the file."""
         paths = (target.path,) if target.real_path in {None, target.path} else (target.path, str(target.real_path))
         for first, regexes, wildcards in self._groups:
             base = first.base_directory(context)
             for path in paths:
-                relative_path = _below(path, base)
+                relative_path = _relative_to(path, base)
                 if relative_path is None:
                     continue
                 context.budget.spend(PER_SEARCH * len(regexes) + wildcards * len(relative_path))
@@ -166,7 +166,7 @@ class Forbidden:
         return False
 
 
-def _join(patterns: Sequence[PathPattern]) -> Sequence[LinearRegex]:
+def _join_patterns(patterns: Sequence[PathPattern]) -> Sequence[LinearRegex]:
     """Join the patterns into one expression, or into several if one would be too large."""
     groups: list[list[str]] = []
     size = _JOINED_CHARACTERS
@@ -181,12 +181,12 @@ def _join(patterns: Sequence[PathPattern]) -> Sequence[LinearRegex]:
     return [LinearRegex("|".join(group), _JOINED_BYTES) for group in groups]
 
 
-def _below(path: str, base: str) -> str | None:
-    if not under(path, base):
+def _relative_to(path: str, base: str) -> str | None:
+    if not is_under(path, base):
         return None
     return path[1:] if base == "/" else path[len(base) + 1 :]
 
 
-def protected(path: str) -> str | None:
+def find_protected_component(path: str) -> str | None:
     """Return the first component of a path that is in `PROTECTED`, or None."""
     return next((part for part in path.split("/") if part in _PROTECTED), None)

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from footplate.domain.agents import ALWAYS_ALLOW, ALWAYS_ASK
-from footplate.domain.permissions import Layer, Outcome
-from footplate.gate.policy import Placed
+from footplate.domain.permissions import Layer, PermissionOutcome
+from footplate.gate.policy import LayeredRule
 from footplate.gate.rules import parse_rule
 
-_OUTCOMES: Final = {ALWAYS_ALLOW: Outcome.ALLOW, ALWAYS_ASK: Outcome.ASK}
+_OUTCOMES: Final = {ALWAYS_ALLOW: PermissionOutcome.ALLOW, ALWAYS_ASK: PermissionOutcome.ASK}
 
 
-def rules_of(policies: Mapping[str, str]) -> tuple[Placed, ...]:
+def convert_toolset_policies(policies: Mapping[str, str]) -> tuple[LayeredRule, ...]:
     """Convert the policies of a turn's configuration. An unknown policy requires approval."""
     return tuple(
-        Placed(Layer.AGENT, parse_rule(text, _OUTCOMES.get(policy, Outcome.ASK))) for text, policy in policies.items()
+        LayeredRule(Layer.AGENT, parse_rule(text, _OUTCOMES.get(policy, PermissionOutcome.ASK))) for text, policy in policies.items()
     )

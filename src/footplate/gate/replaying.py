@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from footplate.domain import mcp
-from footplate.domain.agents import resolve
+from footplate.domain.agents import resolve_config
 from footplate.domain.hooks import HookEvent
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, Outcome
+from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, PermissionOutcome
 from footplate.domain.replays import SessionRules, StoredCall
 from footplate.gate import door
-from footplate.gate.calls import decide
+from footplate.gate.calls import decide_tool_call
 from footplate.gate.errors import InvalidRule
 from footplate.gate.hooks import Hook
-from footplate.gate.places import NoLinks, Place
+from footplate.gate.places import NoLinks, PathContext
 
-_TREES: Final = "/workspaces/"
+_TREES_DIRECTORY: Final = "/workspaces/"
 """The text before the organisation and the session in the path of a session's tree."""
-_NOWHERE: Final = "/workspace"
+_UNKNOWN_ROOT: Final = "/workspace"
 _HOME: Final = "/nonexistent"
 
 
-class _Unknown:
+class _UnresolvableLinks:
     """Resolves no path at all."""
 
     def resolve(self, path: str) -> str | None:
@@ -38,7 +38,7 @@ class _Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """The decision that the proposed rules would make on one past call."""
 
     decision: Decision
@@ -47,57 +47,57 @@ class Replayed:
     """A hook that would also run. Its decision is not known."""
 
 
-class Replay:
+class PolicyReplay:
     """Evaluates calls of many sessions with the rules of one layer replaced by proposed ones. Raises `InvalidRule`."""
 
     def __init__(self, layer: Layer, permissions: JsonObject) -> None:
         self._layer = layer
         self._permissions = permissions
-        self._parsed: dict[str, door.InForce] = {}
-        door.in_force([(layer, permissions)], resolve({}, {}, default_harness=""), None)
+        self._parsed: dict[str, door.EffectiveRules] = {}
+        door.parse_effective_rules([(layer, permissions)], resolve_config({}, {}, default_harness=""), None)
 
-    def evaluate_call(self, organisation: str, call: StoredCall, rules: SessionRules) -> Replayed:
+    def evaluate_call(self, organisation: str, call: StoredCall, rules: SessionRules) -> ReplayResult:
         """Evaluate one call, whose input must still be stored."""
         tool_input = call.input or {}
         try:
             effective_rules = self._effective_rules(call.session_id, rules)
         except InvalidRule as error:
-            return Replayed(
-                Decision(Outcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}")
+            return ReplayResult(
+                Decision(PermissionOutcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}")
             )
-        tool = call.name if call.server is None else mcp.model_name(call.server, call.name)
-        root = _root(tool_input, organisation, call.session_id)
+        tool = call.name if call.server is None else mcp.model_tool_name(call.server, call.name)
+        root = _find_tree_root(tool_input, organisation, call.session_id)
         decisions = [
             effective_rules.apply_default(
-                decide(effective_rules.policy, tool, tool_input, Place(root=root, home=_HOME, links=links)),
+                decide_tool_call(effective_rules.policy, tool, tool_input, PathContext(root=root, home=_HOME, links=links)),
                 from_mcp_server=call.server is not None,
             )
-            for links in (NoLinks(), _Unknown())
+            for links in (NoLinks(), _UnresolvableLinks())
         ]
-        hook = _hook(effective_rules.hooks.get(HookEvent.BEFORE_TOOL, ()), tool) if decisions[0].outcome is not Outcome.DENY else None
-        return Replayed(decisions[0], decisions[0].outcome is not decisions[1].outcome, hook)
+        hook = _find_matching_hook(effective_rules.hooks.get(HookEvent.BEFORE_TOOL, ()), tool) if decisions[0].outcome is not PermissionOutcome.DENY else None
+        return ReplayResult(decisions[0], decisions[0].outcome is not decisions[1].outcome, hook)
 
-    def _effective_rules(self, session_id: str, rules: SessionRules) -> door.InForce:
+    def _effective_rules(self, session_id: str, rules: SessionRules) -> door.EffectiveRules:
         if session_id not in self._parsed:
-            config = resolve(
+            config = resolve_config(
                 {**rules.agent, **({"permissions": {}} if self._layer is Layer.AGENT else {})}, {}, default_harness=""
             )
             other_layers = [each for each in rules.layers if each[0] is not self._layer]
-            self._parsed[session_id] = door.in_force([*other_layers, (self._layer, self._permissions)], config, None)
+            self._parsed[session_id] = door.parse_effective_rules([*other_layers, (self._layer, self._permissions)], config, None)
         return self._parsed[session_id]
 
 
-def _hook(hooks: Sequence[Hook], tool: str) -> str | None:
+def _find_matching_hook(hooks: Sequence[Hook], tool: str) -> str | None:
     name = TOOL_NAMES.get(tool, tool)
     return next((hook.name for hook in hooks if hook.matches(name)), None)
 
 
-def _root(tool_input: JsonObject, organisation: str, session_id: str) -> str:
+def _find_tree_root(tool_input: JsonObject, organisation: str, session_id: str) -> str:
     """Return the session's tree if the call's input contains its path, which includes the session's id."""
-    mark = f"{_TREES}{organisation}/{session_id}"
+    mark = f"{_TREES_DIRECTORY}{organisation}/{session_id}"
     for value in tool_input.values():
         before, found, _ = value.partition(mark) if isinstance(value, str) else ("", "", "")
         if found:
             start = before[max((before.rfind(each) for each in " \t\n'\"=:;<>|&("), default=-1) + 1 :]
-            return posixpath.normpath(start + mark) if start.startswith("/") or not start else _NOWHERE
-    return _NOWHERE
+            return posixpath.normpath(start + mark) if start.startswith("/") or not start else _UNKNOWN_ROOT
+    return _UNKNOWN_ROOT

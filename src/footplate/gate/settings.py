@@ -11,17 +11,17 @@ from typing import Final
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
-from footplate.domain.permissions import Layer, Outcome
+from footplate.domain.permissions import Layer, PermissionOutcome
 from footplate.gate.errors import InvalidRule
-from footplate.gate.policy import ORDER, Placed
+from footplate.gate.policy import OUTCOME_ORDER, LayeredRule
 from footplate.gate.rules import parse_rule
 
-_LARGEST: Final = 1_000_000
-NOTHING_MORE: Final = "Read(./**)"
+_MAX_CHARACTERS: Final = 1_000_000
+DEFAULT_RULE: Final = "Read(./**)"
 """The rule for a file without rules. Without any rule, everything would be allowed here."""
-_LISTS: Final = (*ORDER, "additionalDirectories")
-_MODES: Final = ("default", "manual")
-_STRICT: Final = {
+_LIST_FIELDS: Final = (*OUTCOME_ORDER, "additionalDirectories")
+_DEFAULT_MODES: Final = ("default", "manual")
+_STRICT_MODES: Final = {
     "dontAsk": "Claude Code denies calls that no rule allows, but Footplate asks a person",
     "plan": "Claude Code writes nothing without asking, but Footplate applies the allow rules",
 }
@@ -29,55 +29,55 @@ _STRICT: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedRules:
     """The result of importing a settings file."""
 
-    rules: tuple[Placed, ...]
+    rules: tuple[LayeredRule, ...]
     notes: tuple[str, ...]
     """Descriptions of the skipped entries and the reasons, for people."""
 
 
-def import_settings(text: str, layer: Layer) -> Imported:
+def import_settings(text: str, layer: Layer) -> ImportedRules:
     """Import the rules of a settings file into a layer. Raises `InvalidRule` and `InvalidRequest`."""
-    permissions = _permissions(text)
-    rules: list[Placed] = []
+    permissions = _parse_permissions(text)
+    rules: list[LayeredRule] = []
     notes: list[str] = []
-    for outcome in ORDER:
-        for index, item in enumerate(_list(permissions, outcome)):
+    for outcome in OUTCOME_ORDER:
+        for index, item in enumerate(_rule_list(permissions, outcome)):
             where = f"permissions.{outcome}[{index}]"
             if not isinstance(item, str):
                 raise InvalidRequest(f"{where} is not a string.", field=where, help_text="Write each rule as a string.")
-            if (note := _ignored(item, outcome)) is not None:
+            if (note := _find_skip_reason(item, outcome)) is not None:
                 notes.append(f"{where}: {item} {note}")
                 continue
             try:
-                rules.append(Placed(layer, parse_rule(item, outcome)))
+                rules.append(LayeredRule(layer, parse_rule(item, outcome)))
             except InvalidRule as error:
                 raise InvalidRule(
                     error.text, error.position, error.problem, help_text=error.help_text, where=where
                 ) from None
     mode = permissions.get("defaultMode")
-    if isinstance(mode, str) and mode in _STRICT:
+    if isinstance(mode, str) and mode in _STRICT_MODES:
         raise InvalidRequest(
-            f"The file sets permissions.defaultMode to {mode}, which Footplate does not support: {_STRICT[mode]}.",
+            f"The file sets permissions.defaultMode to {mode}, which Footplate does not support: {_STRICT_MODES[mode]}.",
             field="permissions.defaultMode",
             help_text="Remove the mode if this is acceptable. Otherwise add deny rules for calls that must not run.",
         )
-    if mode is not None and mode not in _MODES:
+    if mode is not None and mode not in _DEFAULT_MODES:
         notes.append(f"permissions.defaultMode: {mode} is not imported: calls that no rule allows require approval")
     if permissions.get("additionalDirectories"):
         notes.append("permissions.additionalDirectories: not imported: directories are configured for each session")
     if not rules:
-        rules.append(Placed(layer, parse_rule(NOTHING_MORE, Outcome.ALLOW)))
+        rules.append(LayeredRule(layer, parse_rule(DEFAULT_RULE, PermissionOutcome.ALLOW)))
         notes.append(
-            f"permissions: the file has no rules, so {NOTHING_MORE} was added: all other calls require approval"
+            f"permissions: the file has no rules, so {DEFAULT_RULE} was added: all other calls require approval"
         )
-    return Imported(tuple(rules), tuple(notes))
+    return ImportedRules(tuple(rules), tuple(notes))
 
 
-def _permissions(text: str) -> dict[str, Json]:
-    if len(text) > _LARGEST:
-        raise InvalidRequest("The settings file is too large.", help_text=f"The limit is {_LARGEST} characters.")
+def _parse_permissions(text: str) -> dict[str, Json]:
+    if len(text) > _MAX_CHARACTERS:
+        raise InvalidRequest("The settings file is too large.", help_text=f"The limit is {_MAX_CHARACTERS} characters.")
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -87,14 +87,14 @@ def _permissions(text: str) -> dict[str, Json]:
     permissions = content.get("permissions", {}) if isinstance(content, dict) else None
     if not isinstance(permissions, dict):
         raise InvalidRequest("`permissions` is not an object.", field="permissions", help_text="Fix the file.")
-    _refuse_misspelt(content, permissions)
+    _reject_misspelt_fields(content, permissions)
     return permissions
 
 
-def _refuse_misspelt(content: dict[str, Json], permissions: dict[str, Json]) -> None:
+def _reject_misspelt_fields(content: dict[str, Json], permissions: dict[str, Json]) -> None:
     """Reject rules under a misspelt or misplaced field, because they would be ignored silently."""
     for name, value in content.items():
-        if name in ORDER and isinstance(value, list):
+        if name in OUTCOME_ORDER and isinstance(value, list):
             raise InvalidRequest(
                 f"`{name}` is outside of `permissions`, so it would be ignored.",
                 field=name,
@@ -103,7 +103,7 @@ def _refuse_misspelt(content: dict[str, Json], permissions: dict[str, Json]) -> 
         if name != "permissions" and get_close_matches(name, ["permissions"], cutoff=0.85):
             raise InvalidRequest(f"`{name}` is not a known field.", field=name, help_text="Did you mean `permissions`?")
     for name, value in permissions.items():
-        if isinstance(value, list) and name not in _LISTS:
+        if isinstance(value, list) and name not in _LIST_FIELDS:
             raise InvalidRequest(
                 f"permissions.{name} is not a known list, so its rules would be ignored.",
                 field=f"permissions.{name}",
@@ -111,7 +111,7 @@ def _refuse_misspelt(content: dict[str, Json], permissions: dict[str, Json]) -> 
             )
 
 
-def _list(permissions: dict[str, Json], outcome: Outcome) -> list[Json]:
+def _rule_list(permissions: dict[str, Json], outcome: PermissionOutcome) -> list[Json]:
     found = permissions.get(outcome, [])
     if not isinstance(found, list):
         field = f"permissions.{outcome}"
@@ -119,12 +119,12 @@ def _list(permissions: dict[str, Json], outcome: Outcome) -> list[Json]:
     return found
 
 
-def _ignored(text: str, outcome: Outcome) -> str | None:
+def _find_skip_reason(text: str, outcome: PermissionOutcome) -> str | None:
     """Return why a rule is skipped: Claude Code ignores it too, or skipping it makes the imported rules stricter. None
     if the rule is to be imported.
     """
     tool, _, inside = text.partition("(")
-    if outcome is Outcome.ALLOW:
+    if outcome is PermissionOutcome.ALLOW:
         if inside and tool in {"Write", "NotebookEdit", "MultiEdit", "Glob", "Grep"} and inside != "*)":
             return "has no effect: paths are allowed with Edit and Read"
         if "*" in tool and not (tool.startswith("mcp__") and "__" in tool[5 : tool.index("*")]):

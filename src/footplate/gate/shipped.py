@@ -4,23 +4,23 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-_MOST_KEPT: Final = 10_000
+_MAX_AUDIT_CHARACTERS: Final = 10_000
 
 
 def audit(payload: Mapping[str, Any], _options: Mapping[str, Any]) -> dict[str, Any]:
     """Add the input of a call, its result or the prompt to the audit trail, which otherwise contains only a hash."""
-    kept = {name: payload[name] for name in ("tool_input", "tool_response", "prompt", "message") if name in payload}
-    text = json.dumps(kept)
-    return {"audit": kept if len(text) <= _MOST_KEPT else {"cut": text[:_MOST_KEPT]}}
+    content = {name: payload[name] for name in ("tool_input", "tool_response", "prompt", "message") if name in payload}
+    text = json.dumps(content)
+    return {"audit": content if len(text) <= _MAX_AUDIT_CHARACTERS else {"cut": text[:_MAX_AUDIT_CHARACTERS]}}
 
 
-def metrics(told: Mapping[str, Any], _options: Mapping[str, Any]) -> dict[str, Any]:
+def metrics(payload: Mapping[str, Any], _options: Mapping[str, Any]) -> dict[str, Any]:
     """Count hook runs in the metric `footplate_hook_counts`, by event and tool."""
-    about = told.get("tool_name")
-    return {"metrics": {f"{told['hook_event_name']}.{about}" if about else told["hook_event_name"]: 1}}
+    tool = payload.get("tool_name")
+    return {"metrics": {f"{payload['hook_event_name']}.{tool}" if tool else payload["hook_event_name"]: 1}}
 
 
-def validation(told: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def validation(payload: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Block a call whose input does not match the JSON schema in the option `schema`."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
@@ -29,9 +29,9 @@ def validation(told: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str,
     Draft202012Validator.check_schema(options["schema"])
     # With an empty registry, references to other schemas are not fetched.
     validator = Draft202012Validator(options["schema"], registry=Registry())
-    wrong = best_match(validator.iter_errors(told.get("tool_input")))
-    if wrong is None:
+    error = best_match(validator.iter_errors(payload.get("tool_input")))
+    if error is None:
         return {}
-    where = "".join(f"/{step}" for step in wrong.absolute_path)
-    reason = f"The input does not match the schema{f' at {where}' if where else ''}: {wrong.message[:500]}."
+    where = "".join(f"/{step}" for step in error.absolute_path)
+    reason = f"The input does not match the schema{f' at {where}' if where else ''}: {error.message[:500]}."
     return {"decision": "block", "reason": reason}

@@ -6,58 +6,58 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from footplate.domain.permissions import Outcome
+from footplate.domain.permissions import PermissionOutcome
 from footplate.gate.evaluation_budget import PER_SEARCH
-from footplate.gate.globs import names_may_meet
-from footplate.gate.paths import PROTECTED, protected
-from footplate.gate.places import Place, Target, normal, target
-from footplate.gate.policy import Placed, Policy
+from footplate.gate.globs import names_may_overlap
+from footplate.gate.paths import PROTECTED, find_protected_component
+from footplate.gate.places import PathContext, FileTarget, normalise_path, resolve_target
+from footplate.gate.policy import LayeredRule, Policy
 from footplate.gate.rules import EDIT, READ
 from footplate.gate.shell.words import UNKNOWN, Word
 
-NOWHERE: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero"})
-_PROGRAMS: Final = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib)|usr/local/s?bin|lib64|opt)(?:/|\Z)")
+STANDARD_DEVICES: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero"})
+_PROGRAM_DIRECTORIES: Final = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib)|usr/local/s?bin|lib64|opt)(?:/|\Z)")
 """Directories of program files."""
 _GLOB: Final = re.compile(r"[*?\[]")
-_DOTS: Final = re.compile(r"\.[*?\[]")
+_DOT_GLOB: Final = re.compile(r"\.[*?\[]")
 
 
-class _Meaning(NamedTuple):
-    targets: list[Target] | None
-    forbidden: list[Target]
+class _ResolvedArgument(NamedTuple):
+    targets: list[FileTarget] | None
+    forbidden: list[FileTarget]
     """The targets that a deny or ask rule matches."""
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class CommandFiles:
     """Resolves the words of one command line to files, in all directories in which it may run."""
 
     policy: Policy
-    place: Place
+    context: PathContext
     directories: tuple[str, ...] | None
     """The directories in which the command may run. None if they are not known."""
-    values: tuple[Word, ...] = ()
+    assigned_values: tuple[Word, ...] = ()
     """The values that the command line assigns to variables."""
-    _known: dict[Word, _Meaning] = field(default_factory=dict, init=False, compare=False)
+    _cache: dict[Word, _ResolvedArgument] = field(default_factory=dict, init=False, compare=False)
 
-    def targets(self, argument: Word) -> list[Target] | None:
+    def targets(self, argument: Word) -> list[FileTarget] | None:
         """Return the files that a word may refer to, or None if they are not known. For a glob, return the directory
         that it searches.
         """
-        return self._meaning(argument).targets
+        return self._resolve(argument).targets
 
-    def _meaning(self, argument: Word) -> _Meaning:
-        if (cached := self._known.get(argument)) is not None:
+    def _resolve(self, argument: Word) -> _ResolvedArgument:
+        if (cached := self._cache.get(argument)) is not None:
             return cached
-        targets = self._targets(argument)
-        forbidden: list[Target] = []
+        targets = self._resolve_targets(argument)
+        forbidden: list[FileTarget] = []
         if targets and self.policy.restricts_files:
             forbidden_paths = self.policy.forbidden_paths
-            forbidden = [each for each in targets if forbidden_paths.forbids(each, self.place)]
-        self._known[argument] = resolved = _Meaning(targets, forbidden)
+            forbidden = [each for each in targets if forbidden_paths.forbids(each, self.context)]
+        self._cache[argument] = resolved = _ResolvedArgument(targets, forbidden)
         return resolved
 
-    def _targets(self, argument: Word) -> list[Target] | None:
+    def _resolve_targets(self, argument: Word) -> list[FileTarget] | None:
         text = argument.text
         if UNKNOWN in text or argument.faults:
             return None
@@ -66,37 +66,37 @@ class Files:
             text = text[: found.start()] if found else text
             rest = argument.text[len(text) :]
             if ".." in rest.split("/") or any(
-                _DOTS.match(part) and names_may_meet(part, "..") for part in argument.text.split("/")
+                _DOT_GLOB.match(part) and names_may_overlap(part, "..") for part in argument.text.split("/")
             ):
                 return None  # shells disagree on whether `.?` matches the parent directory
             text = text.rpartition("/")[0] or ("/" if text.startswith("/") else ".")
-        self.place.budget.spend(PER_SEARCH * len(self.directories or ("/",)))
+        self.context.budget.spend(PER_SEARCH * len(self.directories or ("/",)))
         if self.directories is None:
-            return [target(self.place, "/", text)] if text.startswith("/") else None
-        return [target(self.place, directory, text) for directory in self.directories]
+            return [resolve_target(self.context, "/", text)] if text.startswith("/") else None
+        return [resolve_target(self.context, directory, text) for directory in self.directories]
 
-    def suspicious(self, argument: Word) -> bool:
+    def is_forbidden(self, argument: Word) -> bool:
         """Return whether a deny or ask rule matches the file. For most files there is none."""
-        return self.policy.restricts_files and bool(self._meant(argument))
+        return self.policy.restricts_files and bool(self._forbidden_targets(argument))
 
-    def forbidden(self, outcome: Outcome, argument: Word, *, writes: bool) -> Placed | None:
+    def find_restricting_rule(self, outcome: PermissionOutcome, argument: Word, *, writes: bool) -> LayeredRule | None:
         """Return a rule that certainly covers the file, or the whole directory that a glob searches."""
-        for each in self._meant(argument):
+        for each in self._forbidden_targets(argument):
             for tool in (READ, EDIT) if writes else (READ,):
-                if (matched := self.policy.find_path_rule(tool, outcome, each, self.place)) is not None:
+                if (matched := self.policy.find_path_rule(tool, outcome, each, self.context)) is not None:
                     return matched
         return None
 
-    def _meant(self, argument: Word) -> list[Target]:
+    def _forbidden_targets(self, argument: Word) -> list[FileTarget]:
         """Return the forbidden files that a word may refer to. A variable may have any value that the same command line
         assigns.
         """
-        found = self._meaning(argument).forbidden
+        found = self._resolve(argument).forbidden
         if argument.text != UNKNOWN:
             return found
-        return [*found, *(each for value in self.values for each in self._meaning(value).forbidden)]
+        return [*found, *(each for value in self.assigned_values for each in self._resolve(value).forbidden)]
 
-    def doubtful(self, argument: Word, *, writes: bool) -> Placed | None:
+    def find_possible_rule(self, argument: Word, *, writes: bool) -> LayeredRule | None:
         """Return a deny or ask rule that may cover the file, if the file is not known or a glob may match several."""
         rules = self.policy.restricting_path_rules(writes=writes)
         if not rules:
@@ -107,59 +107,59 @@ class Files:
         if not argument.globs:
             return None
         for directory in self.directories or ("/",):
-            glob = normal(posixpath.join(directory, argument.text))
+            glob = normalise_path(posixpath.join(directory, argument.text))
             for placed, pattern in rules:
-                if pattern.may_cover(glob, self.place):
+                if pattern.may_cover(glob, self.context):
                     return placed
         return None
 
-    def inside(self, argument: Word) -> bool:
+    def is_in_workspace(self, argument: Word) -> bool:
         """Return whether the file is certainly in the workspace."""
         targets = self.targets(argument)
         return targets is not None and all(
-            each.real_path is not None and self.place.contains(each.path) and self.place.contains(each.real_path) for each in targets
+            each.real_path is not None and self.context.contains(each.path) and self.context.contains(each.real_path) for each in targets
         )
 
-    def readable(self, argument: Word) -> bool:
+    def is_readable(self, argument: Word) -> bool:
         """Return whether the file may be read: it is in the workspace, or a rule allows reading it."""
-        if self.inside(argument) or argument.text in NOWHERE:
+        if self.is_in_workspace(argument) or argument.text in STANDARD_DEVICES:
             return True
-        return self._permitted(READ, argument) is not None
+        return self._find_allow_rule(READ, argument) is not None
 
-    def writable(self, argument: Word) -> Placed | None:
+    def find_write_rule(self, argument: Word) -> LayeredRule | None:
         """Return the rule that allows writing the file."""
-        return self._permitted(EDIT, argument)
+        return self._find_allow_rule(EDIT, argument)
 
-    def guarded(self, argument: Word) -> str | None:
+    def find_protected_component(self, argument: Word) -> str | None:
         """Return the protected component of a path, which a rule covers only by name. A glob may match such a path."""
-        if argument.globs and (part := _may_be_protected(argument.text)) is not None:
+        if argument.globs and (part := _find_protected_match(argument.text)) is not None:
             return part
         for each in self.targets(argument) or ():
             for path in (each.path, each.real_path or ""):
-                if (part := protected(path.removeprefix(self.place.root))) is not None:
+                if (part := find_protected_component(path.removeprefix(self.context.root))) is not None:
                     return part
         return None
 
-    def programs(self, arguments: Sequence[Word]) -> Word | None:
+    def find_program_file(self, arguments: Sequence[Word]) -> Word | None:
         """Return the first word that names a file in a directory of programs."""
         for argument in arguments:
             for each in self.targets(argument) or ():
-                if _PROGRAMS.match(each.path) or _PROGRAMS.match(each.real_path or "/"):
+                if _PROGRAM_DIRECTORIES.match(each.path) or _PROGRAM_DIRECTORIES.match(each.real_path or "/"):
                     return argument
         return None
 
-    def _permitted(self, tool: str, argument: Word) -> Placed | None:
+    def _find_allow_rule(self, tool: str, argument: Word) -> LayeredRule | None:
         targets = self.targets(argument)
         if not targets or argument.globs:
             return None
-        found: Placed | None = None
-        part = self.guarded(argument) if tool == EDIT else None
+        found: LayeredRule | None = None
+        part = self.find_protected_component(argument) if tool == EDIT else None
         for each in targets:
             found = next(
                 (
                     placed
-                    for placed, pattern in self.policy.path_rules(tool, Outcome.ALLOW)
-                    if pattern.permits(each, self.place) and (part is None or pattern.names_component(part))
+                    for placed, pattern in self.policy.path_rules(tool, PermissionOutcome.ALLOW)
+                    if pattern.permits(each, self.context) and (part is None or pattern.names_component(part))
                 ),
                 None,
             )
@@ -168,7 +168,7 @@ class Files:
         return found
 
 
-def _may_be_protected(glob: str) -> str | None:
+def _find_protected_match(glob: str) -> str | None:
     """Return a protected name that a glob may match. Only components with literal text before the wildcard are checked:
     a `*` alone is treated like its directory.
     """
@@ -176,8 +176,8 @@ def _may_be_protected(glob: str) -> str | None:
         found = _GLOB.search(step)
         if found is None or not found.start():
             continue
-        spelt = step[: found.start()]
+        literal = step[: found.start()]
         for name in PROTECTED:
-            if name.startswith(spelt) and names_may_meet(step, name):
+            if name.startswith(literal) and names_may_overlap(step, name):
                 return name
     return None

@@ -7,40 +7,40 @@ import ssl
 from email.message import Message
 from urllib.parse import unquote, urlsplit
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.files import UNKNOWN_TYPE
-from footplate.domain.parts import Part, PartFailed
+from footplate.domain.parts import Attachment, AttachmentFailed
 from footplate.domain.ports import WebAccess
 from footplate.harness.native.failure import ToolFailure
-from footplate.harness.native.web.download import Downloads
+from footplate.harness.native.web.download import Downloader
 
 
-class Fetcher:
+class AttachmentFetcher:
     def __init__(self, access: WebAccess, *, max_bytes: int, tls: ssl.SSLContext | None = None) -> None:
         self._max_bytes = max_bytes
-        self._downloads = Downloads(
-            Reach(access.allow), max_bytes=max_bytes, max_seconds=access.max_seconds, tls=tls, purpose="an input's URL"
+        self._downloads = Downloader(
+            AddressPolicy(access.allow), max_bytes=max_bytes, max_seconds=access.max_seconds, tls=tls, purpose="an input's URL"
         )
 
-    async def fetch(self, url: str) -> Part:
+    async def fetch(self, url: str) -> Attachment:
         """Downloads the whole file or fails: a model cannot tell a truncated document from a complete one."""
         try:
-            download = await self._downloads.page(url)
+            download = await self._downloads.download_page(url)
         except ToolFailure as error:
-            raise _failed(url, str(error)) from error
+            raise _fetch_failure(url, str(error)) from error
         if download.status not in range(200, 300):
-            raise _failed(url, f"the server responded with {download.status} {download.reason}")
-        if download.cut:
-            raise _failed(url, f"it is larger than {self._max_bytes} bytes")
+            raise _fetch_failure(url, f"the server responded with {download.status} {download.reason}")
+        if download.is_truncated:
+            raise _fetch_failure(url, f"it is larger than {self._max_bytes} bytes")
         message = Message()
         message["content-type"] = download.headers.get("content-type") or UNKNOWN_TYPE
         message["content-disposition"] = download.headers.get("content-disposition") or "inline"
         name = message.get_filename() or unquote(urlsplit(download.url).path.rpartition("/")[2])
-        return Part(download.data, message.get_content_type(), name)
+        return Attachment(download.data, message.get_content_type(), name)
 
 
-def _failed(url: str, why: str) -> PartFailed:
-    return PartFailed(
-        f"The input's URL {url} could not be fetched: {why.rstrip('.')}.",
+def _fetch_failure(url: str, reason: str) -> AttachmentFailed:
+    return AttachmentFailed(
+        f"The input's URL {url} could not be fetched: {reason.rstrip('.')}.",
         help_text="Upload the content as a file, or send the message again when the URL is reachable.",
     )

@@ -10,15 +10,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-ALONE: Final = threading.RLock()
+IMPORT_LOCK: Final = threading.RLock()
 """Held during every lazy import."""
 
 
-async def module(name: str) -> ModuleType:
+async def import_in_thread(name: str) -> ModuleType:
     """Imports the module in a thread. This may take a second, and other turns must not wait for it."""
-    return await asyncio.to_thread(_load, name)
+    return await asyncio.to_thread(_import_locked, name)
 
 
-def _load(name: str) -> ModuleType:
-    with ALONE:
+def _import_locked(name: str) -> ModuleType:
+    with IMPORT_LOCK:
         return import_module(name)

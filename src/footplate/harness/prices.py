@@ -13,16 +13,16 @@ from pydantic_ai.usage import RequestUsage
 
 from footplate.domain.events import Usage
 
-_MICRO: Final = 1_000_000
+_MICROUSD_PER_USD: Final = 1_000_000
 
 
 def cost_microusd(provider: str, model: str, usage: RequestUsage) -> int | None:
     """None if the model's price is not known, because unknown is not free."""
-    known = _find(provider, model)
+    known = _find_model_price(provider, model)
     if known is None:
         return None
     seller, priced = known
-    return round(priced.calc_price(usage, seller).total_price * _MICRO)
+    return round(priced.calc_price(usage, seller).total_price * _MICROUSD_PER_USD)
 
 
 def with_cost(usage: Usage, provider: str, model: str) -> Usage:
@@ -37,7 +37,7 @@ def with_cost(usage: Usage, provider: str, model: str) -> Usage:
 
 
 @lru_cache(maxsize=256)
-def _find(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
+def _find_model_price(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
     try:
         return get_snapshot().find_provider_model(model, None, provider, None)
     except LookupError:

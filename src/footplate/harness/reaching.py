@@ -7,29 +7,29 @@ address after the check.
 import socket
 from typing import Final
 
-from footplate.domain.addresses import Address, Reach
+from footplate.domain.addresses import Address, AddressPolicy
 from footplate.domain.name_lookup import NameLookup
 
 PORTS: Final = {"http": 80, "https": 443}
-_NAMES: Final = NameLookup(socket.getaddrinfo)
+_NAME_LOOKUP: Final = NameLookup(socket.getaddrinfo)
 
 
-class NoAddress(Exception):
+class UnresolvableHost(Exception):
     """The host name cannot be resolved."""
 
 
-class Internal(Exception):
+class ForbiddenAddress(Exception):
     """The policy forbids one of the host's addresses."""
 
 
-async def addresses(reach: Reach, host: str, port: int) -> list[Address]:
+async def resolve_allowed_addresses(policy: AddressPolicy, host: str, port: int) -> list[Address]:
     """All addresses of the host. Raises `ForbiddenAddress` if the policy forbids one of them."""
     try:
-        leads_to = await _NAMES.find(host, port)
+        resolved = await _NAME_LOOKUP.resolve(host, port)
     except (OSError, UnicodeError) as error:
-        told = str(error).strip().rstrip(".") or type(error).__name__
-        raise NoAddress(f"The host name {host!r} cannot be resolved: {told}.") from error
-    for address in leads_to:
-        if not reach.permits(host, address):
-            raise Internal(f"{host} resolves to {address}, which is not a public internet address")
-    return leads_to
+        message = str(error).strip().rstrip(".") or type(error).__name__
+        raise UnresolvableHost(f"The host name {host!r} cannot be resolved: {message}.") from error
+    for address in resolved:
+        if not policy.permits(host, address):
+            raise ForbiddenAddress(f"{host} resolves to {address}, which is not a public internet address")
+    return resolved

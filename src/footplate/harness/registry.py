@@ -21,36 +21,36 @@ TRANSCRIPTS: Final = "footplate.transcripts"
 log = structlog.get_logger(__name__)
 
 
-def installed() -> tuple[str, ...]:
+def installed_harnesses() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
-def programs() -> tuple[str, ...]:
+def program_directories() -> tuple[str, ...]:
     """Directories with the harnesses' own programs. Every environment mounts them read-only."""
     return tuple(path for point in entry_points(group=PROGRAMS) for path in point.load()())
 
 
 @cache
-def transcripts(name: str) -> Transcripts | None:
+def load_transcripts(name: str) -> Transcripts | None:
     """The harness's importer and exporter of transcripts, if it has one. It is loaded at its first use."""
     for point in entry_points(group=TRANSCRIPTS, name=name):
-        found: Transcripts = point.load()()
-        return found
+        loaded: Transcripts = point.load()()
+        return loaded
     return None
 
 
-def with_programs() -> frozenset[str]:
+def harnesses_with_programs() -> frozenset[str]:
     """Harnesses that run a program of their own in the environment. Starting it early saves the user time."""
     return frozenset(point.name for point in entry_points(group=PROGRAMS))
 
 
-def check(name: str) -> None:
+def ensure_installed(name: str) -> None:
     """Raises `InvalidRequest` if no installed package provides the harness."""
-    if name not in installed():
-        raise InvalidRequest(f"The harness {name!r} does not exist.", field="harness", help_text=_choices())
+    if name not in installed_harnesses():
+        raise InvalidRequest(f"The harness {name!r} does not exist.", field="harness", help_text=_installed_help())
 
 
-class Harnesses:
+class HarnessRegistry:
     """The harnesses of one process, each created once and shared by all its turns."""
 
     def __init__(self, services: HarnessServices) -> None:
@@ -63,8 +63,8 @@ class Harnesses:
         return self._created[name]
 
     def _create(self, name: str) -> Harness:
-        point = _find(name)
-        with loading.ALONE:
+        point = _find_entry_point(name)
+        with loading.IMPORT_LOCK:
             try:
                 factory = point.load()
             except Exception as error:
@@ -77,12 +77,12 @@ class Harnesses:
         return harness
 
 
-def _find(name: str) -> EntryPoint:
+def _find_entry_point(name: str) -> EntryPoint:
     for point in entry_points(group=GROUP, name=name):
         return point
-    raise Permanent(f"The harness {name!r} is not installed on this worker.", help_text=_choices())
+    raise Permanent(f"The harness {name!r} is not installed on this worker.", help_text=_installed_help())
 
 
-def _choices() -> str:
-    names = ", ".join(installed()) or "none"
+def _installed_help() -> str:
+    names = ", ".join(installed_harnesses()) or "none"
     return f"Installed harnesses: {names}. A package adds one with an entry point in the group {GROUP!r}."

@@ -12,30 +12,30 @@ from footplate.domain.hooks import HookEvent
 from footplate.domain.ports import SteerMessage, TurnContext
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 
-MOST: Final = 5
+MAX_CONTINUATIONS: Final = 5
 """How often `Stop` hooks may prolong one attempt at a turn."""
 
 
-class Stops:
+class StopHooks:
     def __init__(self, turn: TurnContext) -> None:
         self._turn = turn
-        self.said: set[str] = set()
+        self.feedback_ids: set[str] = set()
         """Ids of the hooks' feedback messages. No user event has these ids."""
 
-    async def held_up(self, text: str) -> SteerMessage | None:
+    async def run_stop_hooks(self, text: str) -> SteerMessage | None:
         """Runs the hooks and returns their feedback, or None if the turn may end. `text`: the model's last response."""
         turn = self._turn
-        if len(self.said) >= MOST or turn.interrupt.is_set():
+        if len(self.feedback_ids) >= MAX_CONTINUATIONS or turn.interrupt.is_set():
             return None
         try:
             feedback = await unless_interrupted(
                 turn.interrupt,
-                turn.gate.tell(HookEvent.STOP, {"stop_hook_active": bool(self.said), "last_assistant_message": text}),
+                turn.gate.run_hooks(HookEvent.STOP, {"stop_hook_active": bool(self.feedback_ids), "last_assistant_message": text}),
             )
         except Interrupted:
             return None
-        if feedback.block is None:
+        if feedback.block_reason is None:
             return None
-        message = SteerMessage(ids.new_id(ids.EVENT), [ev.text_block(f"Stop hook feedback:\n{feedback.block}")])
-        self.said.add(message.event_id)
+        message = SteerMessage(ids.new_id(ids.EVENT), [ev.text_block(f"Stop hook feedback:\n{feedback.block_reason}")])
+        self.feedback_ids.add(message.event_id)
         return message

@@ -9,17 +9,17 @@ import structlog
 from footplate.proxy import wire
 from footplate.proxy.grants import Grant, Grants
 from footplate.proxy.headers import Headers, has_two_lengths
-from footplate.proxy.upstream import Ask, Upstream
+from footplate.proxy.upstream import ModelRequest, ProviderClient
 
 log = structlog.get_logger(__name__)
 
-_ERRORS: Final = 400
-_HIGHEST_STATUS: Final = 599
-_LONGEST_ERROR: Final = 1_000_000
-_NEW_LENGTH: Final = frozenset({b"content-length", b"content-encoding"})
+_FIRST_ERROR_STATUS: Final = 400
+_MAX_STATUS: Final = 599
+_MAX_ERROR_BYTES: Final = 1_000_000
+_LENGTH_HEADERS: Final = frozenset({b"content-length", b"content-encoding"})
 
 
-class Refused(Exception):
+class ModelRequestRefused(Exception):
     def __init__(self, status: int, message: str, provider: str = "") -> None:
         super().__init__(message)
         self.status = status
@@ -29,7 +29,7 @@ class Refused(Exception):
     @property
     def body(self) -> bytes:
         """The error in the format that the provider's SDK expects."""
-        return wire.error(self.provider, self.status, self.message)
+        return wire.encode_error(self.provider, self.status, self.message)
 
     @property
     def headers(self) -> Headers:
@@ -65,83 +65,83 @@ class ProviderResponse:
 
 
 class ProviderGateway:
-    def __init__(self, grants: Grants, upstream: Upstream) -> None:
+    def __init__(self, grants: Grants, upstream: ProviderClient) -> None:
         self._grants = grants
         self._upstream = upstream
 
     def admit(
         self, method: str, path: bytes, query: bytes, headers: Headers, *, bound_to: Grant | None = None
-    ) -> tuple[Grant, Ask]:
+    ) -> tuple[Grant, ModelRequest]:
         """Checks a request. Raises `Refused`. `headers` are lower-case. `bound_to`: the only grant that this connection
         accepts.
         """
         if has_two_lengths(headers):
-            raise Refused(400, _TWO_LENGTHS)
-        provider, rest = wire.split(path)
-        token_header, token = wire.given_token(headers)
+            raise ModelRequestRefused(400, _TWO_LENGTHS)
+        provider, rest = wire.split_path(path)
+        token_header, token = wire.extract_token(headers)
         grant = self._grants.find(token)
         if grant is None or (bound_to is not None and bound_to is not grant):
-            raise Refused(401, _NOT_OF_A_TURN, provider)
-        if not grant.good:
+            raise ModelRequestRefused(401, _INVALID_TOKEN, provider)
+        if not grant.is_valid:
             raise turn_ended_refusal(provider)
-        if provider not in wire.WIRES or not wire.WIRES[provider].takes(method, rest):
+        if provider not in wire.WIRE_FORMATS or not wire.WIRE_FORMATS[provider].allows(method, rest):
             log.warning("model request refused", action="proxy.refused", method=method, provider=provider)
-            raise Refused(404, _NO_ROUTE, provider)
+            raise ModelRequestRefused(404, _NO_ROUTE, provider)
         if provider not in self._upstream.providers:
-            raise Refused(404, f"This worker has no API key for the provider {provider!r}.", provider)
-        return grant, Ask(provider, method, rest, query, headers, token_header)
+            raise ModelRequestRefused(404, f"This worker has no API key for the provider {provider!r}.", provider)
+        return grant, ModelRequest(provider, method, rest, query, headers, token_header)
 
-    async def send(self, request: Ask, body: AsyncIterator[bytes] | bytes | None) -> ProviderResponse:
+    async def send(self, request: ModelRequest, body: AsyncIterator[bytes] | bytes | None) -> ProviderResponse:
         """Sends the request. The caller closes the response. Raises `Refused` if the provider cannot be reached."""
         try:
-            response = await self._upstream.ask(request, body)
+            response = await self._upstream.send_request(request, body)
         except httpx2.TimeoutException as error:
-            raise _unreachable(request, error, 504) from error
+            raise _unreachable_refusal(request, error, 504) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise _unreachable(request, error, 502) from error
+            raise _unreachable_refusal(request, error, 502) from error
         try:
             return await self._receive(request, response)
         except BaseException as error:
             await response.aclose()
             if isinstance(error, httpx2.HTTPError):
-                raise _unreachable(request, error, 502) from error
+                raise _unreachable_refusal(request, error, 502) from error
             raise
 
-    async def _receive(self, request: Ask, response: httpx2.Response) -> ProviderResponse:
-        remover = self._upstream.blotter(request.provider)
-        headers = [(name, remover.clean(value)) for name, value in wire.answered_on(response.headers.raw)]
+    async def _receive(self, request: ModelRequest, response: httpx2.Response) -> ProviderResponse:
+        remover = self._upstream.credential_remover(request.provider)
+        headers = [(name, remover.remove_credential(value)) for name, value in wire.filter_response_headers(response.headers.raw)]
         status = response.status_code
-        if status > _HIGHEST_STATUS:
-            raise Refused(502, f"The model provider responded with the invalid status {status}.", request.provider)
-        if status < _ERRORS:
+        if status > _MAX_STATUS:
+            raise ModelRequestRefused(502, f"The model provider responded with the invalid status {status}.", request.provider)
+        if status < _FIRST_ERROR_STATUS:
             return ProviderResponse(request.provider, response, headers)
-        body = remover.clean(await _read(response))
-        forwarded = [(name, value) for name, value in headers if name not in _NEW_LENGTH]
+        body = remover.remove_credential(await _read_error_body(response))
+        forwarded = [(name, value) for name, value in headers if name not in _LENGTH_HEADERS]
         return ProviderResponse(request.provider, response, [*forwarded, (b"content-length", str(len(body)).encode())], body)
 
 
-def turn_ended_refusal(provider: str) -> Refused:
+def turn_ended_refusal(provider: str) -> ModelRequestRefused:
     """503, not 401: clients treat 401 as final, but a turn whose worker was only delayed must be retried."""
     message = "This turn has ended, or its worker lost the lease. The model proxy no longer sends requests for it."
-    return Refused(503, message, provider)
+    return ModelRequestRefused(503, message, provider)
 
 
-_NOT_OF_A_TURN: Final = "This token does not belong to a running turn, or is used outside the turn's own socket."
+_INVALID_TOKEN: Final = "This token does not belong to a running turn, or is used outside the turn's own socket."
 _TWO_LENGTHS: Final = "The request has more than one Content-Length or Transfer-Encoding. Send exactly one of them."
 _NO_ROUTE: Final = "The model proxy does not support this method and path. It forwards model requests only."
 
 
-def _unreachable(ask: Ask, error: Exception, status: int) -> Refused:
+def _unreachable_refusal(request: ModelRequest, error: Exception, status: int) -> ModelRequestRefused:
     # The error's text may contain the URL, which may contain a password.
-    log.warning("provider not reached", action="proxy.unreachable", provider=ask.provider, error=type(error).__name__)
+    log.warning("provider not reached", action="proxy.unreachable", provider=request.provider, error=type(error).__name__)
     message = f"The model provider could not be reached, or did not respond ({type(error).__name__})."
-    return Refused(status, message, ask.provider)
+    return ModelRequestRefused(status, message, request.provider)
 
 
-async def _read(response: httpx2.Response) -> bytes:
+async def _read_error_body(response: httpx2.Response) -> bytes:
     data = bytearray()
     async for piece in response.aiter_bytes():
         data += piece
-        if len(data) > _LONGEST_ERROR:
+        if len(data) > _MAX_ERROR_BYTES:
             break
-    return bytes(data[:_LONGEST_ERROR])
+    return bytes(data[:_MAX_ERROR_BYTES])

@@ -6,10 +6,10 @@ import secrets
 import time
 from typing import Final
 
-PREFIX: Final = "fpt"
+TOKEN_PREFIX: Final = "fpt"
 
 
-def clock() -> float:
+def lease_clock() -> float:
     """Returns the time on the clock that leases use. It keeps running while the machine sleeps or the process is
     suspended.
     """
@@ -21,7 +21,7 @@ class Grant:
 
     def __init__(self, name: str, deadline: float) -> None:
         self.name = name
-        self.token = f"{PREFIX}-{name}-{secrets.token_urlsafe(32)}"
+        self.token = f"{TOKEN_PREFIX}-{name}-{secrets.token_urlsafe(32)}"
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Completes when the turn ends. All work for the turn then stops."""
         self._deadline = deadline
@@ -37,25 +37,25 @@ class Grant:
             self.ended.set_result(None)
 
     @property
-    def good(self) -> bool:
-        return not self.ended.done() and clock() < self._deadline
+    def is_valid(self) -> bool:
+        return not self.ended.done() and lease_clock() < self._deadline
 
-    def is_named_by(self, token: str) -> bool:
+    def matches_token(self, token: str) -> bool:
         """Compares the token in constant time."""
         return hmac.compare_digest(token.encode(), self.token.encode())
 
 
 class Grants:
     def __init__(self) -> None:
-        self._living: dict[str, Grant] = {}
+        self._active: dict[str, Grant] = {}
 
     def issue(self, deadline: float) -> Grant:
         grant = Grant(secrets.token_hex(8), deadline)
-        self._living[grant.name] = grant
+        self._active[grant.name] = grant
         return grant
 
     def revoke(self, grant: Grant) -> None:
-        self._living.pop(grant.name, None)
+        self._active.pop(grant.name, None)
         grant.end()
 
     def find(self, token: str) -> Grant | None:
@@ -64,5 +64,5 @@ class Grants:
         The lookup uses the name in the token, which is not secret. The rest is compared in constant time.
         """
         _, _, name = token.partition("-")
-        grant = self._living.get(name.partition("-")[0])
-        return grant if grant is not None and grant.is_named_by(token) else None
+        grant = self._active.get(name.partition("-")[0])
+        return grant if grant is not None and grant.matches_token(token) else None

@@ -10,11 +10,11 @@ HOP_BY_HOP: Final = frozenset(
 )
 
 
-def without(headers: Iterable[tuple[bytes, bytes]], left_out: frozenset[bytes] = HOP_BY_HOP) -> Headers:
+def remove_headers(headers: Iterable[tuple[bytes, bytes]], removed: frozenset[bytes] = HOP_BY_HOP) -> Headers:
     """Removes these headers, and those that the Connection header names, which are hop-by-hop as well."""
     lower = [(name.lower(), value) for name, value in headers]
-    named = {part.strip().lower() for name, value in lower if name == b"connection" for part in value.split(b",")}
-    return [(name, value) for name, value in lower if name not in left_out and name not in named]
+    connection_headers = {part.strip().lower() for name, value in lower if name == b"connection" for part in value.split(b",")}
+    return [(name, value) for name, value in lower if name not in removed and name not in connection_headers]
 
 
 def has_two_lengths(headers: Iterable[tuple[bytes, bytes]]) -> bool:

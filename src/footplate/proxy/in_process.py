@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from footplate.domain.model_transport import Headers, HttpRequest, HttpResponse
-from footplate.proxy.gateway import ProviderGateway, ProviderResponse, Refused, turn_ended_refusal
+from footplate.proxy.gateway import ProviderGateway, ProviderResponse, ModelRequestRefused, turn_ended_refusal
 from footplate.proxy.grants import Grant
 
 
@@ -21,7 +21,7 @@ class InProcessModelProxy:
             grant, model_request = self._gateway.admit(request.method, path, query, headers)
             async with _cancel_at_turn_end(grant, turn_ended_refusal(model_request.provider)):
                 received = await self._gateway.send(model_request, request.body)
-        except Refused as refused:
+        except ModelRequestRefused as refused:
             if received is not None:
                 await received.aclose()
             return _Refusal(refused)
@@ -49,7 +49,7 @@ class _Response:
 
 
 class _Refusal:
-    def __init__(self, refused: Refused) -> None:
+    def __init__(self, refused: ModelRequestRefused) -> None:
         self.status = refused.status
         self.headers: Headers = refused.headers
         self._body = refused.body
@@ -70,16 +70,16 @@ async def _cancel_at_turn_end(grant: Grant, error: Exception) -> AsyncIterator[N
     try:
         async with asyncio.timeout(None) as limit:
 
-            def cut(_: object) -> None:
+            def cancel(_: object) -> None:
                 if inside:
                     limit.reschedule(loop.time())
 
-            grant.ended.add_done_callback(cut)
+            grant.ended.add_done_callback(cancel)
             try:
                 yield
             finally:
                 inside = False
-                grant.ended.remove_done_callback(cut)
+                grant.ended.remove_done_callback(cancel)
     except TimeoutError as cut_off:
         if not grant.ended.done():
             raise

@@ -17,16 +17,16 @@ from footplate.domain.ports import Endpoint
 from footplate.domain.request_guard import GuardedApp, RequestGuard
 from footplate.domain.running import ModelAccess, ModelGrant
 from footplate.proxy import serving
-from footplate.proxy.forwarding import GRANT, Forwarder
+from footplate.proxy.forwarding import GRANT_STATE_KEY, ModelRequestForwarder
 from footplate.proxy.gateway import ProviderGateway
 from footplate.proxy.grants import Grant, Grants
 from footplate.proxy.in_process import InProcessModelProxy
-from footplate.proxy.serving import Served
-from footplate.proxy.upstream import Upstream
+from footplate.proxy.serving import AppServer
+from footplate.proxy.upstream import ProviderClient
 
-_MOST_OF_A_TURN: Final = 64
-_MOST: Final = 4096
-_NO_TOKEN: Final = "each-turn-brings-its-own"  # noqa: S105 - a placeholder for a key
+_MAX_TURN_CONNECTIONS: Final = 64
+_MAX_CONNECTIONS: Final = 4096
+_PLACEHOLDER_TOKEN: Final = "each-turn-brings-its-own"  # noqa: S105 - a placeholder for a key
 
 
 class ModelProxy(ModelAccess):
@@ -35,31 +35,31 @@ class ModelProxy(ModelAccess):
     def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
         """`endpoints`: the real credentials, by provider."""
         self._grants = Grants()
-        self._upstream = Upstream(endpoints)
+        self._upstream = ProviderClient(endpoints)
         gateway = ProviderGateway(self._grants, self._upstream)
         self.in_process = InProcessModelProxy(gateway)
         """For harnesses that run in this process."""
-        self._app = Forwarder(gateway)
+        self._app = ModelRequestForwarder(gateway)
         # Every user of the machine can connect to loopback, and so can a web page in a browser on it.
-        self._served = Served(GuardedApp(self._app, RequestGuard()), {}, _MOST)
+        self._server = AppServer(GuardedApp(self._app, RequestGuard()), {}, _MAX_CONNECTIONS)
         self._url = ""
 
     async def __aenter__(self) -> Self:
-        listener = serving.on_loopback()
+        listener = serving.listen_on_loopback()
         self._url = f"http://{serving.LOOPBACK}:{listener.getsockname()[1]}"
-        await self._served.serve(listener)
+        await self._server.serve(listener)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._served.close()
+        self._server.close()
         await self._upstream.aclose()
 
     @property
     def endpoints(self) -> Mapping[str, Endpoint]:
         """Endpoints for clients that are created once. The URLs are valid for all turns, the key for none."""
-        return self.endpoints_for(_NO_TOKEN)
+        return self.endpoints_for(_PLACEHOLDER_TOKEN)
 
     def grant(self, *, deadline: float) -> ModelGrant:
         return TurnGrant(self, self._app, self._grants, self._grants.issue(deadline))
@@ -69,12 +69,12 @@ class ModelProxy(ModelAccess):
 
 
 class TurnGrant(ModelGrant):
-    def __init__(self, proxy: ModelProxy, app: Forwarder, grants: Grants, grant: Grant) -> None:
+    def __init__(self, proxy: ModelProxy, app: ModelRequestForwarder, grants: Grants, grant: Grant) -> None:
         self._proxy = proxy
         self._app = app
         self._grants = grants
         self._grant = grant
-        self._served: list[Served] = []
+        self._servers: list[AppServer] = []
 
     @property
     def endpoints(self) -> Mapping[str, Endpoint]:
@@ -87,12 +87,12 @@ class TurnGrant(ModelGrant):
         self._grant.pause()
 
     async def listen(self, path: Path) -> None:
-        server = Served(self._app, {GRANT: self._grant}, _MOST_OF_A_TURN)
-        await server.serve(await asyncio.to_thread(serving.at_path, path))
-        self._served.append(server)
+        server = AppServer(self._app, {GRANT_STATE_KEY: self._grant}, _MAX_TURN_CONNECTIONS)
+        await server.serve(await asyncio.to_thread(serving.listen_at_path, path))
+        self._servers.append(server)
 
     async def aclose(self) -> None:
         self._grants.revoke(self._grant)
-        for served in self._served:
+        for served in self._servers:
             served.close()
-        self._served.clear()
+        self._servers.clear()

@@ -19,13 +19,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 LOOPBACK: Final = "127.0.0.1"
-_KEEP_ALIVE: Final = 120
+_KEEP_ALIVE_SECONDS: Final = 120
 """Seconds. Longer than any client's own limit, so that a connection is not closed just as a client reuses it."""
 _HEAD_SECONDS: Final = 30.0
 _BACKLOG: Final = 128
 
 
-class _Quiet(H11Protocol):
+class _QuietProtocol(H11Protocol):
     """Does not log client errors and responses that are cut on purpose."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -59,18 +59,18 @@ class _Quiet(H11Protocol):
             self._head_timer = self.loop.call_later(_HEAD_SECONDS, self.transport.close)
 
 
-class _TooMany(asyncio.Protocol):
+class _RejectingProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()
 
 
-class Served:
+class AppServer:
     """Serves an application on one socket, from `serve` to `close`."""
 
     def __init__(self, app: Callable[..., Any], state: Mapping[str, object], max_connections: int) -> None:
         self._config = uvicorn.Config(
             app,
-            http=_Quiet,
+            http=_QuietProtocol,
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -78,11 +78,11 @@ class Served:
             access_log=False,
             server_header=False,
             date_header=False,
-            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         )
         self._connections = ServerState()
         self._state = dict(state)
-        self._most = max_connections
+        self._max_connections = max_connections
         self._server: asyncio.Server | None = None
 
     async def serve(self, listener: socket.socket) -> None:
@@ -98,19 +98,19 @@ class Served:
             connection.transport.abort()
 
     def _protocol(self) -> asyncio.Protocol:
-        if len(self._connections.connections) >= self._most:
-            return _TooMany()
-        return _Quiet(self._config, self._connections, self._state)
+        if len(self._connections.connections) >= self._max_connections:
+            return _RejectingProtocol()
+        return _QuietProtocol(self._config, self._connections, self._state)
 
 
-def on_loopback() -> socket.socket:
+def listen_on_loopback() -> socket.socket:
     listener = socket.create_server((LOOPBACK, 0))
     # Connections inherit the option. asyncio sets it only on sockets that name their protocol, which this one does not.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
-def at_path(path: Path) -> socket.socket:
+def listen_at_path(path: Path) -> socket.socket:
     """Creates a listening socket at a path. Any user who can access its directory may connect.
 
     It is bound through the directory's descriptor, because a socket path is limited to 107 bytes.

@@ -11,7 +11,7 @@ import httpx2
 from footplate.domain.ports import Endpoint
 from footplate.proxy import wire
 from footplate.proxy.headers import Headers
-from footplate.proxy.wire import Blotter
+from footplate.proxy.wire import CredentialRemover
 
 _TIMEOUT: Final = httpx2.Timeout(600, connect=10)
 _LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
@@ -19,7 +19,7 @@ _QUERY: Final = re.compile(rb"[!-~]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ModelRequest:
     """A request that passed the checks, as it was received."""
 
     provider: str
@@ -27,7 +27,7 @@ class Ask:
     path: str
     query: bytes
     headers: Headers
-    token_in: bytes
+    token_header: bytes
     """The header that contained the token."""
 
 
@@ -35,20 +35,20 @@ class Ask:
 class _Provider:
     url: str
     api_key: str = field(repr=False)
-    blotter: Blotter = field(repr=False)
+    remover: CredentialRemover = field(repr=False)
 
 
-class Upstream:
+class ProviderClient:
     def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
         """`endpoints`: with the real credentials. Providers with an unknown wire format are ignored."""
         self._providers = {
             name: _Provider(
-                (endpoint.base_url or wire.WIRES[name].default_url).rstrip("/"),
+                (endpoint.base_url or wire.WIRE_FORMATS[name].default_url).rstrip("/"),
                 endpoint.api_key,
-                Blotter(endpoint.api_key),
+                CredentialRemover(endpoint.api_key),
             )
             for name, endpoint in endpoints.items()
-            if name in wire.WIRES
+            if name in wire.WIRE_FORMATS
         }
         # No redirect is followed, no cookie is stored, and no proxy is taken from the environment.
         self._client = httpx2.AsyncClient(
@@ -63,14 +63,14 @@ class Upstream:
     def providers(self) -> frozenset[str]:
         return frozenset(self._providers)
 
-    def blotter(self, provider: str) -> Blotter:
-        return self._providers[provider].blotter
+    def credential_remover(self, provider: str) -> CredentialRemover:
+        return self._providers[provider].remover
 
-    async def ask(self, model_request: Ask, body: AsyncIterator[bytes] | bytes | None) -> httpx2.Response:
+    async def send_request(self, model_request: ModelRequest, body: AsyncIterator[bytes] | bytes | None) -> httpx2.Response:
         """Sends a request and returns the response. The caller reads and closes its body. Raises httpx2's errors."""
         provider = self._providers[model_request.provider]
         query = f"?{model_request.query.decode('ascii')}" if model_request.query and _QUERY.fullmatch(model_request.query) else ""
-        headers = [*wire.asked_on(model_request.headers), wire.credential(model_request.token_in, provider.api_key)]
+        headers = [*wire.filter_request_headers(model_request.headers), wire.credential_header(model_request.token_header, provider.api_key)]
         # Built by hand, because the client would add its own User-Agent and Accept-Encoding. The caller decides both.
         request = httpx2.Request(model_request.method, f"{provider.url}{model_request.path}{query}", headers=headers, content=body)
         return await self._client.send(request, stream=True)

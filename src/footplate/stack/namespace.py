@@ -14,7 +14,7 @@ from typing import Final
 from footplate.domain.errors import Unavailable
 
 _MAIN: Final = Path(__file__).with_name("namespace_main.py")
-_PATH_LIMIT: Final = 107
+_MAX_SOCKET_PATH: Final = 107
 """Maximum length in bytes of a unix socket's path."""
 
 
@@ -22,13 +22,13 @@ _PATH_LIMIT: Final = 107
 def namespace_obstacle() -> str:
     """Returns why this machine cannot isolate a server, or an empty string if it can. Tries it once per process."""
     try:
-        tried = subprocess.run([sys.executable, "-I", str(_MAIN)], capture_output=True, timeout=30, check=False)
+        attempt = subprocess.run([sys.executable, "-I", str(_MAIN)], capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    if tried.returncode == 0:
+    if attempt.returncode == 0:
         return ""
-    last = tried.stderr.decode(errors="replace").strip().splitlines()[-1:]
-    return last[0] if last else f"exit code {tried.returncode}"
+    last_line = attempt.stderr.decode(errors="replace").strip().splitlines()[-1:]
+    return last_line[0] if last_line else f"exit code {attempt.returncode}"
 
 
 def isolated_command(argv: Sequence[str], *, socket: Path, port: int) -> list[str]:
@@ -38,20 +38,20 @@ def isolated_command(argv: Sequence[str], *, socket: Path, port: int) -> list[st
 def socket_path(directory: Path, name: str) -> Path:
     """Returns a path in `directory`, or in a private temporary directory if that path is too long for a socket."""
     path = directory / name
-    if len(os.fsencode(path)) <= _PATH_LIMIT:
+    if len(os.fsencode(path)) <= _MAX_SOCKET_PATH:
         return path
-    mark = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"footplate-{os.geteuid()}-{mark}" / name
+    digest = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"footplate-{os.geteuid()}-{digest}" / name
 
 
-def make_private(directory: Path) -> None:
+def make_private_directory(directory: Path) -> None:
     """Creates `directory` for this user only. Raises `Unavailable` if it could be controlled by another user."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise Unavailable(
             f"{directory} belongs to another user, or is not a directory.",
             help_text="Remove it, or choose another directory with --data-dir.",
         )
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if stat.S_IMODE(status.st_mode) & 0o077:
         directory.chmod(0o700)

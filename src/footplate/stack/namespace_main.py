@@ -30,10 +30,10 @@ _CLONE_NEWNET: Final = 0x40000000
 _PR_SET_PDEATHSIG: Final = 1
 _SIOCSIFFLAGS: Final = 0x8914
 _IFF_UP: Final = 1
-_HEAD_LIMIT: Final = 4096
+_MAX_HEAD_BYTES: Final = 4096
 _ESTABLISHED: Final = b"HTTP/1.1 200 OK\r\n\r\n"
 _LOOPBACK: Final = "127.0.0.1"
-_ORPHANED: Final = 125
+_ORPHANED_EXIT_CODE: Final = 125
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -67,10 +67,10 @@ def enter_namespace() -> None:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
 
 
-def end_with_parent(parent: int, number: int) -> None:
-    _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+def end_with_parent(parent: int, signal_number: int) -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
     if os.getppid() != parent:
-        sys.exit(_ORPHANED)
+        sys.exit(_ORPHANED_EXIT_CODE)
 
 
 async def serve(path: str, port: int, command: list[str]) -> int:
@@ -87,7 +87,7 @@ async def serve(path: str, port: int, command: list[str]) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end_server)
-    listening = await loop.create_unix_server(lambda: Client(port), sock=private_listener(path), backlog=512)
+    listening = await loop.create_unix_server(lambda: ClientHalf(port), sock=private_listener(path), backlog=512)
     try:
         return await server.wait()
     finally:
@@ -106,87 +106,87 @@ def private_listener(path: str) -> socket.socket:
     return listener
 
 
-class Joined(asyncio.Protocol):
+class ForwardingHalf(asyncio.Protocol):
     """One half of a forwarded connection: sends its data to the other half, and pauses when that one is slower."""
 
     transport: asyncio.Transport
-    other: Joined | None = None
+    peer: ForwardingHalf | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop has its own class
 
     def data_received(self, data: bytes) -> None:
-        assert self.other is not None
-        self.other.transport.write(data)
+        assert self.peer is not None
+        self.peer.transport.write(data)
 
     def eof_received(self) -> bool:
-        if self.other is not None and self.other.transport.can_write_eof():
-            self.other.transport.write_eof()
+        if self.peer is not None and self.peer.transport.can_write_eof():
+            self.peer.transport.write_eof()
         return True
 
     def pause_writing(self) -> None:
-        if self.other is not None:
-            self.other.transport.pause_reading()
+        if self.peer is not None:
+            self.peer.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        if self.other is not None:
-            self.other.transport.resume_reading()
+        if self.peer is not None:
+            self.peer.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
-        if self.other is not None:
-            self.other.transport.close()
+        if self.peer is not None:
+            self.peer.transport.close()
 
 
-class Client(Joined):
+class ClientHalf(ForwardingHalf):
     """The client's half: after its `CONNECT` request it is joined with the server's half."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._head = b""
-        self._joining: asyncio.Task[None] | None = None
+        self._connecting: asyncio.Task[None] | None = None
 
     def data_received(self, data: bytes) -> None:
-        if self.other is not None:
-            self.other.transport.write(data)
+        if self.peer is not None:
+            self.peer.transport.write(data)
             return
         self._head += data
-        if b"\r\n\r\n" in self._head and self._joining is None:
+        if b"\r\n\r\n" in self._head and self._connecting is None:
             self.transport.pause_reading()
-            self._joining = asyncio.create_task(self._join())
-        elif len(self._head) > _HEAD_LIMIT:
+            self._connecting = asyncio.create_task(self._connect_to_server())
+        elif len(self._head) > _MAX_HEAD_BYTES:
             self.transport.abort()
 
     def eof_received(self) -> bool:
-        return super().eof_received() if self.other is not None else False
+        return super().eof_received() if self.peer is not None else False
 
-    async def _join(self) -> None:
+    async def _connect_to_server(self) -> None:
         head, _, rest = self._head.partition(b"\r\n\r\n")
         if not head.startswith(b"CONNECT "):
             self.transport.write(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n")
             self.transport.close()
             return
         try:
-            await asyncio.get_running_loop().create_connection(lambda: Server(self, rest), _LOOPBACK, self._port)
+            await asyncio.get_running_loop().create_connection(lambda: ServerHalf(self, rest), _LOOPBACK, self._port)
         except OSError:
             self.transport.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
             self.transport.close()
 
 
-class Server(Joined):
+class ServerHalf(ForwardingHalf):
     """The server's half. The server may send first, so both halves are joined as soon as it is connected."""
 
-    def __init__(self, client: Client, rest: bytes) -> None:
-        self.other = client
+    def __init__(self, client: ClientHalf, rest: bytes) -> None:
+        self.peer = client
         self._rest = rest
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        assert self.other is not None
-        client = self.other.transport
+        assert self.peer is not None
+        client = self.peer.transport
         if client.is_closing():
             self.transport.close()
             return
-        self.other.other = self
+        self.peer.peer = self
         client.write(_ESTABLISHED)
         self.transport.write(self._rest)
         client.resume_reading()

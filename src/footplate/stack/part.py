@@ -19,11 +19,11 @@ from footplate.stack import leftovers, spawn
 
 log = structlog.get_logger(__name__)
 
-_LOG_LIMIT: Final = 16 * 1024 * 1024
-_TAIL: Final = 2000
+_MAX_LOG_BYTES: Final = 16 * 1024 * 1024
+_LOG_TAIL_BYTES: Final = 2000
 
 
-class PartFailed(Unavailable):
+class ServiceFailed(Unavailable):
     """A service did not start, or ended unexpectedly."""
 
     code = "part_failed"
@@ -43,7 +43,7 @@ class ChildProcess(Protocol):
     async def wait(self) -> int: ...
 
 
-class Part(ABC):
+class Service(ABC):
     title: str
     """The name shown to people."""
     stop_signal: signal.Signals = signal.SIGTERM
@@ -51,8 +51,8 @@ class Part(ABC):
     """The signal that the kernel sends to the service when the launcher dies."""
     owns_directory: bool = True
     """Whether any process of the same program in its directory is an earlier start of it, to be ended with it."""
-    start_patience: float = 60.0
-    stop_patience: float = 20.0
+    start_timeout: float = 60.0
+    stop_timeout: float = 20.0
 
     def __init__(self, directory: Path, *, log_file: Path) -> None:
         self.directory = directory
@@ -72,12 +72,12 @@ class Part(ABC):
     def arguments(self) -> Sequence[str]: ...
 
     @abstractmethod
-    async def ready(self) -> bool:
+    async def is_ready(self) -> bool:
         """Returns whether the service responds. Does not raise while the server is still starting."""
 
     async def prepare(self) -> None:
         """Prepares the service's directory. Called before each start."""
-        _make_private(self.directory)
+        _make_private_directory(self.directory)
 
     def environment(self) -> Mapping[str, str]:
         """Returns the complete environment. Services inherit nothing from the launcher's environment."""
@@ -88,21 +88,21 @@ class Part(ABC):
         return self.directory
 
     def command(self) -> list[str]:
-        return spawn.bound_to_launcher([str(self.program), *self.arguments()], death_signal=self.death_signal)
+        return spawn.command_bound_to_launcher([str(self.program), *self.arguments()], death_signal=self.death_signal)
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
     async def start(self) -> None:
         """Ends processes that an earlier launcher left running, starts the service and waits until it responds."""
-        if self.running:
+        if self.is_running:
             return
-        await self._end_leftovers()
+        await self._end_orphans()
         await self.prepare()
         self._process = await self._spawn()
         try:
@@ -116,13 +116,13 @@ class Part(ABC):
         process, self._process = self._process, None
         if process is None:
             return
-        _send(process, self.stop_signal)
+        _send_signal(process, self.stop_signal)
         try:
-            async with asyncio.timeout(self.stop_patience):
+            async with asyncio.timeout(self.stop_timeout):
                 await process.wait()
         except TimeoutError:
             log.warning("service did not stop in time, killing it", action="stack.insist", part=self.title)
-            _send(process, signal.SIGKILL)
+            _send_signal(process, signal.SIGKILL)
             await process.wait()
 
     async def kill(self) -> None:
@@ -130,27 +130,27 @@ class Part(ABC):
         process, self._process = self._process, None
         if process is None:
             return
-        _send(process, signal.SIGKILL)
+        _send_signal(process, signal.SIGKILL)
         await process.wait()
         if self.owns_directory:
-            await self._end_others(signal.SIGKILL)
+            await self._end_processes(signal.SIGKILL)
 
     async def restart(self) -> None:
         await self.stop()
         await self.start()
 
-    def send(self, number: signal.Signals) -> None:
+    def send_signal(self, number: signal.Signals) -> None:
         """Sends any signal to the service, including SIGSTOP and SIGCONT."""
         if self._process is not None:
-            _send(self._process, number)
+            _send_signal(self._process, number)
 
     async def wait(self) -> int:
         """Waits until the service has ended and returns its exit code."""
         assert self._process is not None
         return await self._process.wait()
 
-    def failure(self, problem: str, advice: str = "") -> PartFailed:
-        return PartFailed(
+    def failure(self, problem: str, advice: str = "") -> ServiceFailed:
+        return ServiceFailed(
             f"{self.title} {problem}.\n{self._log_tail()}".rstrip(),
             help_text=f"Its log is {self.log}. {advice}".rstrip(),
         )
@@ -173,44 +173,44 @@ class Part(ABC):
 
     async def _wait_until_ready(self) -> None:
         async def is_ready_or_ended() -> bool:
-            return not self.running or await self.ready()
+            return not self.is_running or await self.is_ready()
 
-        in_time = await leftovers.wait_until(is_ready_or_ended, self.start_patience)
-        if not self.running:
+        in_time = await leftovers.wait_until(is_ready_or_ended, self.start_timeout)
+        if not self.is_running:
             code = self._process.returncode if self._process is not None else None
             raise self.failure(f"ended during startup (exit code {code})")
         if not in_time:
-            raise self.failure(f"did not respond within {self.start_patience:.0f} s")
+            raise self.failure(f"did not respond within {self.start_timeout:.0f} s")
 
-    async def _end_leftovers(self) -> None:
-        found = await self._end_others(self.stop_signal) if self.owns_directory else []
+    async def _end_orphans(self) -> None:
+        found = await self._end_processes(self.stop_signal) if self.owns_directory else []
         if found:
             log.warning("ended processes of an earlier start", action="stack.leftover", part=self.title, pids=found)
 
-    async def _end_others(self, stop_signal: signal.Signals) -> list[int]:
-        return await leftovers.end(self.program, self.working_directory(), polite=stop_signal, patience=self.stop_patience)
+    async def _end_processes(self, stop_signal: signal.Signals) -> list[int]:
+        return await leftovers.end_processes(self.program, self.working_directory(), stop_signal=stop_signal, max_seconds=self.stop_timeout)
 
     def _log_tail(self) -> str:
         if not self.log.is_file():
             return ""
         content = self.log.read_bytes()
-        tail = content[-_TAIL:]
-        if len(content) > _TAIL:
+        tail = content[-_LOG_TAIL_BYTES:]
+        if len(content) > _LOG_TAIL_BYTES:
             tail = tail.partition(b"\n")[2] or tail  # drop the partial first line
         return tail.decode(errors="replace")
 
 
-def _make_private(directory: Path) -> None:
+def _make_private_directory(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def open_log(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if path.is_file() and path.stat().st_size > _LOG_LIMIT:
+    if path.is_file() and path.stat().st_size > _MAX_LOG_BYTES:
         path.replace(path.with_name(f"{path.name}.1"))
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-def _send(process: ChildProcess, number: signal.Signals) -> None:
+def _send_signal(process: ChildProcess, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         process.send_signal(number)

@@ -10,9 +10,9 @@ from typing import Final
 import asyncpg
 
 from footplate.stack import binaries, spawn
-from footplate.stack.part import Part
-from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.secret import password
+from footplate.stack.part import Service
+from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.secret import load_or_create_password
 
 USER: Final = "footplate"
 DATABASE: Final = "footplate"
@@ -33,7 +33,7 @@ _SETTINGS: Final = {
 }
 
 
-class Postgres(Part):
+class Postgres(Service):
     title = "PostgreSQL"
     # Fast shutdown: closes the sessions and writes a checkpoint. SIGTERM would wait until every client disconnects.
     stop_signal = signal.SIGINT
@@ -43,12 +43,12 @@ class Postgres(Part):
         self, directory: Path, *, log_file: Path, port: int | None = None, settings: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(directory, log_file=log_file)
-        self.port = port or free_port()
+        self.port = port or find_free_port()
         self._settings = {**_SETTINGS, **(settings or {})}
         self._user = spawn.unprivileged_user()
 
     @property
-    def data(self) -> Path:
+    def data_directory(self) -> Path:
         return self.directory / "data"
 
     @property
@@ -61,31 +61,31 @@ class Postgres(Part):
 
     @property
     def program(self) -> Path:
-        return binaries.postgres("postgres")
+        return binaries.find_postgres_program("postgres")
 
     def arguments(self) -> Sequence[str]:
         settings = [f"--{name}={value}" for name, value in self._settings.items()]
-        return ["-D", str(self.data), "-p", str(self.port), *settings]
+        return ["-D", str(self.data_directory), "-p", str(self.port), *settings]
 
     def working_directory(self) -> Path:
-        return self.data
+        return self.data_directory
 
     def command(self) -> list[str]:
-        return self._as_user([str(self.program), *self.arguments()])
+        return self._command_as_user([str(self.program), *self.arguments()])
 
     async def prepare(self) -> None:
         """Runs initdb in a draft directory and renames the result, so a crash leaves no incomplete data directory."""
         await super().prepare()
-        password(self.directory)
-        spawn.give(self.directory, self._user)
-        if (self.data / "PG_VERSION").is_file():
+        load_or_create_password(self.directory)
+        spawn.change_owner(self.directory, self._user)
+        if (self.data_directory / "PG_VERSION").is_file():
             return
         draft = self.directory / "data.new"
         shutil.rmtree(draft, ignore_errors=True)
         await self._initdb(draft)
-        draft.rename(self.data)
+        draft.rename(self.data_directory)
 
-    async def ready(self) -> bool:
+    async def is_ready(self) -> bool:
         """Returns whether the server responds. Creates the `footplate` database if it does not exist yet."""
         try:
             connection = await asyncpg.connect(self._dsn("postgres"), timeout=_CONNECT_TIMEOUT)
@@ -100,7 +100,7 @@ class Postgres(Part):
 
     async def _initdb(self, target: Path) -> None:
         argv = [
-            str(binaries.postgres("initdb")),
+            str(binaries.find_postgres_program("initdb")),
             f"--pgdata={target}",
             f"--username={USER}",
             f"--pwfile={self.directory / 'password'}",
@@ -110,7 +110,7 @@ class Postgres(Part):
             "--set=scram_iterations=64",
         ]
         process = await asyncio.create_subprocess_exec(
-            *self._as_user(argv),
+            *self._command_as_user(argv),
             cwd=self.directory,
             env=dict(self.environment()),
             stdin=asyncio.subprocess.DEVNULL,
@@ -121,8 +121,8 @@ class Postgres(Part):
         if process.returncode != 0:
             raise self.failure(f"could not create its data directory: {output.decode(errors='replace').strip()}")
 
-    def _as_user(self, argv: Sequence[str]) -> list[str]:
-        return spawn.bound_to_launcher(argv, death_signal=self.death_signal, user=self._user)
+    def _command_as_user(self, argv: Sequence[str]) -> list[str]:
+        return spawn.command_bound_to_launcher(argv, death_signal=self.death_signal, user=self._user)
 
     def _dsn(self, database: str) -> str:
-        return f"postgresql://{USER}:{password(self.directory)}@{LOOPBACK}:{self.port}/{database}"
+        return f"postgresql://{USER}:{load_or_create_password(self.directory)}@{LOOPBACK}:{self.port}/{database}"

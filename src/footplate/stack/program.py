@@ -8,12 +8,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from footplate.stack.part import Part
+from footplate.stack.part import Service
 
 _PROBE_TIMEOUT: Final = 5.0
 
 
-class Program(Part):
+class PythonService(Service):
     # SIGKILL, because the port must be free at once for the next start. Footplate's processes tolerate being killed.
     death_signal = signal.SIGKILL
     # Its own child processes (a guardian is Python too) must end by themselves: the benchmarks verify that they do.
@@ -39,7 +39,7 @@ class Program(Part):
         self._arguments = tuple(arguments)
         self._environment = dict(environment)
         self._address = address
-        self._answers = probe
+        self._probe = probe
         self._ready_mark = ready_mark
         self._log_start = 0
 
@@ -61,9 +61,9 @@ class Program(Part):
         await super().prepare()
         self._log_start = self.log.stat().st_size if self.log.is_file() else 0
 
-    async def ready(self) -> bool:
+    async def is_ready(self) -> bool:
         """Returns whether the service is ready. Without a probe and a mark, a running process counts as ready."""
-        return self._ready_mark in self._log_since_start() and (self._answers is None or await self._answers())
+        return self._ready_mark in self._log_since_start() and (self._probe is None or await self._probe())
 
     def _log_since_start(self) -> bytes:
         with self.log.open("rb") as log:
@@ -81,13 +81,13 @@ async def http_status(host: str, port: int, path: str, headers: Mapping[str, str
             reader, writer = await asyncio.open_connection(host, port)
             try:
                 writer.write("\r\n".join([*lines, "", ""]).encode())
-                words = (await reader.readline()).split()
+                fields = (await reader.readline()).split()
             finally:
                 writer.close()
     except (OSError, TimeoutError):
         return None
-    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+    return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else None
 
 
-async def http_ok(host: str, port: int, path: str) -> bool:
+async def is_http_ok(host: str, port: int, path: str) -> bool:
     return await http_status(host, port, path) == HTTPStatus.OK

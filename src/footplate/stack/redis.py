@@ -7,17 +7,17 @@ from redis.asyncio import Redis as Client
 from redis.exceptions import RedisError
 
 from footplate.stack import binaries
-from footplate.stack.part import Part
-from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.secret import password
+from footplate.stack.part import Service
+from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.secret import load_or_create_password
 
 
-class Redis(Part):
+class Redis(Service):
     title = "Redis"
 
     def __init__(self, directory: Path, *, log_file: Path, port: int | None = None) -> None:
         super().__init__(directory, log_file=log_file)
-        self.port = port or free_port()
+        self.port = port or find_free_port()
 
     @property
     def address(self) -> str:
@@ -25,22 +25,22 @@ class Redis(Part):
 
     @property
     def url(self) -> str:
-        return f"redis://:{password(self.directory)}@{LOOPBACK}:{self.port}/0"
+        return f"redis://:{load_or_create_password(self.directory)}@{LOOPBACK}:{self.port}/0"
 
     @property
     def program(self) -> Path:
-        return binaries.redis()
+        return binaries.find_redis()
 
     def arguments(self) -> Sequence[str]:
-        return [str(self._configuration())]
+        return [str(self._configuration_file())]
 
     async def prepare(self) -> None:
         await super().prepare()
-        configuration = self._configuration()
+        configuration = self._configuration_file()
         configuration.touch(mode=0o600)
         configuration.write_text(self._configuration_text())
 
-    async def ready(self) -> bool:
+    async def is_ready(self) -> bool:
         client = Client.from_url(self.url, socket_connect_timeout=2, socket_timeout=2)
         try:
             return bool(await client.ping())
@@ -49,7 +49,7 @@ class Redis(Part):
         finally:
             await client.aclose()
 
-    def _configuration(self) -> Path:
+    def _configuration_file(self) -> Path:
         return self.directory / "redis.conf"
 
     def _configuration_text(self) -> str:
@@ -57,7 +57,7 @@ class Redis(Part):
         lines = [
             f"bind {LOOPBACK}",
             f"port {self.port}",
-            f"requirepass {password(self.directory)}",
+            f"requirepass {load_or_create_password(self.directory)}",
             f'dir "{self.directory}"',
             'save ""',
             "appendonly no",

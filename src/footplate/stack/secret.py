@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 
-def password(directory: Path) -> str:
+def load_or_create_password(directory: Path) -> str:
     path = directory / "password"
     try:
         return path.read_text().strip()

@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Final
 
 _USERS: Final = ("postgres", "nobody")
-_SAME_PARENT: Final = '[ "$PPID" = "$0" ] || exit 125; exec "$@"'
+_CHECK_PARENT_SCRIPT: Final = '[ "$PPID" = "$0" ] || exit 125; exec "$@"'
 
 
-def bound_to_launcher(
+def command_bound_to_launcher(
     argv: Sequence[str], *, death_signal: signal.Signals, user: pwd.struct_passwd | None = None
 ) -> list[str]:
     """Returns the command line that runs `argv` and ends it with `death_signal` when this process dies."""
     setpriv = shutil.which("setpriv") or "/usr/bin/setpriv"
     name = death_signal.name.removeprefix("SIG")
-    as_user = [] if user is None else _become(user)
-    return [setpriv, "--pdeathsig", name, *as_user, "--", "/bin/sh", "-c", _SAME_PARENT, str(os.getpid()), *argv]
+    as_user = [] if user is None else _setpriv_user_options(user)
+    return [setpriv, "--pdeathsig", name, *as_user, "--", "/bin/sh", "-c", _CHECK_PARENT_SCRIPT, str(os.getpid()), *argv]
 
 
 def unprivileged_user() -> pwd.struct_passwd | None:
@@ -44,7 +44,7 @@ def unprivileged_user() -> pwd.struct_passwd | None:
     raise RuntimeError(f"PostgreSQL cannot run as root, and this machine has none of the users {', '.join(_USERS)}.")
 
 
-def give(path: Path, user: pwd.struct_passwd | None) -> None:
+def change_owner(path: Path, user: pwd.struct_passwd | None) -> None:
     """Makes `user` the owner of `path` and everything below it, unless it already is."""
     if user is None or path.stat().st_uid == user.pw_uid:
         return
@@ -53,7 +53,7 @@ def give(path: Path, user: pwd.struct_passwd | None) -> None:
             os.lchown(name, user.pw_uid, user.pw_gid)
 
 
-def _become(user: pwd.struct_passwd) -> list[str]:
+def _setpriv_user_options(user: pwd.struct_passwd) -> list[str]:
     return [
         *("--securebits", "+no_setuid_fixup"),
         f"--reuid={user.pw_uid}",

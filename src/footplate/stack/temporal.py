@@ -15,10 +15,10 @@ from temporalio.service import RPCError
 
 from footplate.domain.json import Json
 from footplate.stack import binaries, spawn
-from footplate.stack.namespace import isolated_command, make_private, namespace_obstacle, socket_path
-from footplate.stack.part import Part
-from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.temporal_connection import UNIX, connect_temporal
+from footplate.stack.namespace import isolated_command, make_private_directory, namespace_obstacle, socket_path
+from footplate.stack.part import Service
+from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.temporal_connection import UNIX_PREFIX, connect_temporal
 
 _DYNAMIC_CONFIG: Final[Mapping[str, Json]] = {
     # Keeps the turns of one busy organisation from delaying those of others.
@@ -28,9 +28,9 @@ _DYNAMIC_CONFIG: Final[Mapping[str, Json]] = {
 _PRAGMAS: Final = ("--sqlite-pragma", "journal_mode=WAL")
 
 
-class Temporal(Part):
+class Temporal(Service):
     title = "Temporal"
-    stop_patience = 10.0
+    stop_timeout = 10.0
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Temporal(Part):
         in_memory: bool = False,
     ) -> None:
         super().__init__(directory, log_file=log_file)
-        self.port = port or free_port()
+        self.port = port or find_free_port()
         self.namespace = namespace
         self._dynamic_config = {**_DYNAMIC_CONFIG, **(dynamic_config or {})}
         self._in_memory = in_memory
@@ -55,11 +55,11 @@ class Temporal(Part):
 
     @property
     def address(self) -> str:
-        return f"{LOOPBACK}:{self.port}" if self.exposure else f"{UNIX}{self._socket}"
+        return f"{LOOPBACK}:{self.port}" if self.exposure else f"{UNIX_PREFIX}{self._socket}"
 
     @property
     def program(self) -> Path:
-        return binaries.temporal()
+        return binaries.find_temporal()
 
     def arguments(self) -> Sequence[str]:
         storage = [] if self._in_memory else ["--db-filename", str(self.directory / "temporal.db"), *_PRAGMAS]
@@ -75,13 +75,13 @@ class Temporal(Part):
         if self.exposure:
             return super().command()
         isolated = isolated_command([str(self.program), *self.arguments()], socket=self._socket, port=self.port)
-        return spawn.bound_to_launcher(isolated, death_signal=self.death_signal)
+        return spawn.command_bound_to_launcher(isolated, death_signal=self.death_signal)
 
     async def prepare(self) -> None:
         await super().prepare()
-        make_private(self._socket.parent)
+        make_private_directory(self._socket.parent)
 
-    async def ready(self) -> bool:
+    async def is_ready(self) -> bool:
         if not self.exposure and not self._socket.is_socket():
             return False
         try:

@@ -7,16 +7,16 @@ from typing import Any, Final
 from temporalio.client import Client, HttpConnectProxyConfig
 from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
-UNIX: Final = "unix:"
-_ANY_TARGET: Final = "temporal:7233"
+UNIX_PREFIX: Final = "unix:"
+_IGNORED_TARGET: Final = "temporal:7233"
 """The target that a client names in its CONNECT request. The socket ignores it: there is only one server behind it."""
 
 
 async def connect_temporal(address: str, **options: Any) -> Client:
-    if not address.startswith(UNIX):
+    if not address.startswith(UNIX_PREFIX):
         return await Client.connect(address, runtime=_runtime(), **options)
     proxy = HttpConnectProxyConfig(target_host=address)
-    return await Client.connect(_ANY_TARGET, runtime=_runtime(), http_connect_proxy_config=proxy, **options)
+    return await Client.connect(_IGNORED_TARGET, runtime=_runtime(), http_connect_proxy_config=proxy, **options)
 
 
 @cache
@@ -25,5 +25,5 @@ def _runtime() -> Runtime:
     forwarding = LogForwardingConfig(logger=logging.getLogger("temporal"), append_target_to_name=False)
     filters = TelemetryFilter(core_level="WARN", other_level="ERROR")
     # The bridge would warn at each connection through a socket that it does no load balancing.
-    shown = f"{filters.formatted()},temporal_sdk_bridge=ERROR"
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=shown, forwarding=forwarding)))
+    log_filter = f"{filters.formatted()},temporal_sdk_bridge=ERROR"
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=log_filter, forwarding=forwarding)))

@@ -19,7 +19,7 @@ _NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class AppendBatch:
     events: Sequence[Event]
     refs: Sequence[int] = ()
     """For events that were in the log before (queued inputs): the position of the first occurrence, per event."""
@@ -29,9 +29,9 @@ class Batch:
     """Snapshots of the changed files. They are already in the object store."""
 
 
-async def append(connection: Connection, objects: Objects, claim: Claim, batch: Batch) -> Sequence[Position]:
-    fitted = [await objects.fit(claim.organisation, claim.session_id, event.body) for event in batch.events]
-    kept = [await objects.fit(claim.organisation, claim.session_id, entry.body) for entry in batch.entries]
+async def append_batch(connection: Connection, objects: Objects, claim: Claim, batch: AppendBatch) -> Sequence[Position]:
+    fitted_events = [await objects.fit_body(claim.organisation, claim.session_id, event.body) for event in batch.events]
+    fitted_entries = [await objects.fit_body(claim.organisation, claim.session_id, entry.body) for entry in batch.entries]
     refs = list(batch.refs) or [0] * len(batch.events)
     usage = batch.usage
     row = await connection.fetchrow(
@@ -42,42 +42,42 @@ async def append(connection: Connection, objects: Objects, claim: Claim, batch: 
         claim.turn_id,
         [event.id for event in batch.events],
         [event.type for event in batch.events],
-        [None if ref else text for (text, _), ref in zip(fitted, refs, strict=True)],
+        [None if ref else text for (text, _), ref in zip(fitted_events, refs, strict=True)],
         refs,
         [entry.kind for entry in batch.entries],
-        [text for text, _ in kept],
-        [key for _, key in kept],
-        [key for _, key in fitted],
+        [text for text, _ in fitted_entries],
+        [key for _, key in fitted_entries],
+        [key for _, key in fitted_events],
         usage.input_tokens,
         usage.output_tokens,
         usage.cache_read_tokens,
         usage.cache_write_tokens,
         usage.requests,
         usage.cost_microusd,
-        [found.tree for found in batch.files],
-        [found.begins for found in batch.files],
-        [found.kept.number for found in batch.files],
-        [found.kept.snapshot.tree for found in batch.files],
-        [found.kept.snapshot.apart or "" for found in batch.files],
-        [found.kept.base or "" for found in batch.files],
-        [orjson.dumps(found.kept.left_out).decode() for found in batch.files],
-        [orjson.dumps(dict(found.kept.snapshot.commits)).decode() for found in batch.files],
-        [found.kept.snapshot.bundles or "" for found in batch.files],
-        _decisions(batch.events),
+        [snapshot.tree for snapshot in batch.files],
+        [found.is_turn_start for found in batch.files],
+        [found.stored.number for found in batch.files],
+        [found.stored.snapshot.tree for found in batch.files],
+        [found.stored.snapshot.sidecar or "" for found in batch.files],
+        [found.stored.base or "" for found in batch.files],
+        [orjson.dumps(found.stored.omitted).decode() for found in batch.files],
+        [orjson.dumps(dict(found.stored.snapshot.commits)).decode() for found in batch.files],
+        [found.stored.snapshot.bundles or "" for found in batch.files],
+        _audit_decisions_json(batch.events),
     )
     if row is None:
         raise Fenced(f"Another worker has claimed session {claim.session_id}.")
-    return committed(claim, batch.events, row)
+    return positions_of_appended(claim, batch.events, row)
 
 
-def committed(claim: Claim, new_events: Sequence[Event], row: Row) -> Sequence[Position]:
+def positions_of_appended(claim: Claim, new_events: Sequence[Event], row: Row) -> Sequence[Position]:
     """Returns the positions of events that a statement appended. `row` has the position of the last one."""
     first = row["seq"] - len(new_events) + 1
     now = row["created_at"]
     return [Position(first + n, event, now, now, claim.turn_id) for n, event in enumerate(new_events)]
 
 
-def _decisions(new_events: Sequence[Event]) -> str:
+def _audit_decisions_json(new_events: Sequence[Event]) -> str:
     """Returns the gate's decisions on the calls among the events, as JSON for the audit trail."""
     names = ("id", "event", "outcome", "tool", "layer", "input_hash", "content", "content_hash")
-    return orjson.dumps([{name: getattr(one, name) for name in names} for one in audit.decisions(new_events)]).decode()
+    return orjson.dumps([{name: getattr(decision, name) for name in names} for decision in audit.build_decision_entries(new_events)]).decode()

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from footplate.domain import audit, events
-from footplate.domain.approvals import CLOCK, Approval, InputEdited
+from footplate.domain.approvals import DECIDED_BY_TIMEOUT, Approval, InputEdited
 from footplate.domain.errors import FootplateError
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
@@ -20,10 +20,10 @@ from footplate.store.records import Row
 
 log = structlog.get_logger(__name__)
 
-_AT_ONCE: Final = 200
+_BATCH_SIZE: Final = 200
 
 
-def approval(row: Row) -> Approval:
+def load_approval(row: Row) -> Approval:
     return Approval(
         id=row["id"],
         session_id=row["session_id"],
@@ -57,13 +57,13 @@ async def _write_edits(database: Database, principal: Principal, refused: InputE
             await connection.execute(
                 SQL["edit_ask"], refused.session_id, edit.event_id, edit.input, principal.id, principal.name
             )
-            entry = audit.edited(edit.event_id, edit.input)
-            await trail.add(
+            entry = audit.build_edit_entry(edit.event_id, edit.input)
+            await trail.add_entry(
                 connection, principal.organisation, entry, principal=principal.id, session=refused.session_id
             )
 
 
-class ExpiredAsks:
+class ApprovalExpiry:
     """Background job that decides expired approvals with the outcome that the organisation configured.
 
     The decision is an ordinary event, so a person who decides at the same time is either first or too late.
@@ -74,14 +74,14 @@ class ExpiredAsks:
         self._objects = objects
 
     async def run(self) -> None:
-        for row in await self._database.fetch("due_asks", _AT_ONCE):
+        for row in await self._database.fetch("due_asks", _BATCH_SIZE):
             try:
-                await self._answer(row)
+                await self._decide(row)
             except FootplateError as error:  # decided meanwhile, or the session is deleted: continue with the others
                 log.info("not expired", action="approval.not_expired", ask=row["event_id"], reason=error.message)
 
-    async def _answer(self, row: Row) -> None:
-        principal = Principal(row["organisation"], CLOCK, CLOCK, frozenset())
+    async def _decide(self, row: Row) -> None:
+        principal = Principal(row["organisation"], DECIDED_BY_TIMEOUT, DECIDED_BY_TIMEOUT, frozenset())
         body: JsonObject = {"tool_use_id": row["event_id"], "result": row["outcome"]}
         if row["outcome"] == "deny":
             body["deny_message"] = f"no decision was made before {row['expires_at']:%Y-%m-%d %H:%M:%S %Z}."

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from footplate.domain.errors import Permanent
-from footplate.store.archives_format import Block, Damaged, Kind, Line, digest, read_index, unpack
+from footplate.store.archives_format import Block, ArchiveDamaged, BlockKind, ArchiveLine, sha256_digest, parse_index, unpack_lines
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.objects import Objects
 from footplate.store.records import Row
 
 
-class Moved(Exception):
+class ArchiveReplaced(Exception):
     """The archive's object is missing. The archive's row may name a newer object by now."""
 
 
@@ -33,55 +33,55 @@ class Archive:
     pruned: bool = False
 
 
-class Archives:
+class ArchiveReader:
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
         self._objects = objects
 
-    async def find(self, session_id: str, connection: Connection | None = None) -> Archive | None:
+    async def find_archive(self, session_id: str, connection: Connection | None = None) -> Archive | None:
         if connection is not None:
-            return _archive(await connection.fetchrow(SQL["archive"], session_id))
-        return _archive(await self._database.fetchrow("archive", session_id))
+            return _archive_from_row(await connection.fetchrow(SQL["archive"], session_id))
+        return _archive_from_row(await self._database.fetchrow("archive", session_id))
 
-    async def blocks(self, archive: Archive) -> list[Block]:
-        packed = await self._read(archive, archive.index_at, archive.size)
-        with _intact(archive):
-            return read_index(packed, archive.sha256)
+    async def list_blocks(self, archive: Archive) -> list[Block]:
+        packed = await self._read_range(archive, archive.index_at, archive.size)
+        with _check_intact(archive):
+            return parse_index(packed, archive.sha256)
 
-    async def packed(self, archive: Archive, block: Block) -> bytes:
+    async def read_packed_block(self, archive: Archive, block: Block) -> bytes:
         """Returns a block's compressed bytes after checking their checksum."""
-        packed = await self._read(archive, block.at, block.at + block.size)
-        with _intact(archive):
-            if digest(packed).hex() != block.sha256:
-                raise Damaged
+        packed = await self._read_range(archive, block.at, block.at + block.size)
+        with _check_intact(archive):
+            if sha256_digest(packed).hex() != block.sha256:
+                raise ArchiveDamaged
         return packed
 
-    async def lines(
-        self, archive: Archive, kind: Kind, *, after: int = -1, before: int | None = None, descending: bool = False
-    ) -> AsyncIterator[Line]:
+    async def read_lines(
+        self, archive: Archive, kind: BlockKind, *, after: int = -1, before: int | None = None, descending: bool = False
+    ) -> AsyncIterator[ArchiveLine]:
         """Yields the lines of one kind between the positions `after` and `before`, both exclusive, in either order."""
         blocks = [
             block
-            for block in await self.blocks(archive)
+            for block in await self.list_blocks(archive)
             if block.kind == kind and block.last > after and (before is None or block.first < before)
         ]
         name = "seq" if kind == "events" else "idx"
         for block in reversed(blocks) if descending else blocks:
-            packed = await self._read(archive, block.at, block.at + block.size)
-            with _intact(archive):
-                lines = await asyncio.to_thread(unpack, packed, bytes.fromhex(block.sha256))
+            packed = await self._read_range(archive, block.at, block.at + block.size)
+            with _check_intact(archive):
+                lines = await asyncio.to_thread(unpack_lines, packed, bytes.fromhex(block.sha256))
             for line in reversed(lines) if descending else lines:
                 if line[name] > after and (before is None or line[name] < before):
                     yield line
 
-    async def _read(self, archive: Archive, start: int, end: int) -> bytes:
+    async def _read_range(self, archive: Archive, start: int, end: int) -> bytes:
         try:
-            return await self._objects.read(archive.object_key, start, end)
+            return await self._objects.read_range(archive.object_key, start, end)
         except FileNotFoundError as error:
-            raise Moved from error
+            raise ArchiveReplaced from error
 
 
-class _intact:  # noqa: N801 - reads as a statement where it is used
+class _check_intact:  # noqa: N801 - reads as a statement where it is used
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
 
@@ -89,14 +89,14 @@ class _intact:  # noqa: N801 - reads as a statement where it is used
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, Damaged):
+        if isinstance(error, ArchiveDamaged):
             raise Permanent(
                 f"The archive of session {self._archive.session_id!r} is damaged: its checksum does not match.",
                 help_text=f"Restore the object {self._archive.object_key!r} from a backup of the object store.",
             ) from error
 
 
-def lost(archive: Archive) -> Permanent:
+def archive_missing(archive: Archive) -> Permanent:
     return Permanent(
         f"The archive of session {archive.session_id!r} is not in the object store.",
         help_text=f"Check FOOTPLATE_OBJECTS_URL (it must be the same for API and workers), or restore the object "
@@ -104,5 +104,5 @@ def lost(archive: Archive) -> Permanent:
     )
 
 
-def _archive(row: Row | None) -> Archive | None:
+def _archive_from_row(row: Row | None) -> Archive | None:
     return None if row is None else Archive(**dict(row))

@@ -18,17 +18,17 @@ VERSION: Final = 1
 BLOCK_BYTES: Final = 256 * 1024
 """Maximum size of a block's lines before compression. A single line may be longer."""
 
-Kind = Literal["events", "entries"]
-Line = dict[str, Any]
+BlockKind = Literal["events", "entries"]
+ArchiveLine = dict[str, Any]
 
 
-class Damaged(Exception):
+class ArchiveDamaged(Exception):
     """The bytes differ from those that were written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    kind: Kind
+    kind: BlockKind
     first: int
     """The `seq` or `idx` of the first line. Lines are numbered without gaps."""
     last: int
@@ -37,37 +37,37 @@ class Block:
     sha256: str
 
 
-class Layout:
+class ArchiveEncoder:
     """Encodes the parts of an archive in order and records the offset of each block."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
         self.size = 0
 
-    def head(self, organisation: str, session_id: str) -> bytes:
+    def encode_header(self, organisation: str, session_id: str) -> bytes:
         header = {
             "footplate": "session archive",
             "version": VERSION,
             "organisation": organisation,
             "session": session_id,
         }
-        return self._lay(pack([orjson.dumps(header)]))
+        return self._advance(pack_lines([orjson.dumps(header)]))
 
-    def block(self, kind: Kind, first: int, last: int, packed: bytes) -> bytes:
-        self.blocks.append(Block(kind, first, last, self.size, len(packed), digest(packed).hex()))
-        return self._lay(packed)
+    def encode_block(self, kind: BlockKind, first: int, last: int, packed: bytes) -> bytes:
+        self.blocks.append(Block(kind, first, last, self.size, len(packed), sha256_digest(packed).hex()))
+        return self._advance(packed)
 
-    def index(self) -> bytes:
-        return self._lay(
-            pack([orjson.dumps({"version": VERSION, "blocks": [astuple(block) for block in self.blocks]})])
+    def encode_index(self) -> bytes:
+        return self._advance(
+            pack_lines([orjson.dumps({"version": VERSION, "blocks": [astuple(block) for block in self.blocks]})])
         )
 
-    def _lay(self, chunk: bytes) -> bytes:
+    def _advance(self, chunk: bytes) -> bytes:
         self.size += len(chunk)
         return chunk
 
 
-def split(lines: Sequence[str]) -> Iterator[list[bytes]]:
+def split_into_blocks(lines: Sequence[str]) -> Iterator[list[bytes]]:
     """Groups lines into blocks of at most `BLOCK_BYTES`."""
     group: list[bytes] = []
     size = 0
@@ -82,20 +82,20 @@ def split(lines: Sequence[str]) -> Iterator[list[bytes]]:
         yield group
 
 
-def pack(lines: Sequence[bytes]) -> bytes:
+def pack_lines(lines: Sequence[bytes]) -> bytes:
     return gzip.compress(b"".join(line + b"\n" for line in lines), compresslevel=6, mtime=0)
 
 
-def unpack(packed: bytes, sha256: bytes) -> list[Line]:
-    if digest(packed) != sha256:
-        raise Damaged
+def unpack_lines(packed: bytes, sha256: bytes) -> list[ArchiveLine]:
+    if sha256_digest(packed) != sha256:
+        raise ArchiveDamaged
     return [orjson.loads(line) for line in gzip.decompress(packed).split(b"\n")[:-1]]
 
 
-def read_index(packed: bytes, sha256: bytes) -> list[Block]:
-    (index,) = unpack(packed, sha256)
+def parse_index(packed: bytes, sha256: bytes) -> list[Block]:
+    (index,) = unpack_lines(packed, sha256)
     return [Block(*item) for item in index["blocks"]]
 
 
-def digest(data: bytes) -> bytes:
+def sha256_digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()

@@ -15,18 +15,18 @@ from footplate.domain.errors import NotFound
 from footplate.domain.events import Event, Position
 from footplate.domain.services import EventPage
 from footplate.store import records
-from footplate.store.archives import Archive, Archives, Moved, lost
-from footplate.store.archives_format import Line
-from footplate.store.database import Database, patiently
+from footplate.store.archives import Archive, ArchiveReader, ArchiveReplaced, archive_missing
+from footplate.store.archives_format import ArchiveLine
+from footplate.store.database import Database, call_with_retries
 
 T = TypeVar("T")
 Rows = Sequence[records.Row]
 
-_PATIENCE_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 5.0
 
 
-class ArchivedReads:
-    def __init__(self, database: Database, archives: Archives) -> None:
+class ArchivedEvents:
+    def __init__(self, database: Database, archives: ArchiveReader) -> None:
         self._database = database
         self._archives = archives
 
@@ -37,7 +37,7 @@ class ArchivedReads:
 
         async def read(archive: Archive) -> list[Position]:
             found: list[Position] = []
-            async for line in self._archives.lines(archive, "events", after=after_seq, before=_beyond(last_seq)):
+            async for line in self._archives.read_lines(archive, "events", after=after_seq, before=_exclusive_bound(last_seq)):
                 found.append(_position(line, line["processed_at"]))
                 if len(found) == limit:
                     return found
@@ -45,12 +45,12 @@ class ArchivedReads:
             rows = await self._database.fetch(
                 "positions", session_id, organisation, after, limit - len(found), last_seq
             )
-            await self._same(archive)
-            return [*found, *map(records.position, rows)]
+            await self._ensure_unchanged(archive)
+            return [*found, *map(records.load_position, rows)]
 
-        return await through(self._archives, session_id, read)
+        return await read_archive_with_retries(self._archives, session_id, read)
 
-    async def ascending(
+    async def page_ascending(
         self,
         session_id: str,
         page: EventPage,
@@ -63,102 +63,102 @@ class ArchivedReads:
 
         async def read(archive: Archive) -> list[Position]:
             found: list[Position] = []
-            async for line in self._archives.lines(archive, "events", after=after_seq, before=_beyond(last_seq)):
+            async for line in self._archives.read_lines(archive, "events", after=after_seq, before=_exclusive_bound(last_seq)):
                 if _matches(line, page, last_seq):
-                    found.append(_position(line, _moment(line, last_seq)))
+                    found.append(_position(line, _processing_time(line, last_seq)))
                     if len(found) == page.limit:
                         return found
             later = await rows(max(after_seq, archive.last_seq), page.limit - len(found))
-            await self._same(archive)
-            return [*found, *map(records.position, later)]
+            await self._ensure_unchanged(archive)
+            return [*found, *map(records.load_position, later)]
 
-        return await through(self._archives, session_id, read)
+        return await read_archive_with_retries(self._archives, session_id, read)
 
-    async def descending(
+    async def page_descending(
         self, session_id: str, page: EventPage, rows: Rows, *, last_seq: int | None = None
     ) -> list[Position]:
         """Reads a page, newest first. `rows` is the page from database rows alone, which the caller has read before."""
 
         async def read(archive: Archive) -> list[Position]:
-            found = [records.position(row) for row in rows if row["seq"] > archive.last_seq]
+            found = [records.load_position(row) for row in rows if row["seq"] > archive.last_seq]
             if len(found) == page.limit:
                 return found
             before = archive.last_seq + 1 if page.after_seq is None else page.after_seq
             before = before if last_seq is None else min(before, last_seq + 1)
-            async for line in self._archives.lines(archive, "events", before=before, descending=True):
+            async for line in self._archives.read_lines(archive, "events", before=before, descending=True):
                 if _matches(line, page, last_seq):
-                    found.append(_position(line, _moment(line, last_seq)))
+                    found.append(_position(line, _processing_time(line, last_seq)))
                     if len(found) == page.limit:
                         break
             return found
 
-        return await through(self._archives, session_id, read)
+        return await read_archive_with_retries(self._archives, session_id, read)
 
-    async def _same(self, archive: Archive) -> None:
-        current = await self._archives.find(archive.session_id)
+    async def _ensure_unchanged(self, archive: Archive) -> None:
+        current = await self._archives.find_archive(archive.session_id)
         if current is None or current.object_key != archive.object_key:
-            raise Moved
+            raise ArchiveReplaced
 
 
-async def through(archives: Archives, session_id: str, read: Callable[[Archive], Awaitable[T]]) -> T:
+async def read_archive_with_retries(archives: ArchiveReader, session_id: str, read: Callable[[Archive], Awaitable[T]]) -> T:
     """Calls `read` with the session's archive, again if the archive was replaced meanwhile."""
     archive: Archive | None = None
 
     async def attempt() -> T:
         nonlocal archive
-        archive = await archives.find(session_id)
+        archive = await archives.find_archive(session_id)
         if archive is None:  # deleted meanwhile
             raise NotFound("session", session_id)
         return await read(archive)
 
     try:
-        return await patiently(attempt, on=(Moved,), seconds=_PATIENCE_SECONDS, wait_max=0.5)
-    except Moved as error:
+        return await call_with_retries(attempt, on=(ArchiveReplaced,), seconds=_RETRY_SECONDS, wait_max=0.5)
+    except ArchiveReplaced as error:
         assert archive is not None
-        raise lost(archive) from error
+        raise archive_missing(archive) from error
 
 
-def _beyond(last_seq: int | None) -> int | None:
+def _exclusive_bound(last_seq: int | None) -> int | None:
     return None if last_seq is None else last_seq + 1
 
 
-def _matches(line: Line, page: EventPage, last_seq: int | None) -> bool:
+def _matches(line: ArchiveLine, page: EventPage, last_seq: int | None) -> bool:
     """Applies the same conditions as the `where` clause of the query `events_ascending`."""
     if line["ref_seq"] is not None or (page.types and line["type"] not in page.types):
         return False
-    if not threads.shown(line["type"], line["body"], page.thread_id):
+    if not threads.is_visible(line["type"], line["body"], page.thread_id):
         return False
     bounds = (page.created_gt, page.created_gte, page.created_lt, page.created_lte)
     if bounds == (None, None, None, None):
         return True
-    text = _moment(line, last_seq)
+    text = _processing_time(line, last_seq)
     if text is None:
         return False
-    moment = _time(text)
+    processed_at = _parse_time(text)
     return (
-        (page.created_gt is None or moment > page.created_gt)
-        and (page.created_gte is None or moment >= page.created_gte)
-        and (page.created_lt is None or moment < page.created_lt)
-        and (page.created_lte is None or moment <= page.created_lte)
+        (page.created_gt is None or processed_at > page.created_gt)
+        and (page.created_gte is None or processed_at >= page.created_gte)
+        and (page.created_lt is None or processed_at < page.created_lt)
+        and (page.created_lte is None or processed_at <= page.created_lte)
     )
 
 
-def _moment(line: Line, last_seq: int | None) -> str | None:
-    taken: str | None = line["taken_at"] or line["processed_at"]
+def _processing_time(line: ArchiveLine, last_seq: int | None) -> str | None:
+    processed_at: str | None = line["taken_at"] or line["processed_at"]
     if last_seq is not None and (line.get("taken_seq") or 0) > last_seq:
-        taken = line["processed_at"]
-    return taken
+        processed_at = line["processed_at"]
+    return processed_at
 
 
-def _position(line: Line, processed_at: str | None) -> Position:
+def _position(line: ArchiveLine, processed_at: str | None) -> Position:
     return Position(
         seq=line["seq"],
         event=Event(line["type"], line["body"] or {}, line["event_id"]),
-        created_at=_time(line["created_at"]),
-        processed_at=None if processed_at is None else _time(processed_at),
+        created_at=_parse_time(line["created_at"]),
+        processed_at=None if processed_at is None else _parse_time(processed_at),
         turn_id=line["turn_id"],
     )
 
 
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)

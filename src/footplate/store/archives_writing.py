@@ -11,20 +11,20 @@ from typing import Final
 
 from footplate import failpoints
 from footplate.domain import ids
-from footplate.store.archives import Archive, Archives
-from footplate.store.archives_format import Kind, Layout, digest, pack, split
+from footplate.store.archives import Archive, ArchiveReader
+from footplate.store.archives_format import BlockKind, ArchiveEncoder, sha256_digest, pack_lines, split_into_blocks
 from footplate.store.database import SQL, Connection
 from footplate.store.objects import Objects
 
-_PAGE: Final = 500
+_PAGE_ROWS: Final = 500
 
 
-class Incomplete(Exception):
+class RowsMissing(Exception):
     """A row is missing: the session was deleted, or the tables were changed from outside Footplate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class ArchiveExtent:
     """The part of a session that goes into its archive."""
 
     organisation: str
@@ -36,35 +36,35 @@ class Extent:
     inherited_entries: int = 0
 
 
-def folder(organisation: str, session_id: str) -> str:
+def archive_folder(organisation: str, session_id: str) -> str:
     return f"{organisation}/{session_id}/archive"
 
 
 class ArchiveWriter:
-    def __init__(self, archives: Archives, objects: Objects) -> None:
+    def __init__(self, archives: ArchiveReader, objects: Objects) -> None:
         self._archives = archives
         self._objects = objects
 
-    async def write(self, connection: Connection, extent: Extent, old: Archive | None) -> Archive:
+    async def write_archive(self, connection: Connection, extent: ArchiveExtent, old: Archive | None) -> Archive:
         """Writes a new object under a unique key and verifies it."""
-        key = f"{folder(extent.organisation, extent.session_id)}/{ids.new_id('arch')}.jsonl.gz"
-        layout = Layout()
+        key = f"{archive_folder(extent.organisation, extent.session_id)}/{ids.new_id('arch')}.jsonl.gz"
+        layout = ArchiveEncoder()
         index = b""
 
         async def chunks() -> AsyncIterator[bytes]:
             nonlocal index
-            yield layout.head(extent.organisation, extent.session_id)
+            yield layout.encode_header(extent.organisation, extent.session_id)
             if old is not None:
-                for block in await self._archives.blocks(old):
-                    packed = await self._archives.packed(old, block)
-                    yield layout.block(block.kind, block.first, block.last, packed)
-            async for chunk in _rows(connection, layout, extent, old):
+                for block in await self._archives.list_blocks(old):
+                    packed = await self._archives.read_packed_block(old, block)
+                    yield layout.encode_block(block.kind, block.first, block.last, packed)
+            async for chunk in _encode_rows(connection, layout, extent, old):
                 yield chunk
             await failpoints.hit("archive_writing")
-            index = layout.index()
+            index = layout.encode_index()
             yield index
 
-        await self._objects.write(key, chunks())
+        await self._objects.write_object(key, chunks())
         archive = Archive(
             organisation=extent.organisation,
             session_id=extent.session_id,
@@ -73,25 +73,25 @@ class ArchiveWriter:
             entries=extent.entries,
             index_at=layout.size - len(index),
             size=layout.size,
-            sha256=digest(index),
+            sha256=sha256_digest(index),
         )
-        for block in await self._archives.blocks(archive):
-            await self._archives.packed(archive, block)
+        for block in await self._archives.list_blocks(archive):
+            await self._archives.read_packed_block(archive, block)
         return archive
 
 
-async def _rows(connection: Connection, layout: Layout, extent: Extent, old: Archive | None) -> AsyncIterator[bytes]:
-    parts: tuple[tuple[Kind, int, int], ...] = (
+async def _encode_rows(connection: Connection, layout: ArchiveEncoder, extent: ArchiveExtent, old: Archive | None) -> AsyncIterator[bytes]:
+    ranges: tuple[tuple[BlockKind, int, int], ...] = (
         ("events", old.last_seq if old else extent.inherited_seq, extent.last_seq),
         ("entries", (old.entries if old else extent.inherited_entries) - 1, extent.entries - 1),
     )
-    for kind, place, last in parts:
-        after = place
+    for kind, start, last in ranges:
+        after = start
         while after < last:
-            rows = await connection.fetch(SQL[f"archive_{kind}"], extent.session_id, after, last, _PAGE)
+            rows = await connection.fetch(SQL[f"archive_{kind}"], extent.session_id, after, last, _PAGE_ROWS)
             if not rows or rows[-1]["place"] != after + len(rows):
-                raise Incomplete(f"{kind} of {extent.session_id} after {after}")
-            for lines in split([row["line"] for row in rows]):
-                packed = await asyncio.to_thread(pack, lines)
-                yield layout.block(kind, after + 1, after + len(lines), packed)
+                raise RowsMissing(f"{kind} of {extent.session_id} after {after}")
+            for lines in split_into_blocks([row["line"] for row in rows]):
+                packed = await asyncio.to_thread(pack_lines, lines)
+                yield layout.encode_block(kind, after + 1, after + len(lines), packed)
                 after += len(lines)

@@ -14,50 +14,50 @@ from footplate.domain.agents import ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.events import Event, Position
 from footplate.domain.json import JsonObject
-from footplate.domain.running import Claim, Nothing
-from footplate.domain.turns import Outcome, TurnStatus
-from footplate.store.appends import Batch, append
-from footplate.store.archives import Archives
+from footplate.domain.running import Claim, NothingToClaim
+from footplate.domain.turns import TurnOutcome, TurnStatus
+from footplate.store.appends import AppendBatch, append_batch
+from footplate.store.archives import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
-from footplate.store.lineage import Lineages
+from footplate.store.lineage import ForkHistory
 from footplate.store.objects import Objects
-from footplate.store.projects import of_session
+from footplate.store.projects import load_session_projects
 from footplate.store.records import Row
-from footplate.store.snapshots import files_at, trees_of
+from footplate.store.snapshots import load_files_at, tree_ids
 
 
 class Claims:
     def __init__(self, database: Database, objects: Objects, *, default_harness: str) -> None:
         self._database = database
         self._objects = objects
-        self._lineages = Lineages(database, Archives(database, objects))
+        self._lineages = ForkHistory(database, ArchiveReader(database, objects))
         self._default_harness = default_harness
 
-    async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | Nothing:
+    async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim:
         async with self._database.connection() as connection:
-            found: Claim | Nothing | None = await self._claim_step(connection, organisation, session_id, worker)
+            found: Claim | NothingToClaim | None = await self._claim_step(connection, organisation, session_id, worker)
             if found is None:
                 async with connection.transaction():
-                    found = await self._claim_any(connection, organisation, session_id, worker)
-            if isinstance(found, Nothing):
+                    found = await self._claim_under_lock(connection, organisation, session_id, worker)
+            if isinstance(found, NothingToClaim):
                 return found
             old = found.old_holder
             alive = old not in {None, worker} and await connection.fetchval(SQL["lease_lives"], old)
-            trees = trees_of([project.id for project in found.config.projects])
-            files = await files_at(connection, session_id, trees)
+            trees = tree_ids([project.id for project in found.config.projects])
+            files = await load_files_at(connection, session_id, trees)
         # After the connection is released, because reading a fork's carried messages takes another connection.
-        content = [*await self._carried(found), *found.content]
+        content = [*await self._load_carried_content(found), *found.content]
         return replace(found, content=content, old_holder_lives=bool(alive), files=files)
 
     async def _claim_step(
         self, connection: Connection, organisation: str, session_id: str, worker: str
-    ) -> Claim | Nothing | None:
+    ) -> Claim | NothingToClaim | None:
         """Claims the next step of an idle session. Returns None if `_claim_under_lock` must decide in a transaction."""
         row = await connection.fetchrow(SQL["claim_step"], session_id, organisation, worker)
         if row is None:
             return None
-        content = content_of(await self._body(row))
-        claim = await self._begin(connection, row, row, content, organisation, session_id, worker, expected_seq=row["seq"])
+        content = content_blocks(await self._load_input_body(row))
+        claim = await self._begin_turn(connection, row, row, content, organisation, session_id, worker, expected_seq=row["seq"])
         if claim is not None:
             return claim
         async with connection.transaction():
@@ -66,25 +66,25 @@ class Claims:
                 raise Unavailable(
                     f"Another worker claimed session {session_id} at the same time; the claim is retried."
                 )
-            return await self._claim_any(connection, organisation, session_id, worker)
+            return await self._claim_under_lock(connection, organisation, session_id, worker)
 
-    async def _claim_any(
+    async def _claim_under_lock(
         self, connection: Connection, organisation: str, session_id: str, worker: str
-    ) -> Claim | Nothing:
+    ) -> Claim | NothingToClaim:
         head = await connection.fetchrow(SQL["claim_head"], session_id, organisation, worker)
         if head is None:
-            return Nothing()
-        found = await self._find(connection, head, organisation, session_id, worker)
-        if isinstance(found, Nothing):
+            return NothingToClaim()
+        found = await self._find_work(connection, head, organisation, session_id, worker)
+        if isinstance(found, NothingToClaim):
             await connection.execute(SQL["release_head"], session_id, head["epoch"])
         return found
 
-    async def outlook(self, organisation: str, session_id: str) -> Claim | None:
+    async def predict_next_turn(self, organisation: str, session_id: str) -> Claim | None:
         row = await self._database.fetchrow("outlook", session_id, organisation)
         if row is None:
             return None
         async with self._database.connection() as connection:
-            files = await files_at(connection, session_id, trees_of(()))
+            files = await load_files_at(connection, session_id, tree_ids(()))
         return Claim(
             organisation=organisation,
             session_id=session_id,
@@ -103,36 +103,36 @@ class Claims:
         )
 
     def _config(self, session: Row, overrides: JsonObject) -> ResolvedConfig:
-        resolved = agents.resolve(session["agent"], overrides, default_harness=self._default_harness)
+        resolved = agents.resolve_config(session["agent"], overrides, default_harness=self._default_harness)
         return replace(resolved, environment=session["environment"], mode=session["mode"])
 
-    async def _find(
+    async def _find_work(
         self, connection: Connection, head: Row, organisation: str, session_id: str, worker: str
-    ) -> Claim | Nothing:
+    ) -> Claim | NothingToClaim:
         if head["turn_id"] is not None:
             turn = await connection.fetchrow(SQL["turn_of_head"], session_id, head["turn_id"])
             assert turn is not None
             awaited = turn["result"].get("pending", []) if turn["status"] == TurnStatus.AWAITING else []
-            remaining = await unanswered(connection, session_id, turn["first_seq"], awaited)
+            remaining = await find_unanswered_calls(connection, session_id, turn["first_seq"], awaited)
             if not remaining:
-                return await self._resume(connection, head, turn)
+                return await self._resume_turn(connection, head, turn)
             step = await connection.fetchrow(SQL["next_step"], session_id)
             if step is None:
-                return await self._still_waiting(connection, head, turn, remaining)
-            content = content_of(await self._body(step))
-            await _supersede(connection, head, turn)
-            claim = await self._begin(connection, head, step, content, organisation, session_id, worker)
+                return await self._update_pending_calls(connection, head, turn, remaining)
+            content = content_blocks(await self._load_input_body(step))
+            await _supersede_turn(connection, head, turn)
+            claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker)
             assert claim is not None
             return replace(claim, superseded=turn["config"]["harness"])
         step = await connection.fetchrow(SQL["next_step"], session_id)
         if step is None:
-            return Nothing()
-        content = content_of(await self._body(step))
-        claim = await self._begin(connection, head, step, content, organisation, session_id, worker)
+            return NothingToClaim()
+        content = content_blocks(await self._load_input_body(step))
+        claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker)
         assert claim is not None
         return claim
 
-    async def _begin(
+    async def _begin_turn(
         self,
         connection: Connection,
         head: Row,
@@ -150,11 +150,11 @@ class Claims:
         All steps that may fail come before the turn starts. The caller reads the content first, because starting or
         ending a turn locks a row of `usage_by_day` that other sessions may wait for.
         """
-        projects = await of_session(connection, organisation, step["project_ids"], step["bases"])
+        projects = await load_session_projects(connection, organisation, step["project_ids"], step["bases"])
         config = replace(self._config(step, step["overrides"]), projects=projects)
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
-        carried = await _still_carried(connection, session_id, turn_id, step["fork"])
+        carried = await _find_carried_positions(connection, session_id, turn_id, step["fork"])
         row = await connection.fetchrow(
             SQL["begin_turn"],
             session_id,
@@ -195,16 +195,16 @@ class Claims:
                 Position(row["seq"] - 1, input_event, now, now, turn_id),
                 Position(row["seq"], running, now, now, turn_id),
             ],
-            waited=(now - step["accepted_at"]).total_seconds(),
+            queue_seconds=(now - step["accepted_at"]).total_seconds(),
             trace=step["traceparent"],
-            seconds_left=config.timeout_seconds,
+            remaining_seconds=config.timeout_seconds,
             carried=carried,
         )
 
-    async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
-        before = _claim_of(head, turn)
-        projects = await of_session(connection, turn["organisation"], turn["project_ids"], turn["bases"])
-        content = content_of(await self._body(turn))
+    async def _resume_turn(self, connection: Connection, head: Row, turn: Row) -> Claim:
+        before = _claim_for_stored_turn(head, turn)
+        projects = await load_session_projects(connection, turn["organisation"], turn["project_ids"], turn["bases"])
+        content = content_blocks(await self._load_input_body(turn))
         row = await connection.fetchrow(
             SQL["resume_turn"], turn["session_id"], turn["id"], before.config.timeout_seconds
         )
@@ -222,36 +222,36 @@ class Claims:
             forked_at=turn["forked_at"],
             context=turn["context"],
             trace=turn["traceparent"],
-            carried=await _still_carried(connection, turn["session_id"], turn["id"], turn["fork"]),
+            carried=await _find_carried_positions(connection, turn["session_id"], turn["id"], turn["fork"]),
         )
         if head["old_status"] == "running":
             return claim
         await connection.execute(SQL["set_head_status"], turn["session_id"], head["epoch"], "running")
-        positions = await append(connection, self._objects, claim, Batch([events.status_running()]))
+        positions = await append_batch(connection, self._objects, claim, AppendBatch([events.status_running()]))
         return replace(claim, positions=positions)
 
-    async def _still_waiting(self, connection: Connection, head: Row, turn: Row, remaining: list[str]) -> Nothing:
+    async def _update_pending_calls(self, connection: Connection, head: Row, turn: Row, remaining: list[str]) -> NothingToClaim:
         """Records which calls the turn still waits for after some of their results have arrived."""
         if remaining == turn["result"].get("pending"):
-            return Nothing()
+            return NothingToClaim()
         result = {**turn["result"], "pending": remaining}
         await connection.execute(SQL["set_turn_result"], turn["session_id"], turn["id"], result)
-        idle = events.status_idle(Outcome(status=TurnStatus.AWAITING, pending=tuple(remaining)).stop_reason)
-        return Nothing(await append(connection, self._objects, _claim_of(head, turn), Batch([idle])))
+        idle = events.status_idle(TurnOutcome(status=TurnStatus.AWAITING, pending=tuple(remaining)).stop_reason)
+        return NothingToClaim(await append_batch(connection, self._objects, _claim_for_stored_turn(head, turn), AppendBatch([idle])))
 
-    async def _carried(self, claim: Claim) -> list[JsonObject]:
+    async def _load_carried_content(self, claim: Claim) -> list[JsonObject]:
         blocks: list[JsonObject] = []
         for seq in claim.carried:
-            inline, key = await self._lineages.body(claim.session_id, seq)
-            blocks += content_of(await self._objects.load(key) if key else inline)
+            inline, key = await self._lineages.read_body(claim.session_id, seq)
+            blocks += content_blocks(await self._objects.load_body(key) if key else inline)
         return blocks
 
-    async def _body(self, row: Row) -> JsonObject:
+    async def _load_input_body(self, row: Row) -> JsonObject:
         key = row["input_object"]
-        return await self._objects.load(key) if key else row["input_body"]
+        return await self._objects.load_body(key) if key else row["input_body"]
 
 
-async def _still_carried(
+async def _find_carried_positions(
     connection: Connection, session_id: str, turn_id: str, fork: JsonObject | None
 ) -> Sequence[int]:
     """Returns the positions of a fork's carried messages, unless an earlier turn of it passed them to the model."""
@@ -262,7 +262,7 @@ async def _still_carried(
     return cast("list[int]", fork["carried"])
 
 
-def _claim_of(head: Row, turn: Row) -> Claim:
+def _claim_for_stored_turn(head: Row, turn: Row) -> Claim:
     """Returns a claim on a stored turn, without its input."""
     return Claim(
         organisation=turn["organisation"],
@@ -282,7 +282,7 @@ def _claim_of(head: Row, turn: Row) -> Claim:
     )
 
 
-async def unanswered(connection: Connection, session_id: str, first_seq: int, calls: Sequence[str]) -> list[str]:
+async def find_unanswered_calls(connection: Connection, session_id: str, first_seq: int, calls: Sequence[str]) -> list[str]:
     """Returns the calls of a turn that have no result or decision yet."""
     if not calls:
         return []
@@ -290,7 +290,7 @@ async def unanswered(connection: Connection, session_id: str, first_seq: int, ca
     return [event_id for event_id in calls if event_id not in answered]
 
 
-async def _supersede(connection: Connection, head: Row, turn: Row) -> None:
+async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> None:
     """Ends a waiting turn because a new message arrived instead of results. Its open calls fail in the next turn."""
     result = {**turn["result"], "superseded": True}
     await connection.fetchval(
@@ -298,6 +298,6 @@ async def _supersede(connection: Connection, head: Row, turn: Row) -> None:
     )
 
 
-def content_of(body: JsonObject) -> Sequence[JsonObject]:
+def content_blocks(body: JsonObject) -> Sequence[JsonObject]:
     content = body.get("content")
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []

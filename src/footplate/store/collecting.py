@@ -27,144 +27,144 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain import ids
-from footplate.domain.collecting import State, Stored, Told, Verdict, Why, of_files, of_project, of_session
+from footplate.domain.collecting import SessionState, StoredObject, SessionReferences, ObjectVerdict, RetentionReason, judge_uploaded_files, judge_base_packs, judge_session_objects
 from footplate.domain.errors import Permanent
-from footplate.domain.files import FILES
-from footplate.domain.snapshots import Snapshot, bases_of
-from footplate.store.archives import Archives
+from footplate.domain.files import FILES_FOLDER
+from footplate.domain.snapshots import Snapshot, base_packs_prefix
+from footplate.store.archives import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.objects import Objects
 from footplate.store.records import Row
-from footplate.store.retention_deletions import named_by_rows
-from footplate.store.snapshots import snapshot_of
+from footplate.store.retention_deletions import find_object_keys
+from footplate.store.snapshots import load_snapshot
 
 log = structlog.get_logger(__name__)
 
-CELL: Final = "cell"
+CELL_OBJECT: Final = "cell"
 """The object with the name of the cell that the store belongs to."""
-PROJECTS: Final = "projects"
-_AT_ONCE: Final = 16
-_ASKED_AT_ONCE: Final = 1000
+PROJECTS_FOLDER: Final = "projects"
+_CONCURRENT_DELETES: Final = 16
+_FILES_PER_QUERY: Final = 1000
 
 
 class OtherCell(Permanent):
     code = "other_cell"
 
 
-class Collector:
+class ObjectGarbageCollector:
     def __init__(self, database: Database, objects: Objects, grace: timedelta) -> None:
         """`grace`: the minimum age of an object that may be removed."""
         self._database = database
         self._objects = objects
-        self._archives = Archives(database, objects)
+        self._archives = ArchiveReader(database, objects)
         self._grace = grace
 
-    async def verdicts(self, *, remove: bool) -> AsyncIterator[Verdict]:
+    async def collect(self, *, remove: bool) -> AsyncIterator[ObjectVerdict]:
         """Yields a verdict on every object of the store, folder by folder. With `remove`, an object that is not needed
         has been removed when its verdict is yielded.
 
         Raises `OtherCell` if the store does not belong to this cell.
         """
-        organisations = await self._objects.folders()
+        organisations = await self._objects.list_folders()
         await self._check_cell(organisations, create=remove)
         for organisation in organisations:
-            for name in await self._objects.folders(organisation):
-                for verdict in await self._folder(organisation, name, remove=remove):
+            for name in await self._objects.list_folders(organisation):
+                for verdict in await self._collect_folder(organisation, name, remove=remove):
                     yield verdict
 
-    async def _folder(self, organisation: str, name: str, *, remove: bool) -> Sequence[Verdict]:
+    async def _collect_folder(self, organisation: str, name: str, *, remove: bool) -> Sequence[ObjectVerdict]:
         if name.startswith(f"{ids.SESSION}_"):
-            return await self.session(organisation, name, remove=remove)
-        if name == PROJECTS:
-            found: list[Verdict] = []
-            for project_id in await self._objects.folders(f"{organisation}/{PROJECTS}"):
-                found += await self.project(organisation, project_id, remove=remove)
+            return await self.collect_session(organisation, name, remove=remove)
+        if name == PROJECTS_FOLDER:
+            found: list[ObjectVerdict] = []
+            for project_id in await self._objects.list_folders(f"{organisation}/{PROJECTS_FOLDER}"):
+                found += await self.collect_project(organisation, project_id, remove=remove)
             return found
-        if name == FILES:
-            return await self.files(organisation, remove=remove)
-        return [Verdict(one, Why.UNKNOWN) for one in await self._objects.stored(f"{organisation}/{name}")]
+        if name == FILES_FOLDER:
+            return await self.collect_files(organisation, remove=remove)
+        return [ObjectVerdict(one, RetentionReason.UNKNOWN) for one in await self._objects.list_objects(f"{organisation}/{name}")]
 
-    async def session(self, organisation: str, session_id: str, *, remove: bool) -> Sequence[Verdict]:
+    async def collect_session(self, organisation: str, session_id: str, *, remove: bool) -> Sequence[ObjectVerdict]:
         folder = f"{organisation}/{session_id}"
-        stored, before = await self._objects.stored(folder), self._before()
+        stored, before = await self._objects.list_objects(folder), self._cutoff_time()
         async with self._database.transaction() as connection:
-            verdicts = await self._of_session(connection, folder, stored, before)
-        if not remove or not _going(verdicts):
+            verdicts = await self._judge_session(connection, folder, stored, before)
+        if not remove or not _unneeded_objects(verdicts):
             return verdicts
         async with self._database.transaction() as connection:
             # Skipped while the session's archive is being written or its deletion is being finished.
             if not await connection.fetchval(SQL["lock_archiving"], session_id):
-                return [verdict for verdict in verdicts if not verdict.why.goes]
+                return [verdict for verdict in verdicts if not verdict.reason.is_deletable]
             await connection.execute(SQL["lock_head_only"], session_id)
-            verdicts = await self._of_session(connection, folder, stored, before)
-            await self._remove(verdicts)
+            verdicts = await self._judge_session(connection, folder, stored, before)
+            await self._remove_unneeded(verdicts)
         return verdicts
 
-    async def project(self, organisation: str, project_id: str, *, remove: bool) -> Sequence[Verdict]:
-        stored, before = await self._objects.stored(f"{organisation}/{PROJECTS}/{project_id}"), self._before()
-        bases = f"{bases_of(organisation, project_id)}/"
-        others = [Verdict(one, Why.UNKNOWN) for one in stored if not one.key.startswith(bases)]
+    async def collect_project(self, organisation: str, project_id: str, *, remove: bool) -> Sequence[ObjectVerdict]:
+        stored, before = await self._objects.list_objects(f"{organisation}/{PROJECTS_FOLDER}/{project_id}"), self._cutoff_time()
+        bases = f"{base_packs_prefix(organisation, project_id)}/"
+        others = [ObjectVerdict(one, RetentionReason.UNKNOWN) for one in stored if not one.key.startswith(bases)]
         stored = [one for one in stored if one.key.startswith(bases)]
         async with self._database.transaction() as connection:
             if remove:
                 await connection.execute(SQL["lock_bases"], project_id)
             rows = await connection.fetch(SQL["bases_of_project"], project_id)
             base_trees = {row["tree"] for row in rows}
-            verdicts = of_project(base_trees - {None}, stored, untold=None in base_trees, before=before)
+            verdicts = judge_base_packs(base_trees - {None}, stored, has_unknown_base=None in base_trees, before=before)
             if remove:
-                await self._remove(verdicts)
+                await self._remove_unneeded(verdicts)
         return [*others, *verdicts]
 
-    async def files(self, organisation: str, *, remove: bool) -> Sequence[Verdict]:
-        folder = f"{organisation}/{FILES}"
-        stored, before = await self._objects.stored(folder), self._before()
+    async def collect_files(self, organisation: str, *, remove: bool) -> Sequence[ObjectVerdict]:
+        folder = f"{organisation}/{FILES_FOLDER}"
+        stored, before = await self._objects.list_objects(folder), self._cutoff_time()
         names = [*{one.key.removeprefix(f"{folder}/").partition("/")[0] for one in stored}]
         rows: list[Row] = []
-        for start in range(0, len(names), _ASKED_AT_ONCE):
-            rows += await self._database.fetch("told_of_files", names[start : start + _ASKED_AT_ONCE], organisation)
+        for start in range(0, len(names), _FILES_PER_QUERY):
+            rows += await self._database.fetch("told_of_files", names[start : start + _FILES_PER_QUERY], organisation)
         uploaded, with_deletion_record = ({row["id"] for row in rows if row["noted"] is is_note} for is_note in (False, True))
-        verdicts = of_files(uploaded, with_deletion_record, folder, stored, before=before)
+        verdicts = judge_uploaded_files(uploaded, with_deletion_record, folder, stored, before=before)
         if remove:
-            await self._remove(verdicts)
+            await self._remove_unneeded(verdicts)
         return verdicts
 
-    async def _of_session(
-        self, connection: Connection, folder: str, stored: Sequence[Stored], before: datetime
-    ) -> list[Verdict]:
+    async def _judge_session(
+        self, connection: Connection, folder: str, stored: Sequence[StoredObject], before: datetime
+    ) -> list[ObjectVerdict]:
         session_id = folder.rpartition("/")[2]
-        references = await _told(connection, session_id)
-        verdicts = of_session(references, folder, stored, before=before)
-        if all(verdict.why is not Why.UNNAMED for verdict in verdicts):
+        references = await _load_references(connection, session_id)
+        verdicts = judge_session_objects(references, folder, stored, before=before)
+        if all(verdict.reason is not RetentionReason.UNNAMED for verdict in verdicts):
             return verdicts  # the usual case: no need to search the whole log for object keys
-        named = await self._named(connection, folder, session_id)
-        return of_session(replace(references, named=named), folder, stored, before=before)
+        named = await self._find_named_keys(connection, folder, session_id)
+        return judge_session_objects(replace(references, named=named), folder, stored, before=before)
 
-    async def _named(self, connection: Connection, folder: str, session_id: str) -> Collection[str]:
-        keys = await named_by_rows(connection, folder, session_id)
-        archive = await self._archives.find(session_id, connection)
+    async def _find_named_keys(self, connection: Connection, folder: str, session_id: str) -> Collection[str]:
+        keys = await find_object_keys(connection, folder, session_id)
+        archive = await self._archives.find_archive(session_id, connection)
         if archive is None:
             return keys
         keys |= {archive.object_key, *([archive.replaced] if archive.replaced else [])}
         name = re.compile(f'"({re.escape(folder)}/[^"]+)"')
-        async for line in self._archives.lines(archive, "events"):
+        async for line in self._archives.read_lines(archive, "events"):
             keys.update(name.findall(orjson.dumps(line).decode()))
-        async for line in self._archives.lines(archive, "entries"):
+        async for line in self._archives.read_lines(archive, "entries"):
             if line["object_key"]:
                 keys.add(line["object_key"])
         return keys
 
-    async def _remove(self, verdicts: Sequence[Verdict]) -> None:
-        unneeded = _going(verdicts)
+    async def _remove_unneeded(self, verdicts: Sequence[ObjectVerdict]) -> None:
+        unneeded = _unneeded_objects(verdicts)
         await failpoints.hit("collecting_judged")
-        for start in range(0, len(unneeded), _AT_ONCE):
-            await asyncio.gather(*(self._objects.delete(one.stored.key) for one in unneeded[start : start + _AT_ONCE]))
+        for start in range(0, len(unneeded), _CONCURRENT_DELETES):
+            await asyncio.gather(*(self._objects.delete_object(one.stored.key) for one in unneeded[start : start + _CONCURRENT_DELETES]))
             await failpoints.hit("collecting_removed")
         for verdict in unneeded:
             log.info(
-                "object removed", action="collecting.removed", key=verdict.stored.key, reason=verdict.why.name.lower()
+                "object removed", action="collecting.removed", key=verdict.stored.key, reason=verdict.reason.name.lower()
             )
 
-    def _before(self) -> datetime:
+    def _cutoff_time(self) -> datetime:
         return datetime.now(UTC) - self._grace
 
     async def _check_cell(self, organisations: Sequence[str], *, create: bool) -> None:
@@ -172,52 +172,52 @@ class Collector:
         assert row is not None
         cell = str(row["id"]).encode()
         try:
-            stored_cell = b"".join([piece async for piece in self._objects.pieces(CELL)])
+            stored_cell = b"".join([piece async for piece in self._objects.read_chunks(CELL_OBJECT)])
         except FileNotFoundError:
-            if not await self._may_be_ours(organisations):
-                raise _other_cell("None of the sessions in the object store are in the database.") from None
+            if not await self._may_belong_to_cell(organisations):
+                raise _other_cell_error("None of the sessions in the object store are in the database.") from None
             if create:
-                await self._objects.create(CELL, cell)
+                await self._objects.create(CELL_OBJECT, cell)
             return
         if stored_cell != cell:
-            raise _other_cell("The object store belongs to another cell.")
+            raise _other_cell_error("The object store belongs to another cell.")
 
-    async def _may_be_ours(self, organisations: Sequence[str]) -> bool:
+    async def _may_belong_to_cell(self, organisations: Sequence[str]) -> bool:
         """Returns whether a store without a cell name may be this cell's: it has no session, or one from the log."""
         any_session = False
         for organisation in organisations:
-            found = [name for name in await self._objects.folders(organisation) if name.startswith(f"{ids.SESSION}_")]
+            found = [name for name in await self._objects.list_folders(organisation) if name.startswith(f"{ids.SESSION}_")]
             any_session = any_session or bool(found)
             if await self._database.fetch("existing_sessions", found):
                 return True
         return not any_session
 
 
-async def _told(connection: Connection, session_id: str) -> Told:
+async def _load_references(connection: Connection, session_id: str) -> SessionReferences:
     row = await connection.fetchrow(SQL["told_of_session"], session_id)
     assert row is not None
     snapshots: dict[str, set[tuple[int, Snapshot]]] = {}
     bases: set[str] = set()
     for found in await connection.fetch(SQL["snapshots_of_session"], session_id):
-        place = (found["number"], snapshot_of(found))
-        snapshots.setdefault(found["tree"], set()).add(place)
+        numbered = (found["number"], load_snapshot(found))
+        snapshots.setdefault(found["tree"], set()).add(numbered)
         bases |= {found["base"]} - {None}
-    states: tuple[State, ...] = ("deleting", "living", "pinned")
-    return Told(
+    states: tuple[SessionState, ...] = ("deleting", "living", "pinned")
+    return SessionReferences(
         state=next((state for state in states if row[state]), "unknown"),
-        busy=row["busy"],
-        forked=row["forked"],
+        is_busy=row["busy"],
+        is_fork=row["forked"],
         snapshots=snapshots,
         bases=bases,
     )
 
 
-def _going(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    return [verdict for verdict in verdicts if verdict.why.goes]
+def _unneeded_objects(verdicts: Sequence[ObjectVerdict]) -> list[ObjectVerdict]:
+    return [verdict for verdict in verdicts if verdict.reason.is_deletable]
 
 
-def _other_cell(what: str) -> OtherCell:
+def _other_cell_error(problem: str) -> OtherCell:
     return OtherCell(
-        f"{what} Nothing was removed.",
+        f"{problem} Nothing was removed.",
         help_text="Check that FOOTPLATE_DATABASE_URL and FOOTPLATE_OBJECTS_URL (or FOOTPLATE_DATA_DIR) match.",
     )

@@ -11,7 +11,7 @@ import orjson
 import stamina
 
 from footplate.domain.errors import Unavailable
-from footplate.domain.organisation_slots import OrganisationSlots
+from footplate.domain.organisation_slots import OrganisationLimiter
 
 if TYPE_CHECKING:
     Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
@@ -20,9 +20,9 @@ else:
     Connection = asyncpg.pool.PoolConnectionProxy
     _BaseConnection = asyncpg.Connection
 T = TypeVar("T")
-Plans = Literal["auto", "force_generic_plan"]
+PlanCacheMode = Literal["auto", "force_generic_plan"]
 
-_LOST: Final = (
+_CONNECTION_ERRORS: Final = (
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
@@ -33,7 +33,7 @@ _LOST: Final = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # the connection broke in the middle of a response
 )
-_NOT_LET_IN: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+_ACCESS_ERRORS: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 _PARAMETER: Final = re.compile(r"\$(\d+)")
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
@@ -56,11 +56,11 @@ SQL: Final = load_queries()
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_driver_errors() -> Iterator[None]:
     """Raises `Unavailable` for every driver error that means that the database does not respond."""
     try:
         yield
-    except _LOST as error:
+    except _CONNECTION_ERRORS as error:
         raise Unavailable(
             f"The database does not respond ({type(error).__name__}).",
             retry_after=1,
@@ -75,43 +75,43 @@ def translated() -> Iterator[None]:
 
 
 @contextmanager
-def _opening(dsn: str) -> Iterator[None]:
+def _translate_open_errors(dsn: str) -> Iterator[None]:
     """Translates connection errors at process start. The message names the database; `translate_driver_errors` must not
     do that, because its messages also go to clients.
     """
     try:
         yield
-    except (*_LOST, *_NOT_LET_IN) as error:
+    except (*_CONNECTION_ERRORS, *_ACCESS_ERRORS) as error:
         raise Unavailable(
-            f"Cannot open the database at {place_of(dsn)}: {str(error).rstrip('.') or type(error).__name__}.",
+            f"Cannot open the database at {address_without_secrets(dsn)}: {str(error).rstrip('.') or type(error).__name__}.",
             help_text="Start the database or correct FOOTPLATE_DATABASE_URL. `footplate dev` starts its own database; "
             "`footplate doctor` checks every service.",
         ) from error
 
 
-def place_of(dsn: str) -> str:
+def address_without_secrets(dsn: str) -> str:
     """Returns host, port and database name: the text after the last @, as a password may contain an unescaped @."""
-    behind = dsn.rpartition("@")[2] if "@" in dsn else dsn.partition("//")[2]
-    return behind.partition("?")[0]
+    address = dsn.rpartition("@")[2] if "@" in dsn else dsn.partition("//")[2]
+    return address.partition("?")[0]
 
 
 class Database:
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, retry_seconds: float) -> None:
         self._pool = pool
-        self._patience = retry_seconds
+        self._retry_seconds = retry_seconds
         size = pool.get_max_size()
-        self.changes = OrganisationSlots(size, max_per_organisation=size * 3 // 4)
+        self.change_limiter = OrganisationLimiter(size, max_per_organisation=size * 3 // 4)
         """Limits the connections that one organisation's changes may use, so that some remain for the others."""
 
     @classmethod
-    async def open(cls, dsn: str, *, size: int, retry_seconds: float = 5.0, plan_cache_mode: Plans = "auto") -> "Database":
+    async def open(cls, dsn: str, *, size: int, retry_seconds: float = 5.0, plan_cache_mode: PlanCacheMode = "auto") -> "Database":
         """Opens the pool. `retry_seconds`: how long a caller waits for a database that is being restarted.
 
         `plan_cache_mode="force_generic_plan"` is for a caller that always selects rows by session: one cached plan then
         serves all calls. By default the server plans such a statement anew each time, over every partition, at twice
         the cost of running it.
         """
-        with _opening(dsn):
+        with _translate_open_errors(dsn):
             pool = await asyncpg.create_pool(
                 dsn,
                 min_size=min(2, size),
@@ -141,7 +141,7 @@ class Database:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        with translated():
+        with translate_driver_errors():
             connection = await self._acquire()
             try:
                 yield connection
@@ -154,26 +154,26 @@ class Database:
             yield connection
 
     async def fetch(self, query: str, *args: Any) -> list[asyncpg.Record]:
-        return await self._patient(lambda connection: connection.fetch(SQL[query], *args))
+        return await self._run_with_retries(lambda connection: connection.fetch(SQL[query], *args))
 
     async def fetchrow(self, query: str, *args: Any) -> asyncpg.Record | None:
-        return await self._patient(lambda connection: connection.fetchrow(SQL[query], *args))
+        return await self._run_with_retries(lambda connection: connection.fetchrow(SQL[query], *args))
 
-    async def _patient(self, call: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _run_with_retries(self, call: Callable[[Connection], Awaitable[T]]) -> T:
         """Runs `call` with retries. Only for reads and for statements that may safely run twice."""
 
         async def attempt() -> T:
             async with self.connection() as connection:
                 return await call(connection)
 
-        return await patiently(attempt, on=(Unavailable,), seconds=self._patience, wait_max=0.5)
+        return await call_with_retries(attempt, on=(Unavailable,), seconds=self._retry_seconds, wait_max=0.5)
 
     async def _acquire(self) -> Connection:
         """Acquires a connection. Retries, because connections that were idle during a database restart are dead."""
-        return await patiently(self._pool.acquire, on=_LOST, seconds=self._patience, wait_max=0.5)
+        return await call_with_retries(self._pool.acquire, on=_CONNECTION_ERRORS, seconds=self._retry_seconds, wait_max=0.5)
 
 
-async def patiently(
+async def call_with_retries(
     call: Callable[[], Awaitable[T]],
     *,
     on: tuple[type[Exception], ...],
@@ -201,8 +201,8 @@ class _PooledConnection(_BaseConnection):
 
 async def _set_codecs(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     for name in ("json", "jsonb"):
-        await connection.set_type_codec(name, encoder=_dumps, decoder=orjson.loads, schema="pg_catalog", format="text")
+        await connection.set_type_codec(name, encoder=_encode_json, decoder=orjson.loads, schema="pg_catalog", format="text")
 
 
-def _dumps(value: Any) -> str:
+def _encode_json(value: Any) -> str:
     return orjson.dumps(value).decode()

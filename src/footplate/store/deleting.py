@@ -8,7 +8,7 @@ they lock each owner and wait for each other.
 from footplate.store.database import SQL, Connection
 
 
-async def delete_session(connection: Connection, organisation: str, session_id: str) -> bool:
+async def delete_session_rows(connection: Connection, organisation: str, session_id: str) -> bool:
     """Deletes the session; the caller holds the head's lock. Returns whether forks still need some of its rows."""
     await connection.fetch(SQL["lock_owners"], session_id)
     await connection.execute(SQL["lock_usage"], session_id)

@@ -14,7 +14,7 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain.errors import InvalidRequest, NotFound, Permanent, Unavailable
-from footplate.domain.files import PART, FileUnit, Resources, StoredFile, prefix_of
+from footplate.domain.files import OBJECT_PART_BYTES, FileUnit, Resources, StoredFile, object_prefix
 from footplate.domain.principals import Principal
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.objects import Objects
@@ -22,15 +22,15 @@ from footplate.store.records import Row
 
 log = structlog.get_logger(__name__)
 
-_WITHIN: Final = timedelta(hours=1)
-_AT_ONCE: Final = 100
+_MAX_UPLOAD_TIME: Final = timedelta(hours=1)
+_BATCH_SIZE: Final = 100
 
 
-def stored_file(row: Row) -> StoredFile:
+def load_file(row: Row) -> StoredFile:
     return StoredFile(**{field.name: row[field.name] for field in fields(StoredFile)})
 
 
-class FileChanges(FileUnit):
+class FileUnitOfWork(FileUnit):
     """The methods of a unit of work that change files."""
 
     _connection: Connection
@@ -52,7 +52,7 @@ class FileChanges(FileUnit):
             SQL["insert_file"], file_id, principal.organisation, filename, mime_type, size_bytes, expires_in
         )
         assert row is not None
-        return stored_file(row)
+        return load_file(row)
 
     async def delete_file(self, principal: Principal, file_id: str) -> None:
         if await self._connection.fetchval(SQL["delete_file"], file_id, principal.organisation) is None:
@@ -73,7 +73,7 @@ class FileChanges(FileUnit):
         return new
 
 
-class FileObjects:
+class FileContents:
     """Reads and writes the bytes of files in the object store."""
 
     def __init__(self, database: Database, objects: Objects) -> None:
@@ -81,27 +81,27 @@ class FileObjects:
         self._objects = objects
 
     async def store(self, organisation: str, file_id: str, pieces: AsyncIterator[bytes]) -> None:
-        await self._database.fetch("note_upload", file_id, organisation, _WITHIN)
+        await self._database.fetch("note_upload", file_id, organisation, _MAX_UPLOAD_TIME)
         await failpoints.hit("upload_noted")
         number, buffer = 0, bytearray()
         async for chunk in pieces:
             buffer += chunk
-            while len(buffer) >= PART:
-                await self._create(organisation, file_id, number, bytes(buffer[:PART]))
-                del buffer[:PART]
+            while len(buffer) >= OBJECT_PART_BYTES:
+                await self._create_part(organisation, file_id, number, bytes(buffer[:OBJECT_PART_BYTES]))
+                del buffer[:OBJECT_PART_BYTES]
                 number += 1
         if buffer or not number:
-            await self._create(organisation, file_id, number, bytes(buffer))
+            await self._create_part(organisation, file_id, number, bytes(buffer))
         await failpoints.hit("upload_stored")
 
-    async def _create(self, organisation: str, file_id: str, number: int, content: bytes) -> None:
-        if not await self._objects.create(_key(organisation, file_id, number), content):
+    async def _create_part(self, organisation: str, file_id: str, number: int, content: bytes) -> None:
+        if not await self._objects.create(_part_key(organisation, file_id, number), content):
             raise Permanent(f"Part {number} of the new file {file_id!r} already exists in the object store.")
 
     async def pieces(self, file: StoredFile) -> AsyncIterator[bytes]:
-        for number in range(max(1, -(-file.size_bytes // PART))):
+        for number in range(max(1, -(-file.size_bytes // OBJECT_PART_BYTES))):
             try:
-                async for piece in self._objects.pieces(_key(file.organisation, file.id, number)):
+                async for piece in self._objects.read_chunks(_part_key(file.organisation, file.id, number)):
                     yield piece
             except FileNotFoundError:  # deleted since its row was read
                 raise NotFound("file", file.id) from None
@@ -115,10 +115,10 @@ class FileObjects:
         row = await self._database.fetchrow("file", file_id, organisation)
         if row is None:
             raise NotFound("file", file_id)
-        return stored_file(row)
+        return load_file(row)
 
 
-class FileRemovals:
+class FileCleanup:
     """Background job that deletes expired files and removes the bytes of deleted ones."""
 
     def __init__(self, database: Database, objects: Objects) -> None:
@@ -126,14 +126,14 @@ class FileRemovals:
         self._objects = objects
 
     async def run(self) -> None:
-        await self._database.fetch("expire_files", _AT_ONCE)
-        for row in await self._database.fetch("removals_due", _AT_ONCE):
+        await self._database.fetch("expire_files", _BATCH_SIZE)
+        for row in await self._database.fetch("removals_due", _BATCH_SIZE):
             try:
-                await self._objects.delete_under(prefix_of(row["organisation"], row["file_id"]))
+                await self._objects.delete_folder(object_prefix(row["organisation"], row["file_id"]))
                 await self._database.fetch("removed", row["file_id"])
             except (Unavailable, OSError) as error:  # the next sweep retries; continue with the others
                 log.warning("file bytes not removed yet", action="file.late", file=row["file_id"], reason=repr(error))
 
 
-def _key(organisation: str, file_id: str, number: int) -> str:
-    return f"{prefix_of(organisation, file_id)}/{number:04d}"
+def _part_key(organisation: str, file_id: str, number: int) -> str:
+    return f"{object_prefix(organisation, file_id)}/{number:04d}"

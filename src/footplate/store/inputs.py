@@ -11,20 +11,20 @@ from typing import Final
 import orjson
 
 from footplate.domain import audit, events, threads
-from footplate.domain.approvals import CLOCK, LARGEST_EDIT, ApprovalPolicy, Author, Edit, InputEdited
+from footplate.domain.approvals import DECIDED_BY_TIMEOUT, MAX_EDIT_CHARACTERS, ApprovalPolicy, Author, InputEdit, InputEdited
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.events import Event, Position
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.principals import Principal
-from footplate.domain.services import Accepted, Input
+from footplate.domain.services import AcceptedInputs, Input
 from footplate.domain.turns import WhenBusy
 from footplate.store import audit as trail
 from footplate.store.database import SQL, Connection
 from footplate.store.objects import Objects
-from footplate.store.records import Row, position
+from footplate.store.records import Row, load_position
 from footplate.telemetry import traces
 
-_ANSWERS: Final = {
+_CALL_RESPONSES: Final = {
     events.USER_CUSTOM_TOOL_RESULT: ("custom_tool_use_id", "custom tool call"),
     events.USER_TOOL_CONFIRMATION: ("tool_use_id", "tool call"),
 }
@@ -32,7 +32,7 @@ _ANSWERS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Awaited:
+class _AwaitedResponse:
     """The event that a call waits for."""
 
     type: str
@@ -41,7 +41,7 @@ class _Awaited:
 
 
 @dataclass(slots=True)
-class _Plan:
+class _InputPlan:
     """The effects of one input on the session."""
 
     event: Event
@@ -54,7 +54,7 @@ class _Plan:
 
 async def append_inputs(
     connection: Connection, objects: Objects, principal: Principal, session_id: str, inputs: Sequence[Input]
-) -> Accepted:
+) -> AcceptedInputs:
     head = await connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
     if head is None:
         raise NotFound("session", session_id)
@@ -62,127 +62,127 @@ async def append_inputs(
         raise InvalidRequest(
             f"Session {session_id!r} is archived and accepts no more events.", help_text="Create a new session."
         )
-    pending = await _pending(connection, head, inputs)
-    given = await _given(connection, objects, session_id, inputs)
-    again = {number: found for number, item in enumerate(inputs) if (found := _again(item, given)) is not None}
-    plans = [_plan(head, item, number, pending) for number, item in enumerate(inputs) if number not in again]
+    pending = await _load_pending_calls(connection, head, inputs)
+    decisions = await _load_decisions(connection, objects, session_id, inputs)
+    repeated = {number: found for number, item in enumerate(inputs) if (found := _find_repeated(item, decisions)) is not None}
+    plans = [_plan_input(head, item, number, pending) for number, item in enumerate(inputs) if number not in repeated]
     if not plans:
-        return Accepted(organisation=principal.organisation, session_id=session_id, positions=[*again.values()])
-    words = [plan.event for plan in plans if plan.event.type == events.USER_TOOL_CONFIRMATION]
-    if words:
-        await _check(connection, principal, head, words)
-    accepted = await _write(connection, objects, principal, head, plans)
-    await _note(connection, principal, session_id, words)
+        return AcceptedInputs(organisation=principal.organisation, session_id=session_id, positions=[*repeated.values()])
+    new_decisions = [plan.event for plan in plans if plan.event.type == events.USER_TOOL_CONFIRMATION]
+    if new_decisions:
+        await _check_decisions(connection, principal, head, new_decisions)
+    accepted = await _write_plans(connection, objects, principal, head, plans)
+    await _record_decisions(connection, principal, session_id, new_decisions)
     new = iter(accepted.positions)
-    return replace(accepted, positions=[again.get(number) or next(new) for number in range(len(inputs))])
+    return replace(accepted, positions=[repeated.get(number) or next(new) for number in range(len(inputs))])
 
 
-async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -> dict[str, _Awaited]:
+async def _load_pending_calls(connection: Connection, head: Row, inputs: Sequence[Input]) -> dict[str, _AwaitedResponse]:
     """Returns the pending calls by id. Includes those of a turn that still runs, because a client may respond to a call
     as soon as it is in the log.
     """
-    if head["turn_id"] is None or all(item.type not in _ANSWERS for item in inputs):
+    if head["turn_id"] is None or all(item.type not in _CALL_RESPONSES for item in inputs):
         return {}
     rows = await connection.fetch(SQL["pending_calls"], head["session_id"], head["turn_id"])
-    return {row["id"]: _Awaited(row["answer"], row["thread_id"]) for row in rows}
+    return {row["id"]: _AwaitedResponse(row["answer"], row["thread_id"]) for row in rows}
 
 
-async def _given(
+async def _load_decisions(
     connection: Connection, objects: Objects, session_id: str, inputs: Sequence[Input]
 ) -> dict[str, Position]:
     """Returns the earlier decisions on the calls that these inputs decide, by call id."""
     calls = [str(item.body["tool_use_id"]) for item in inputs if item.type == events.USER_TOOL_CONFIRMATION]
     rows = await connection.fetch(SQL["confirmations"], session_id, calls) if calls else []
-    given = {row["body"]["tool_use_id"]: position(row) for row in rows}
+    decisions = {row["body"]["tool_use_id"]: load_position(row) for row in rows}
     for row in rows:
         if row["object_key"]:
-            found = given[row["body"]["tool_use_id"]]
-            whole = replace(found.event, body=await objects.load(row["object_key"]))
-            given[row["body"]["tool_use_id"]] = replace(found, event=whole)
-    return given
+            found = decisions[row["body"]["tool_use_id"]]
+            whole = replace(found.event, body=await objects.load_body(row["object_key"]))
+            decisions[row["body"]["tool_use_id"]] = replace(found, event=whole)
+    return decisions
 
 
-async def _check(connection: Connection, principal: Principal, head: Row, words: Sequence[Event]) -> None:
+async def _check_decisions(connection: Connection, principal: Principal, head: Row, decisions: Sequence[Event]) -> None:
     """Raises `Forbidden` if the principal may not make these decisions."""
-    if principal.id == CLOCK:
+    if principal.id == DECIDED_BY_TIMEOUT:
         return
     row = await connection.fetchrow(SQL["policy"], principal.organisation)
     if row is None:
         return
     policy = ApprovalPolicy.load(row["approvals"])
-    asked = await connection.fetchrow(SQL["who_asked"], head["session_id"], head["turn_id"])
-    asker = Author(None) if asked is None else Author(asked["id"], asked["name"])
-    edits = _edits(words) if policy.two_people else []
-    if len(edits) < len(words):
-        policy.check(principal, asker)
+    author_row = await connection.fetchrow(SQL["who_asked"], head["session_id"], head["turn_id"])
+    author = Author(None) if author_row is None else Author(author_row["id"], author_row["name"])
+    edits = _find_edits(decisions) if policy.two_people else []
+    if len(edits) < len(decisions):
+        policy.check_may_decide(principal, author)
     if edits:
         await _check_edits(connection, principal, head["session_id"], policy, edits)
 
 
 async def _check_edits(
-    connection: Connection, principal: Principal, session_id: str, policy: ApprovalPolicy, edits: Sequence[Edit]
+    connection: Connection, principal: Principal, session_id: str, policy: ApprovalPolicy, edits: Sequence[InputEdit]
 ) -> None:
     """Checks edited inputs: the author of an edit cannot approve it. Raises `InputEdited` for edits that no other
     person has proposed.
     """
     rows = await connection.fetch(SQL["edits"], session_id, [edit.event_id for edit in edits])
-    waiting = {row["event_id"]: row for row in rows}
+    proposals = {row["event_id"]: row for row in rows}
     policy.check_role(principal)
     new = []
     for edit in edits:
-        known = waiting.get(edit.event_id)
+        proposed = proposals.get(edit.event_id)
         if (
-            known is None
-            or audit.hashed(known["input"]) != audit.hashed(edit.input)
-            or Author(known["id"], known["name"]).is_person(principal)
+            proposed is None
+            or audit.hash_json(proposed["input"]) != audit.hash_json(edit.input)
+            or Author(proposed["id"], proposed["name"]).is_same_person(principal)
         ):
             new.append(edit)
     if new:
         raise InputEdited(session_id, new)
 
 
-def _edits(words: Sequence[Event]) -> list[Edit]:
+def _find_edits(decisions: Sequence[Event]) -> list[InputEdit]:
     found = []
-    for word in words:
-        given = word.body.get("updated_input")
-        if not isinstance(given, dict):
+    for decision in decisions:
+        updated_input = decision.body.get("updated_input")
+        if not isinstance(updated_input, dict):
             continue
-        if len(_text(given)) > LARGEST_EDIT:
+        if len(_json_text(updated_input)) > MAX_EDIT_CHARACTERS:
             raise InvalidRequest(
-                f"updated_input: must not exceed {LARGEST_EDIT} characters, because another person has to approve it",
+                f"updated_input: must not exceed {MAX_EDIT_CHARACTERS} characters, because another person has to approve it",
                 field="updated_input",
                 help_text="Deny the call and send a message that says what to do instead.",
             )
-        found.append(Edit(str(word.body["tool_use_id"]), clean_object(given)))
+        found.append(InputEdit(str(decision.body["tool_use_id"]), clean_object(updated_input)))
     return found
 
 
-async def _note(connection: Connection, principal: Principal, session_id: str, words: Sequence[Event]) -> None:
+async def _record_decisions(connection: Connection, principal: Principal, session_id: str, decisions: Sequence[Event]) -> None:
     """Closes the pending approvals, adds the decisions to the audit trail, and stores new session rules."""
-    for word in words:
-        use_id, result, rule = (word.body.get(name) for name in ("tool_use_id", "result", "session_rule"))
+    for decision in decisions:
+        use_id, result, rule = (decision.body.get(name) for name in ("tool_use_id", "result", "session_rule"))
         await connection.execute(SQL["answer_ask"], session_id, use_id, result, principal.id)
-        entry = audit.answer(word)
-        await trail.add(connection, principal.organisation, entry, principal=principal.id, session=session_id)
+        entry = audit.build_approval_entry(decision)
+        await trail.add_entry(connection, principal.organisation, entry, principal=principal.id, session=session_id)
         if isinstance(rule, str):
             await connection.execute(SQL["allow_for_session"], session_id, rule)
 
 
-def _again(item: Input, given: dict[str, Position]) -> Position | None:
+def _find_repeated(item: Input, decisions: dict[str, Position]) -> Position | None:
     """Returns the earlier decision if this input repeats it. Raises `Conflict` if it differs."""
-    if item.type != events.USER_TOOL_CONFIRMATION or (found := given.get(str(item.body["tool_use_id"]))) is None:
+    if item.type != events.USER_TOOL_CONFIRMATION or (found := decisions.get(str(item.body["tool_use_id"]))) is None:
         return None
     if {**found.event.body, threads.THREAD_ID: None} == {**item.body, threads.THREAD_ID: None}:
         return found
-    why = found.event.body.get("deny_message")
+    reason = found.event.body.get("deny_message")
     raise Conflict(
         f"The call {item.body['tool_use_id']!r} was already decided: {found.event.body['result']}"
-        f"{f' ({why})' if why else '.'}",
+        f"{f' ({reason})' if reason else '.'}",
         help_text="The first decision counts. Send a message to say what should happen now.",
     )
 
 
-def _plan(head: Row, item: Input, number: int, pending: dict[str, _Awaited]) -> _Plan:
+def _plan_input(head: Row, item: Input, number: int, pending: dict[str, _AwaitedResponse]) -> _InputPlan:
     event = Event(item.type, item.body)
     busy = head["status"] != "idle" or head["wake"]
     if item.type == events.USER_MESSAGE:
@@ -192,11 +192,11 @@ def _plan(head: Row, item: Input, number: int, pending: dict[str, _Awaited]) -> 
                 help_text="Wait for session.status_idle, or send it with when_busy queue, steer or interrupt.",
             )
         control = busy and item.when_busy in {WhenBusy.STEER, WhenBusy.INTERRUPT}
-        return _Plan(event, item, processed=False, step=True, wake=True, control=control)
+        return _InputPlan(event, item, processed=False, step=True, wake=True, control=control)
     if item.type == events.USER_INTERRUPT:
-        return _Plan(event, item, processed=not busy, control=busy)
-    if item.type in _ANSWERS:
-        name, noun = _ANSWERS[item.type]
+        return _InputPlan(event, item, processed=not busy, control=busy)
+    if item.type in _CALL_RESPONSES:
+        name, noun = _CALL_RESPONSES[item.type]
         use_id = str(item.body.get(name))
         awaited = pending.pop(use_id, None)
         if awaited is None or awaited.type != item.type:
@@ -205,16 +205,16 @@ def _plan(head: Row, item: Input, number: int, pending: dict[str, _Awaited]) -> 
                 field=f"events.{number}.{name}",
                 help_text="Use an id from stop_reason.event_ids in the last session.status_idle, once for each call.",
             )
-        return _Plan(threads.inside(event, awaited.thread_id), item, processed=True, wake=True)
+        return _InputPlan(threads.in_thread(event, awaited.thread_id), item, processed=True, wake=True)
     raise InvalidRequest(f"Events of type {item.type!r} are not supported.", field=f"events.{number}.type")
 
 
-async def _write(
-    connection: Connection, objects: Objects, principal: Principal, head: Row, plans: Sequence[_Plan]
-) -> Accepted:
+async def _write_plans(
+    connection: Connection, objects: Objects, principal: Principal, head: Row, plans: Sequence[_InputPlan]
+) -> AcceptedInputs:
     session_id, organisation = head["session_id"], principal.organisation
     wake, control = any(plan.wake for plan in plans), any(plan.control for plan in plans)
-    fitted = [await objects.fit(organisation, session_id, plan.event.body) for plan in plans]
+    fitted = [await objects.fit_body(organisation, session_id, plan.event.body) for plan in plans]
     large = [(plan.event.id, key) for plan, (_, key) in zip(plans, fitted, strict=True) if key]
     rows = await connection.fetch(
         SQL["append_input"],
@@ -230,12 +230,12 @@ async def _write(
         [event_id for event_id, _ in large],
         [key for _, key in large],
         [plan.source.when_busy if plan.step else None for plan in plans],
-        [_text(plan.source.overrides) for plan in plans],
-        [_text(plan.source.context) for plan in plans],
-        traces.parent(),
+        [_json_text(plan.source.overrides) for plan in plans],
+        [_json_text(plan.source.context) for plan in plans],
+        traces.current_traceparent(),
     )
     by_id = {row["event_id"]: row for row in rows}
-    return Accepted(
+    return AcceptedInputs(
         organisation=organisation,
         session_id=session_id,
         positions=[_position(plan.event, by_id[plan.event.id]) for plan in plans],
@@ -244,7 +244,7 @@ async def _write(
     )
 
 
-async def append_notice(connection: Connection, principal: Principal, session_id: str, event: Event) -> Accepted:
+async def append_notice(connection: Connection, principal: Principal, session_id: str, event: Event) -> AcceptedInputs:
     """Appends an event that the API itself creates, such as `session.updated`. The caller holds the head's lock."""
     rows = await connection.fetch(
         SQL["append_input"],
@@ -252,7 +252,7 @@ async def append_notice(connection: Connection, principal: Principal, session_id
         principal.organisation,
         [event.id],
         [event.type],
-        [_text(event.body)],
+        [_json_text(event.body)],
         [True],
         False,
         False,
@@ -264,10 +264,10 @@ async def append_notice(connection: Connection, principal: Principal, session_id
         [None],
         None,
     )
-    return Accepted(organisation=principal.organisation, session_id=session_id, positions=[_position(event, rows[0])])
+    return AcceptedInputs(organisation=principal.organisation, session_id=session_id, positions=[_position(event, rows[0])])
 
 
-def _text(value: JsonObject) -> str:
+def _json_text(value: JsonObject) -> str:
     return orjson.dumps(value).decode()
 
 

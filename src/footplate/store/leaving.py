@@ -5,48 +5,48 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Refused
-from footplate.domain.leaving import Departure, DepartureAsked, NothingToLeave, Step, message_of
+from footplate.domain.leaving import Delivery, DeliveryRequest, NothingToDeliver, DeliveryStep, build_commit_message
 from footplate.domain.principals import Principal
-from footplate.domain.projects import Base, SessionProject
-from footplate.domain.snapshots import KeptSnapshot, TreeDiff
+from footplate.domain.projects import BaseCommit, SessionProject
+from footplate.domain.snapshots import StoredSnapshot, TreeDiff
 from footplate.store import projects
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.records import Row
-from footplate.store.snapshots import files_at, snapshot_of
+from footplate.store.snapshots import load_files_at, load_snapshot
 
 
-class Departures:
+class Deliveries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, principal: Principal, session_id: str, request: DepartureAsked) -> Departure:
+    async def find_delivery(self, principal: Principal, session_id: str, request: DeliveryRequest) -> Delivery:
         async with self._database.connection() as connection:
             head = await connection.fetchrow(SQL["leaving_head"], session_id, principal.organisation)
             if head is None:
                 raise NotFound("session", session_id)
-            project_id = _chosen(head, request.project_id)
+            project_id = _choose_project(head, request.project_id)
             if request.writes and head["status"] != "idle":
                 raise Conflict(
                     f"Session {session_id} is running a turn, so its files may still change.",
                     help_text="Wait until the session is idle, or interrupt it. Its work so far is kept.",
                 )
-            files = await files_at(connection, session_id, [project_id])
-            snapshot = files.kept.get(project_id)
+            files = await load_files_at(connection, session_id, [project_id])
+            snapshot = files.snapshots.get(project_id)
             if snapshot is None:
-                raise NothingToLeave(
+                raise NothingToDeliver(
                     f"Session {session_id} has not changed any files.",
                     help_text="Try again after a turn that changes files.",
                 )
-            project = await _project(connection, principal, head, project_id)
-            steps = await _steps(connection, head, project_id, snapshot, request.message)
-        return Departure(
-            files=TreeDiff(
+            project = await _load_project(connection, principal, head, project_id)
+            steps = await _load_steps(connection, head, project_id, snapshot, request.message)
+        return Delivery(
+            diff=TreeDiff(
                 organisation=principal.organisation,
                 session_id=session_id,
-                owners=files.owners,
+                ancestors=files.ancestors,
                 tree=project_id,
                 name=project.name,
-                beside=project_id != head["project_ids"][0],
+                is_additional=project_id != head["project_ids"][0],
                 old=None,
                 new=snapshot,
             ),
@@ -55,11 +55,11 @@ class Departures:
         )
 
     @asynccontextmanager
-    async def leaving(self, delivery: Departure) -> AsyncGenerator[Departure, None]:
+    async def record_delivery(self, delivery: Delivery) -> AsyncGenerator[Delivery, None]:
         """Records the delivery in the log before the work is delivered, so that it is known if this process dies. If
         the delivery is refused, the record is removed, and the next one may use another commit message.
         """
-        recorded, first = await self._depart(delivery)
+        recorded, first = await self._insert_record(delivery)
         try:
             yield recorded
         except Refused:
@@ -67,9 +67,9 @@ class Departures:
                 newest = recorded.steps[-1]
                 await self._database.fetch("stay", recorded.session_id, recorded.project.id, newest.seq, newest.message)
             raise
-        await self._depart(recorded)  # a concurrent, refused delivery may have removed the record
+        await self._insert_record(recorded)  # a concurrent, refused delivery may have removed the record
 
-    async def _depart(self, delivery: Departure) -> tuple[Departure, bool]:
+    async def _insert_record(self, delivery: Delivery) -> tuple[Delivery, bool]:
         *before, newest = delivery.steps
         row = await self._database.fetchrow(
             "depart", delivery.session_id, newest.session_id, delivery.project.id, newest.seq, newest.message
@@ -79,36 +79,36 @@ class Departures:
         return replace(delivery, steps=(*before, replace(newest, message=row["departed"]))), row["first"]
 
 
-async def _steps(
-    connection: Connection, head: Row, tree: str, kept: KeptSnapshot, message: str | None
-) -> Sequence[Step]:
-    rows = await connection.fetch(SQL["departures"], head["id"], tree, kept.number, kept.snapshot.tree)
-    now = rows[-1]["seq"]
+async def _load_steps(
+    connection: Connection, head: Row, tree: str, snapshot: StoredSnapshot, message: str | None
+) -> Sequence[DeliveryStep]:
+    rows = await connection.fetch(SQL["departures"], head["id"], tree, snapshot.number, snapshot.snapshot.tree)
+    newest_seq = rows[-1]["seq"]
     return tuple(
-        Step(
+        DeliveryStep(
             session_id=row["session_id"],
             seq=row["seq"],
-            snapshot=snapshot_of(row),
+            snapshot=load_snapshot(row),
             taken_at=row["created_at"],
-            message=row["departed"] or message_of(head["id"], message, head["title"]),
+            message=row["departed"] or build_commit_message(head["id"], message, head["title"]),
         )
         for row in rows
-        if row["departed"] is not None or row["seq"] == now
+        if row["departed"] is not None or row["seq"] == newest_seq
     )
 
 
-async def _project(connection: Connection, principal: Principal, head: Row, project_id: str) -> SessionProject:
+async def _load_project(connection: Connection, principal: Principal, head: Row, project_id: str) -> SessionProject:
     rows = await connection.fetch(SQL["projects_of"], [project_id], principal.organisation)
     if not rows:
         raise NotFound("project", project_id)
-    given = projects.given(rows[0], Base.load(head["bases"].get(project_id)))
-    return replace(given, name=rows[0]["name"])  # the current name, not the one at the session's start
+    project = projects.session_project(rows[0], BaseCommit.load(head["bases"].get(project_id)))
+    return replace(project, name=rows[0]["name"])  # the current name, not the one at the session's start
 
 
-def _chosen(head: Row, project_id: str | None) -> str:
+def _choose_project(head: Row, project_id: str | None) -> str:
     ids: list[str] = head["project_ids"]
     if not ids:
-        raise NothingToLeave(
+        raise NothingToDeliver(
             f"Session {head['id']} has no project, so there is no branch for its files.",
             help_text="Use `footplate diff` to get a patch, or `footplate apply` to write the files into a checkout.",
         )
@@ -118,4 +118,4 @@ def _chosen(head: Row, project_id: str | None) -> str:
             field="project_id",
             help_text=f"Choose one of {', '.join(ids)}.",
         )
-    return ids[0] if project_id is None else projects.worked_on(head, project_id)
+    return ids[0] if project_id is None else projects.check_session_project(head, project_id)

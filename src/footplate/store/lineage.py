@@ -18,19 +18,19 @@ from footplate.domain.events import Position
 from footplate.domain.json import JsonObject
 from footplate.domain.services import EventPage
 from footplate.store import records
-from footplate.store.archives import Archive, Archives
-from footplate.store.archives_format import Line
-from footplate.store.archives_reads import ArchivedReads, through
+from footplate.store.archives import Archive, ArchiveReader
+from footplate.store.archives_format import ArchiveLine
+from footplate.store.archives_reads import ArchivedEvents, read_archive_with_retries
 from footplate.store.database import SQL, Connection, Database
 
-Row = records.Row | Line
+RowOrLine = records.Row | ArchiveLine
 T = TypeVar("T")
 
-_PAGE: Final = 32
+_PAGE_ROWS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogSegment:
     owner: str
     last_seq: int | None = None
     """The last position of the segment; None for all."""
@@ -38,67 +38,67 @@ class Stretch:
     """The segment has the entries below this index; None for all."""
 
 
-class Lineages:
+class ForkHistory:
     """Reads histories that may span several sessions."""
 
-    def __init__(self, database: Database, archives: Archives) -> None:
+    def __init__(self, database: Database, archives: ArchiveReader) -> None:
         self._database = database
         self._archives = archives
-        self._archived = ArchivedReads(database, archives)
+        self._archived_events = ArchivedEvents(database, archives)
 
-    async def of(self, session_id: str) -> list[Stretch]:
+    async def load_segments(self, session_id: str) -> list[LogSegment]:
         """Returns the segments of the session's history, oldest first, including its own rows."""
         rows = await self._database.fetch("stretches", session_id)
-        return [*map(stretch, rows), Stretch(session_id)]
+        return [*map(load_segment, rows), LogSegment(session_id)]
 
-    async def page(self, organisation: str, session_id: str, page: EventPage) -> list[Position]:
+    async def read_page(self, organisation: str, session_id: str, page: EventPage) -> list[Position]:
         found: list[Position] = []
-        stretches = await self.of(session_id)
+        stretches = await self.load_segments(session_id)
         for segment in stretches if page.order == "asc" else reversed(stretches):
             if page.order == "asc" and segment.last_seq is not None and segment.last_seq <= (page.after_seq or 0):
                 continue
             rest = replace(page, limit=page.limit - len(found))
-            found += await self._page_of(organisation, segment, rest)
+            found += await self._read_segment_page(organisation, segment, rest)
             if len(found) == page.limit:
                 break
         return found
 
-    async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> list[Position]:
+    async def read_positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> list[Position]:
         found: list[Position] = []
-        for segment in await self.of(session_id):
+        for segment in await self.load_segments(session_id):
             after = found[-1].seq if found else after_seq
             if len(found) < limit and (segment.last_seq is None or segment.last_seq > after):
-                found += await self._positions_of(organisation, segment, after, limit - len(found))
+                found += await self._read_segment_positions(organisation, segment, after, limit - len(found))
         return found
 
-    async def entries(self, session_id: str, after: int, before: int | None = None) -> list[Row]:
+    async def read_entries(self, session_id: str, after: int, before: int | None = None) -> list[RowOrLine]:
         """Returns the conversation's entries from index `after` (inclusive) to `before` (exclusive)."""
-        found: list[Row] = []
-        for segment in await self.of(session_id):
+        found: list[RowOrLine] = []
+        for segment in await self.load_segments(session_id):
             if segment.entries is None or segment.entries > after + len(found):
-                found += await self._entries_of(_up_to(segment, before), after + len(found))
+                found += await self._read_segment_entries(_truncate_segment(segment, before), after + len(found))
         return found
 
-    async def body(self, session_id: str, seq: int) -> tuple[JsonObject, str | None]:
+    async def read_body(self, session_id: str, seq: int) -> tuple[JsonObject, str | None]:
         """Returns the body of the event at a position, and its object key if the object store has the complete body."""
-        segments = await self.of(session_id)
+        segments = await self.load_segments(session_id)
         owner = next(segment.owner for segment in segments if segment.last_seq is None or segment.last_seq >= seq)
 
-        async def rows() -> list[Row]:
+        async def rows() -> list[RowOrLine]:
             return [*await self._database.fetch("body_at", owner, seq)]
 
-        async def read(archive: Archive) -> list[Row]:
-            lines = self._archives.lines(archive, "events", after=seq - 1, before=seq + 1)
+        async def read(archive: Archive) -> list[RowOrLine]:
+            lines = self._archives.read_lines(archive, "events", after=seq - 1, before=seq + 1)
             return [line async for line in lines] or await rows()
 
-        async def archived() -> list[Row]:
-            return await through(self._archives, owner, read)
+        async def archived() -> list[RowOrLine]:
+            return await read_archive_with_retries(self._archives, owner, read)
 
-        for row in await self._either(owner, rows, archived):
+        for row in await self._read_rows_or_archive(owner, rows, archived):
             return row["body"], row["object_key"]
         raise Permanent(f"Position {seq} of session {session_id!r} is not in its log.")
 
-    async def page_rows(
+    async def read_page_rows(
         self, organisation: str, owner: str, page: EventPage, last_seq: int | None = None
     ) -> list[records.Row]:
         return await self._database.fetch(
@@ -116,59 +116,59 @@ class Lineages:
             page.thread_id,
         )
 
-    async def _page_of(self, organisation: str, part: Stretch, page: EventPage) -> Sequence[Position]:
+    async def _read_segment_page(self, organisation: str, segment: LogSegment, page: EventPage) -> Sequence[Position]:
         async def rows() -> list[Position]:
-            return [*map(records.position, await self.page_rows(organisation, part.owner, page, part.last_seq))]
+            return [*map(records.load_position, await self.read_page_rows(organisation, segment.owner, page, segment.last_seq))]
 
         async def archived() -> list[Position]:
-            return await self.archived_page(organisation, part, page)
+            return await self.read_archived_page(organisation, segment, page)
 
-        return await self._either(part.owner, rows, archived)
+        return await self._read_rows_or_archive(segment.owner, rows, archived)
 
-    async def archived_page(self, organisation: str, part: Stretch, page: EventPage) -> list[Position]:
+    async def read_archived_page(self, organisation: str, segment: LogSegment, page: EventPage) -> list[Position]:
         """Reads a page of events of an owner that has an archive."""
 
         async def later(after_seq: int, limit: int) -> Sequence[records.Row]:
             rest = replace(page, after_seq=after_seq, limit=limit)
-            return await self.page_rows(organisation, part.owner, rest, part.last_seq)
+            return await self.read_page_rows(organisation, segment.owner, rest, segment.last_seq)
 
         if page.order == "asc":
-            return await self._archived.ascending(part.owner, page, later, last_seq=part.last_seq)
-        rows = await self.page_rows(organisation, part.owner, page, part.last_seq)
-        return await self._archived.descending(part.owner, page, rows, last_seq=part.last_seq)
+            return await self._archived_events.page_ascending(segment.owner, page, later, last_seq=segment.last_seq)
+        rows = await self.read_page_rows(organisation, segment.owner, page, segment.last_seq)
+        return await self._archived_events.page_descending(segment.owner, page, rows, last_seq=segment.last_seq)
 
-    async def _positions_of(self, organisation: str, part: Stretch, after: int, limit: int) -> Sequence[Position]:
+    async def _read_segment_positions(self, organisation: str, segment: LogSegment, after: int, limit: int) -> Sequence[Position]:
         async def rows() -> list[Position]:
-            found = await self._database.fetch("positions", part.owner, organisation, after, limit, part.last_seq)
-            return [*map(records.position, found)]
+            found = await self._database.fetch("positions", segment.owner, organisation, after, limit, segment.last_seq)
+            return [*map(records.load_position, found)]
 
         async def archived() -> list[Position]:
-            return await self._archived.positions(organisation, part.owner, after, limit, last_seq=part.last_seq)
+            return await self._archived_events.positions(organisation, segment.owner, after, limit, last_seq=segment.last_seq)
 
-        return await self._either(part.owner, rows, archived)
+        return await self._read_rows_or_archive(segment.owner, rows, archived)
 
-    async def _entries_of(self, part: Stretch, after: int) -> Sequence[Row]:
-        async def rows() -> list[Row]:
-            return [*await self._database.fetch("entries", part.owner, after, part.entries)]
+    async def _read_segment_entries(self, segment: LogSegment, after: int) -> Sequence[RowOrLine]:
+        async def rows() -> list[RowOrLine]:
+            return [*await self._database.fetch("entries", segment.owner, after, segment.entries)]
 
-        async def read(archive: Archive) -> list[Row]:
-            lines = self._archives.lines(archive, "entries", after=after - 1, before=part.entries)
-            old: list[Row] = [line async for line in lines]
+        async def read(archive: Archive) -> list[RowOrLine]:
+            lines = self._archives.read_lines(archive, "entries", after=after - 1, before=segment.entries)
+            old: list[RowOrLine] = [line async for line in lines]
             later = max(after, archive.entries)
-            return [*old, *await self._database.fetch("entries", part.owner, later, part.entries)]
+            return [*old, *await self._database.fetch("entries", segment.owner, later, segment.entries)]
 
-        async def archived() -> list[Row]:
-            return await through(self._archives, part.owner, read)
+        async def archived() -> list[RowOrLine]:
+            return await read_archive_with_retries(self._archives, segment.owner, read)
 
-        return await self._either(part.owner, rows, archived)
+        return await self._read_rows_or_archive(segment.owner, rows, archived)
 
-    async def _either(
+    async def _read_rows_or_archive(
         self, owner: str, rows: Callable[[], Awaitable[Sequence[T]]], archived: Callable[[], Awaitable[Sequence[T]]]
     ) -> Sequence[T]:
         """Reads from rows if the owner had no archive before and after the read, and from its archive otherwise."""
-        if await self._archives.find(owner) is None:
+        if await self._archives.find_archive(owner) is None:
             found = await rows()
-            if await self._archives.find(owner) is None:
+            if await self._archives.find_archive(owner) is None:
                 return found
         try:
             return await archived()
@@ -176,25 +176,25 @@ class Lineages:
             return await rows()
 
 
-def _up_to(part: Stretch, before: int | None) -> Stretch:
-    if before is None or (part.entries is not None and part.entries <= before):
-        return part
-    return replace(part, entries=before)
+def _truncate_segment(segment: LogSegment, before: int | None) -> LogSegment:
+    if before is None or (segment.entries is not None and segment.entries <= before):
+        return segment
+    return replace(segment, entries=before)
 
 
-def stretch(row: records.Row) -> Stretch:
-    return Stretch(row["owner"], row["last_seq"], row["entries"])
+def load_segment(row: records.Row) -> LogSegment:
+    return LogSegment(row["owner"], row["last_seq"], row["entries"])
 
 
-async def backwards(connection: Connection, archives: Archives, owner: str, seq: int) -> AsyncIterator[Row]:
+async def read_backwards(connection: Connection, archives: ArchiveReader, owner: str, seq: int) -> AsyncIterator[RowOrLine]:
     """Yields an owner's own positions from `seq` downwards, from its archive where there are no rows."""
-    while rows := await connection.fetch(SQL["back"], owner, seq, _PAGE):
+    while rows := await connection.fetch(SQL["back"], owner, seq, _PAGE_ROWS):
         if rows[0]["seq"] != seq:
             break
         for row in rows:
             yield row
         seq = rows[-1]["seq"] - 1
-    archive = await archives.find(owner, connection)
+    archive = await archives.find_archive(owner, connection)
     if archive is not None and seq <= archive.last_seq:
-        async for line in archives.lines(archive, "events", before=seq + 1, descending=True):
+        async for line in archives.read_lines(archive, "events", before=seq + 1, descending=True):
             yield line

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from footplate.domain.pages import Page
 
-_FROM: Final = {
+_SELECTS: Final = {
     "agents": "select s.* from agents s",
     "environments": "select s.* from environments s",
     "projects": "select s.* from projects s",
@@ -24,7 +24,7 @@ _FROM: Final = {
 }
 
 
-def page_query(table: str, organisation: str, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+def build_page_query(table: str, organisation: str, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
     args: list[Any] = [organisation]
     where = ["s.organisation = $1"]
 
@@ -55,4 +55,4 @@ def page_query(table: str, organisation: str, page: Page, filters: Mapping[str, 
     direction = "desc" if descending else "asc"
     args.append(page.limit)
     order = f"order by s.created_at {direction}, s.id {direction} limit ${len(args)}"
-    return f"{_FROM[table]} where {' and '.join(where)} {order}", args
+    return f"{_SELECTS[table]} where {' and '.join(where)} {order}", args

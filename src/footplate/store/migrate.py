@@ -9,30 +9,30 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-_ONE: Final = threading.Lock()
+_UPGRADE_LOCK: Final = threading.Lock()
 """Alembic has module-level state, so only one upgrade may run at a time in a process."""
 
 
-def config(dsn: str) -> Config:
+def alembic_config(dsn: str) -> Config:
     result = Config()
     result.set_main_option("script_location", str(files("footplate.store") / "migrations"))
     result.set_main_option("sqlalchemy.url", _sqlalchemy_url(dsn).replace("%", "%%"))
     return result
 
 
-async def upgrade(dsn: str) -> None:
+async def upgrade_schema(dsn: str) -> None:
     """Applies new migrations. Safe to run from many processes at once: one applies them while the others wait."""
     await asyncio.to_thread(_upgrade, dsn)
 
 
 def _upgrade(dsn: str) -> None:
-    with _ONE:
-        command.upgrade(config(dsn), "head")
+    with _UPGRADE_LOCK:
+        command.upgrade(alembic_config(dsn), "head")
 
 
-def newest() -> str:
+def newest_revision() -> str:
     """Returns the schema revision that this version of the code expects."""
-    head = ScriptDirectory.from_config(config("postgresql://unused")).get_current_head()
+    head = ScriptDirectory.from_config(alembic_config("postgresql://unused")).get_current_head()
     assert head is not None
     return head
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from footplate.domain import audit
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Layer, PolicyUnit, Written
+from footplate.domain.permissions import Layer, PolicyUnit, OrganisationPolicy
 from footplate.domain.principals import Principal
-from footplate.domain.project_rules import place_of_path
-from footplate.domain.projects import root_of
+from footplate.domain.project_rules import path_location
+from footplate.domain.projects import resolve_projects_root
 from footplate.store import audit as trail
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.records import Row
 
 
-class Rules:
+class SessionRuleLoader:
     """Loads the rules that apply to a session, for workers."""
 
     def __init__(self, database: Database, projects_root: str | None = None) -> None:
@@ -26,8 +26,8 @@ class Rules:
     async def rules(
         self, organisation: str, session_id: str, *, directory: str | None = None
     ) -> Sequence[tuple[Layer, JsonObject]]:
-        place = self._place_of(organisation, directory) if directory is not None else None
-        row = await self._database.fetchrow("rules", session_id, organisation, place)
+        location = self._project_location(organisation, directory) if directory is not None else None
+        row = await self._database.fetchrow("rules", session_id, organisation, location)
         if row is None:
             raise NotFound("session", session_id)
         return [
@@ -36,39 +36,39 @@ class Rules:
             (Layer.SESSION, row["session"]),
         ]
 
-    def _place_of(self, organisation: str, directory: str) -> str | None:
+    def _project_location(self, organisation: str, directory: str) -> str | None:
         """Returns the project location of a user-specified directory, with all links resolved. A directory that
         contains the organisation's projects root covers all locations. Returns None for a directory outside the root.
         """
         if self._projects_root is None:
             return None
         try:
-            root = os.path.realpath(root_of(self._projects_root, organisation))
+            root = os.path.realpath(resolve_projects_root(self._projects_root, organisation))
         except InvalidRequest:
             return None
-        named = os.path.realpath(directory)
-        if os.path.commonpath([named, root]) == named:
-            return place_of_path("")
-        path = os.path.relpath(named, root)
-        return None if path.split("/")[0] == ".." else place_of_path(path)
+        resolved = os.path.realpath(directory)
+        if os.path.commonpath([resolved, root]) == resolved:
+            return path_location("")
+        path = os.path.relpath(resolved, root)
+        return None if path.split("/")[0] == ".." else path_location(path)
 
 
-class PolicyChanges(PolicyUnit):
+class PolicyUnitOfWork(PolicyUnit):
     """The methods of a unit of work that change the organisation's policy."""
 
     _connection: Connection
 
     async def set_policy(
         self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
-    ) -> Written:
+    ) -> OrganisationPolicy:
         row = await self._connection.fetchrow(
             SQL["set_policy"], principal.organisation, permissions, approvals, principal.id
         )
         assert row is not None
-        entry = audit.policy(row["permissions"], row["approvals"])
-        await trail.add(self._connection, principal.organisation, entry, principal=principal.id)
-        return written(row)
+        entry = audit.build_policy_entry(row["permissions"], row["approvals"])
+        await trail.add_entry(self._connection, principal.organisation, entry, principal=principal.id)
+        return load_policy(row)
 
 
-def written(row: Row) -> Written:
-    return Written(row["permissions"], row["principal"], row["updated_at"], row["approvals"])
+def load_policy(row: Row) -> OrganisationPolicy:
+    return OrganisationPolicy(row["permissions"], row["principal"], row["updated_at"], row["approvals"])

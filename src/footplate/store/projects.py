@@ -10,38 +10,38 @@ from footplate.domain import ids
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
-from footplate.domain.project_rules import check_archiving, check_creation, check_update, describe_change, place_of
+from footplate.domain.project_rules import check_archiving, check_creation, check_update, build_change_entry, project_location
 from footplate.domain.projects import (
-    MOST_PROJECTS,
-    Base,
-    Choice,
+    MAX_PROJECTS,
+    BaseCommit,
+    ProjectSelection,
     Project,
     ProjectUnit,
     SessionProject,
     Trust,
     Workspace,
 )
-from footplate.store.audit import AuditChanges
+from footplate.store.audit import AuditUnitOfWork
 from footplate.store.database import SQL, Connection
 from footplate.store.records import Row
 
-_NAMED_ALREADY = {
+_DUPLICATE_MESSAGES = {
     "projects_named": "A project named {name!r} already exists.",
     "projects_placed": "A project at this path already exists.",
     "workspaces_named": "A workspace named {name!r} already exists.",
 }
 
 
-def project(row: Row) -> Project:
+def load_project(row: Row) -> Project:
     values = {field.name: row[field.name] for field in fields(Project)}
     return Project(**{**values, "trust": Trust(row["trust"])})
 
 
-def workspace(row: Row) -> Workspace:
+def load_workspace(row: Row) -> Workspace:
     return Workspace(**{field.name: row[field.name] for field in fields(Workspace)})
 
 
-class ProjectChanges(AuditChanges, ProjectUnit):
+class ProjectUnitOfWork(AuditUnitOfWork, ProjectUnit):
     """The methods of a unit of work that change projects and workspaces."""
 
     _connection: Connection
@@ -58,10 +58,10 @@ class ProjectChanges(AuditChanges, ProjectUnit):
         metadata: dict[str, str],
         permissions: JsonObject | None = None,
     ) -> Project:
-        place = place_of(path, url)
-        rules = await self._lock_place(principal, place)
+        location = project_location(path, url)
+        rules = await self._lock_location(principal, location)
         check_creation(principal, rules)
-        async with _unique(name):
+        async with _unique_name(name):
             row = await self._connection.fetchrow(
                 SQL["insert_project"],
                 ids.new_id(ids.PROJECT),
@@ -73,62 +73,62 @@ class ProjectChanges(AuditChanges, ProjectUnit):
                 trust,
                 metadata,
                 rules,
-                place,
+                location,
             )
-        new = project(_found(row, "project", ""))
+        new = load_project(_ensure_found(row, "project", ""))
         if permissions is not None:
-            new = await self._set_rules(new, place, permissions)
-        await self.record(principal, describe_change("create", new))
+            new = await self._set_rules(new, location, permissions)
+        await self.record(principal, build_change_entry("create", new))
         return new
 
     async def update_project(
         self, principal: Principal, project_id: str, change: Callable[[Project], Project]
     ) -> Project:
         old = await self._lock_project(principal, project_id)
-        _refuse_archived("project", old)
+        _ensure_not_archived("project", old)
         new = change(old)
         check_update(principal, old, new)
-        async with _unique(new.name):
+        async with _unique_name(new.name):
             row = await self._connection.fetchrow(
                 SQL["update_project"], project_id, new.name, new.branch, new.trust, new.metadata
             )
-        stored = project(_found(row, "project", project_id))
+        stored = load_project(_ensure_found(row, "project", project_id))
         if new.permissions != old.permissions:
-            stored = await self._set_rules(stored, place_of(old.path, old.url), new.permissions)
-        await self.record(principal, describe_change("update", stored, old))
+            stored = await self._set_rules(stored, project_location(old.path, old.url), new.permissions)
+        await self.record(principal, build_change_entry("update", stored, old))
         return stored
 
     async def archive_project(self, principal: Principal, project_id: str) -> Project:
         old = await self._lock_project(principal, project_id)
         check_archiving(principal, old)
         row = await self._connection.fetchrow(SQL["archive_project"], project_id, principal.organisation)
-        new = project(_found(row, "project", project_id))
-        await self.record(principal, describe_change("archive", new, old))
+        new = load_project(_ensure_found(row, "project", project_id))
+        await self.record(principal, build_change_entry("archive", new, old))
         return new
 
     async def _lock_project(self, principal: Principal, project_id: str) -> Project:
         """Locks the project and its location, because changes to other projects there also write its rules."""
         row = await self._connection.fetchrow(SQL["project"], project_id, principal.organisation)
-        found = project(_found(row, "project", project_id))
-        await self._lock_place(principal, place_of(found.path, found.url))
+        found = load_project(_ensure_found(row, "project", project_id))
+        await self._lock_location(principal, project_location(found.path, found.url))
         row = await self._connection.fetchrow(SQL["lock_project"], project_id, principal.organisation)
-        return project(_found(row, "project", project_id))
+        return load_project(_ensure_found(row, "project", project_id))
 
-    async def _lock_place(self, principal: Principal, place: str) -> JsonObject:
+    async def _lock_location(self, principal: Principal, location: str) -> JsonObject:
         """Locks the location (path or URL) and returns its rules."""
-        await self._connection.execute(SQL["lock_place"], principal.organisation, place)
-        row = await self._connection.fetchrow(SQL["rules_of_place"], principal.organisation, place)
+        await self._connection.execute(SQL["lock_place"], principal.organisation, location)
+        row = await self._connection.fetchrow(SQL["rules_of_place"], principal.organisation, location)
         return {} if row is None else row["permissions"]
 
-    async def _set_rules(self, at: Project, place: str, permissions: JsonObject) -> Project:
-        await self._connection.execute(SQL["set_rules_of_place"], at.organisation, place, permissions)
-        return replace(at, permissions=permissions)
+    async def _set_rules(self, project: Project, location: str, permissions: JsonObject) -> Project:
+        await self._connection.execute(SQL["set_rules_of_place"], project.organisation, location, permissions)
+        return replace(project, permissions=permissions)
 
     async def create_workspace(
         self, principal: Principal, *, name: str, project_ids: Sequence[str], metadata: dict[str, str]
     ) -> Workspace:
-        await usable(self._connection, principal, project_ids)
-        async with _unique(name):
+        await check_usable(self._connection, principal, project_ids)
+        async with _unique_name(name):
             row = await self._connection.fetchrow(
                 SQL["insert_workspace"],
                 ids.new_id(ids.WORKSPACE),
@@ -137,61 +137,61 @@ class ProjectChanges(AuditChanges, ProjectUnit):
                 list(project_ids),
                 metadata,
             )
-        return workspace(_found(row, "workspace", ""))
+        return load_workspace(_ensure_found(row, "workspace", ""))
 
     async def update_workspace(
         self, principal: Principal, workspace_id: str, change: Callable[[Workspace], Workspace]
     ) -> Workspace:
         row = await self._connection.fetchrow(SQL["lock_workspace"], workspace_id, principal.organisation)
-        old = workspace(_found(row, "workspace", workspace_id))
-        _refuse_archived("workspace", old)
+        old = load_workspace(_ensure_found(row, "workspace", workspace_id))
+        _ensure_not_archived("workspace", old)
         new = change(old)
         if new.project_ids != old.project_ids:
-            await usable(self._connection, principal, new.project_ids)
-        async with _unique(new.name):
+            await check_usable(self._connection, principal, new.project_ids)
+        async with _unique_name(new.name):
             row = await self._connection.fetchrow(
                 SQL["update_workspace"], workspace_id, new.name, list(new.project_ids), new.metadata
             )
-        return workspace(_found(row, "workspace", workspace_id))
+        return load_workspace(_ensure_found(row, "workspace", workspace_id))
 
     async def archive_workspace(self, principal: Principal, workspace_id: str) -> Workspace:
         row = await self._connection.fetchrow(SQL["archive_workspace"], workspace_id, principal.organisation)
-        return workspace(_found(row, "workspace", workspace_id))
+        return load_workspace(_ensure_found(row, "workspace", workspace_id))
 
 
-async def chosen(connection: Connection, principal: Principal, choice: Choice) -> Sequence[str]:
+async def choose_projects(connection: Connection, principal: Principal, choice: ProjectSelection) -> Sequence[str]:
     """Returns the project ids of a new session in order, and checks that they are usable."""
     if choice.workspace_id is None:
-        await usable(connection, principal, choice.project_ids)
+        await check_usable(connection, principal, choice.project_ids)
         return choice.project_ids
     row = await connection.fetchrow(SQL["workspace"], choice.workspace_id, principal.organisation)
-    found = workspace(_found(row, "workspace", choice.workspace_id))
-    _refuse_archived("workspace", found)
-    await usable(connection, principal, found.project_ids)
+    found = load_workspace(_ensure_found(row, "workspace", choice.workspace_id))
+    _ensure_not_archived("workspace", found)
+    await check_usable(connection, principal, found.project_ids)
     return found.project_ids
 
 
-async def usable(connection: Connection, principal: Principal, project_ids: Sequence[str]) -> None:
+async def check_usable(connection: Connection, principal: Principal, project_ids: Sequence[str]) -> None:
     """Raises if a project does not exist in the organisation or is archived, or if the list is too long or has
     duplicates.
     """
     if not project_ids:
         return
-    if len(set(project_ids)) != len(project_ids) or len(project_ids) > MOST_PROJECTS:
+    if len(set(project_ids)) != len(project_ids) or len(project_ids) > MAX_PROJECTS:
         raise InvalidRequest(
-            f"project_ids: must have at most {MOST_PROJECTS} projects, without duplicates",
+            f"project_ids: must have at most {MAX_PROJECTS} projects, without duplicates",
             field="project_ids",
             help_text="Remove duplicates and surplus projects.",
         )
     rows = await connection.fetch(SQL["projects_of"], list(project_ids), principal.organisation)
-    found = {row["id"]: project(row) for row in rows}
+    found = {row["id"]: load_project(row) for row in rows}
     for project_id in project_ids:
         if project_id not in found:
             raise NotFound("project", project_id)
-        _refuse_archived("project", found[project_id])
+        _ensure_not_archived("project", found[project_id])
 
 
-async def of_session(
+async def load_session_projects(
     connection: Connection, organisation: str, project_ids: Sequence[str], bases: Mapping[str, JsonObject]
 ) -> tuple[SessionProject, ...]:
     """Returns the session's projects for a turn: their current state, with the bases that the session started from."""
@@ -199,10 +199,10 @@ async def of_session(
         return ()
     rows = await connection.fetch(SQL["projects_of"], list(project_ids), organisation)
     found = {row["id"]: row for row in rows}
-    return tuple(given(found[project_id], Base.load(bases.get(project_id))) for project_id in project_ids)
+    return tuple(session_project(found[project_id], BaseCommit.load(bases.get(project_id))) for project_id in project_ids)
 
 
-def given(row: Row, base: Base | None) -> SessionProject:
+def session_project(row: Row, base: BaseCommit | None) -> SessionProject:
     return SessionProject(
         id=row["id"],
         name=row["name"] if base is None else base.name,
@@ -214,7 +214,7 @@ def given(row: Row, base: Base | None) -> SessionProject:
     )
 
 
-def worked_on(session: Row, project_id: str) -> str:
+def check_session_project(session: Row, project_id: str) -> str:
     """Returns `project_id`. Raises `InvalidRequest` if it is not one of the session's projects."""
     if project_id not in session["project_ids"]:
         raise InvalidRequest(
@@ -225,21 +225,21 @@ def worked_on(session: Row, project_id: str) -> str:
     return project_id
 
 
-def _refuse_archived(noun: str, found: Project | Workspace) -> None:
+def _ensure_not_archived(noun: str, found: Project | Workspace) -> None:
     if found.archived_at is not None:
         raise InvalidRequest(f"{noun.capitalize()} {found.id!r} is archived.", help_text=f"Choose another {noun}.")
 
 
-def _found(row: Row | None, noun: str, item_id: str) -> Row:
+def _ensure_found(row: Row | None, noun: str, item_id: str) -> Row:
     if row is None:
         raise NotFound(noun, item_id)
     return row
 
 
 @asynccontextmanager
-async def _unique(name: str) -> AsyncIterator[None]:
+async def _unique_name(name: str) -> AsyncIterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as error:
-        message = _NAMED_ALREADY.get(str(error.constraint_name), "This name already exists.")
+        message = _DUPLICATE_MESSAGES.get(str(error.constraint_name), "This name already exists.")
         raise Conflict(message.format(name=name), help_text="Use the existing one, or choose another name.") from error

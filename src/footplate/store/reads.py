@@ -7,12 +7,12 @@ from typing import Any, Final, TypeVar
 
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.approvals import Approval
-from footplate.domain.audit import AuditEntry, AuditFilter, Verified
+from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
 from footplate.domain.errors import NotFound
 from footplate.domain.events import Position
 from footplate.domain.files import StoredFile
 from footplate.domain.pages import Page
-from footplate.domain.permissions import Written
+from footplate.domain.permissions import OrganisationPolicy
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Project, Workspace
@@ -21,110 +21,110 @@ from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, Turn
 from footplate.store import approvals, files, policies, projects, records, replays
 from footplate.store import audit as trail
-from footplate.store.archives import Archives
+from footplate.store.archives import ArchiveReader
 from footplate.store.database import Database
-from footplate.store.lineage import Lineages, Stretch
-from footplate.store.listing import page_query
+from footplate.store.lineage import ForkHistory, LogSegment
+from footplate.store.listing import build_page_query
 from footplate.store.objects import Objects
 
 T = TypeVar("T")
-_ENTRIES: Final = 100
+_ENTRIES_PER_READ: Final = 100
 """Number of conversation entries in memory at once."""
 
 
-class Reads:
+class ApiReads:
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
         self._objects = objects
-        self._lineages = Lineages(database, Archives(database, objects))
+        self._history = ForkHistory(database, ArchiveReader(database, objects))
 
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent:
         if version is None:
-            return await self._one(records.agent, "agent", agent_id, "agent", agent_id, principal.organisation)
+            return await self._fetch_one(records.load_agent, "agent", agent_id, "agent", agent_id, principal.organisation)
         noun = f"version {version} of agent"
-        return await self._one(
-            records.agent, noun, agent_id, "agent_version", agent_id, principal.organisation, version
+        return await self._fetch_one(
+            records.load_agent, noun, agent_id, "agent_version", agent_id, principal.organisation, version
         )
 
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]:
-        return await self._page(records.agent, "agents", principal, page)
+        return await self._fetch_page(records.load_agent, "agents", principal, page)
 
     async def agent_versions(
         self, principal: Principal, agent_id: str, *, limit: int, before_version: int | None
     ) -> Sequence[Agent]:
         await self.agent(principal, agent_id)
         rows = await self._database.fetch("agent_versions", agent_id, principal.organisation, before_version, limit)
-        return [records.agent(row) for row in rows]
+        return [records.load_agent(row) for row in rows]
 
     async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
-        return await self._one(
-            records.environment, "environment", environment_id, "environment", environment_id, principal.organisation
+        return await self._fetch_one(
+            records.load_environment, "environment", environment_id, "environment", environment_id, principal.organisation
         )
 
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
-        return await self._page(records.environment, "environments", principal, page)
+        return await self._fetch_page(records.load_environment, "environments", principal, page)
 
-    async def policy(self, principal: Principal) -> Written:
+    async def policy(self, principal: Principal) -> OrganisationPolicy:
         """Returns the organisation's policy, which is empty if it was never set."""
         row = await self._database.fetchrow("policy", principal.organisation)
-        return Written({}) if row is None else policies.written(row)
+        return OrganisationPolicy({}) if row is None else policies.load_policy(row)
 
     async def approval(self, principal: Principal, event_id: str) -> Approval:
         """Returns an approval with its complete input, however large, because a person decides on it."""
         row = await self._database.fetchrow("approval", event_id, principal.organisation)
         if row is None:
             raise NotFound("approval", event_id)
-        found = approvals.approval(row)
-        return replace(found, body=await self._objects.load(row["object_key"])) if row["object_key"] else found
+        found = approvals.load_approval(row)
+        return replace(found, body=await self._objects.load_body(row["object_key"])) if row["object_key"] else found
 
     async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
         where = {"s.session_id": session_id} if session_id else {}
-        return await self._page(approvals.approval, "approvals", principal, page, where)
+        return await self._fetch_page(approvals.load_approval, "approvals", principal, page, where)
 
     async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]:
         wanted = {f"s.{name}": value for name, value in asdict(where).items() if value is not None}
-        return await self._page(trail.entry, "audit", principal, page, wanted)
+        return await self._fetch_page(trail.load_entry, "audit", principal, page, wanted)
 
-    async def verify_audit(self, principal: Principal, head: str | None = None) -> Verified:
-        return await trail.verify(self._database, principal.organisation, head)
+    async def verify_audit(self, principal: Principal, head: str | None = None) -> AuditVerification:
+        return await trail.verify_trail(self._database, principal.organisation, head)
 
     async def calls(
         self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None
     ) -> Sequence[StoredCall]:
-        return await replays.calls(
+        return await replays.load_calls(
             self._database, self._objects, principal.organisation, where, limit=limit, after=after
         )
 
-    async def rules_of(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
-        return await replays.rules_of(self._database, principal, session_ids)
+    async def rules_by_session(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
+        return await replays.load_session_rules(self._database, principal, session_ids)
 
     async def project(self, principal: Principal, project_id: str) -> Project:
-        return await self._one(projects.project, "project", project_id, "project", project_id, principal.organisation)
+        return await self._fetch_one(projects.load_project, "project", project_id, "project", project_id, principal.organisation)
 
     async def projects(self, principal: Principal, page: Page, *, path: str | None = None) -> Sequence[Project]:
-        return await self._page(projects.project, "projects", principal, page, {"s.path": path} if path else {})
+        return await self._fetch_page(projects.load_project, "projects", principal, page, {"s.path": path} if path else {})
 
     async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
-        return await self._one(
-            projects.workspace, "workspace", workspace_id, "workspace", workspace_id, principal.organisation
+        return await self._fetch_one(
+            projects.load_workspace, "workspace", workspace_id, "workspace", workspace_id, principal.organisation
         )
 
     async def workspaces(self, principal: Principal, page: Page) -> Sequence[Workspace]:
-        return await self._page(projects.workspace, "workspaces", principal, page)
+        return await self._fetch_page(projects.load_workspace, "workspaces", principal, page)
 
     async def file(self, principal: Principal, file_id: str) -> StoredFile:
-        return await self._one(files.stored_file, "file", file_id, "file", file_id, principal.organisation)
+        return await self._fetch_one(files.load_file, "file", file_id, "file", file_id, principal.organisation)
 
     async def files(
         self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
     ) -> Sequence[StoredFile]:
         if ids is None:
-            return await self._page(files.stored_file, "files", principal, page)
+            return await self._fetch_page(files.load_file, "files", principal, page)
         rows = await self._database.fetch("files_of", [*ids], principal.organisation)
-        return [files.stored_file(row) for row in rows]
+        return [files.load_file(row) for row in rows]
 
     async def session(self, principal: Principal, session_id: str) -> Session:
-        return await self._one(records.session, "session", session_id, "session", session_id, principal.organisation)
+        return await self._fetch_one(records.load_session, "session", session_id, "session", session_id, principal.organisation)
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
         filters: dict[str, Any] = {}
@@ -134,68 +134,68 @@ class Reads:
             filters["s.agent_version"] = where.agent_version
         if where.statuses:
             filters["h.status"] = [str(status) for status in where.statuses]
-        return await self._page(records.session, "sessions", principal, page, filters)
+        return await self._fetch_page(records.load_session, "sessions", principal, page, filters)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         organisation = principal.organisation
-        rows = await self._lineages.page_rows(organisation, session_id, page)
+        rows = await self._history.read_page_rows(organisation, session_id, page)
         # Read after the rows: if the session is not archived now, it was not archived while the rows were read.
-        head = await self._head(principal, session_id)
+        head = await self._fetch_head(principal, session_id)
         if page.order == "asc" and (page.after_seq or 0) >= max(head["archived"] or 0, head["inherited"]):
-            return [records.position(row) for row in rows]
+            return [records.load_position(row) for row in rows]
         if head["inherited"]:
-            return await self._lineages.page(organisation, session_id, page)
+            return await self._history.read_page(organisation, session_id, page)
         if head["archived"] is not None:
-            return await self._lineages.archived_page(organisation, Stretch(session_id), page)
-        return [records.position(row) for row in rows]
+            return await self._history.read_archived_page(organisation, LogSegment(session_id), page)
+        return [records.load_position(row) for row in rows]
 
     async def conversation(self, principal: Principal, session_id: str) -> AsyncIterator[Entry]:
         """Yields the entries that exist at the start. Entries are only ever appended, so the result is consistent."""
         head = await self._database.fetchrow("conversation_length", session_id, principal.organisation)
         if head is None:
             raise NotFound("session", session_id)
-        for after in range(0, head["entries"], _ENTRIES):
-            before = min(after + _ENTRIES, head["entries"])
-            for row in await self._lineages.entries(session_id, after, before):
-                body = await self._objects.load(row["object_key"]) if row["object_key"] else row["body"]
+        for after in range(0, head["entries"], _ENTRIES_PER_READ):
+            before = min(after + _ENTRIES_PER_READ, head["entries"])
+            for row in await self._history.read_entries(session_id, after, before):
+                body = await self._objects.load_body(row["object_key"]) if row["object_key"] else row["body"]
                 yield Entry(row["kind"], body)
 
     async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn:
-        await self._head(principal, session_id)
-        return await self._one(records.turn, "turn", turn_id, "turn", session_id, principal.organisation, turn_id)
+        await self._fetch_head(principal, session_id)
+        return await self._fetch_one(records.load_turn, "turn", turn_id, "turn", session_id, principal.organisation, turn_id)
 
     async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
-        await self._head(principal, session_id)
+        await self._fetch_head(principal, session_id)
         rows = await self._database.fetch("turns", session_id, principal.organisation, before, limit)
-        return [records.turn(row) for row in rows]
+        return [records.load_turn(row) for row in rows]
 
     async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> Sequence[Position]:
         """Returns log positions for the live stream, including the second positions of queued inputs."""
         rows = await self._database.fetch("positions", session_id, organisation, after_seq, limit, None)
-        if not _whole(rows, after_seq):
+        if not _is_complete(rows, after_seq):
             head = await self._database.fetchrow("head_seq", session_id, organisation)
             if head is not None and after_seq < max(head["archived"] or 0, head["inherited"]):
-                return await self._lineages.positions(organisation, session_id, after_seq, limit)
-        return [records.position(row) for row in rows]
+                return await self._history.read_positions(organisation, session_id, after_seq, limit)
+        return [records.load_position(row) for row in rows]
 
     async def heads(self, session_ids: Sequence[str]) -> Mapping[str, int]:
         """Returns the last position of each session that still exists, for the live stream."""
         rows = await self._database.fetch("heads", list(session_ids))
         return {row["session_id"]: row["seq"] for row in rows}
 
-    async def _head(self, principal: Principal, session_id: str) -> records.Row:
+    async def _fetch_head(self, principal: Principal, session_id: str) -> records.Row:
         row = await self._database.fetchrow("head_seq", session_id, principal.organisation)
         if row is None:
             raise NotFound("session", session_id)
         return row
 
-    async def _one(self, make: Callable[[records.Row], T], noun: str, item_id: str, query: str, *args: Any) -> T:
+    async def _fetch_one(self, make: Callable[[records.Row], T], noun: str, item_id: str, query: str, *args: Any) -> T:
         row = await self._database.fetchrow(query, *args)
         if row is None:
             raise NotFound(noun, item_id)
         return make(row)
 
-    async def _page(
+    async def _fetch_page(
         self,
         make: Callable[[records.Row], T],
         table: str,
@@ -203,14 +203,14 @@ class Reads:
         page: Page,
         filters: Mapping[str, Any] | None = None,
     ) -> Sequence[T]:
-        sql, args = page_query(table, principal.organisation, page, filters or {})
+        sql, args = build_page_query(table, principal.organisation, page, filters or {})
         async with self._database.connection() as connection:
             rows = await connection.fetch(sql, *args)
         values = [make(row) for row in rows]
         return values if page.before is None else values[::-1]
 
 
-def _whole(rows: Sequence[records.Row], after_seq: int) -> bool:
+def _is_complete(rows: Sequence[records.Row], after_seq: int) -> bool:
     """Returns whether the rows are complete: no position was archived or belongs to another session. Rows are removed
     from the first on, so all rows after an existing one exist too, except the rows that they refer to.
     """

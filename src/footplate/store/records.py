@@ -12,7 +12,7 @@ from footplate.domain.turns import ForkedFrom, Mode, Session, SessionStatus, Tur
 Row = asyncpg.Record
 
 
-def position(row: Row) -> Position:
+def load_position(row: Row) -> Position:
     return Position(
         seq=row["seq"],
         event=Event(row["type"], row["body"] or {}, row["event_id"]),
@@ -22,7 +22,7 @@ def position(row: Row) -> Position:
     )
 
 
-def usage(row: Row) -> Usage:
+def load_usage(row: Row) -> Usage:
     return Usage(
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],
@@ -33,7 +33,7 @@ def usage(row: Row) -> Usage:
     )
 
 
-def turn(row: Row) -> Turn:
+def load_turn(row: Row) -> Turn:
     return Turn(
         id=row["id"],
         session_id=row["session_id"],
@@ -43,7 +43,7 @@ def turn(row: Row) -> Turn:
         input_event_id=row["input_event_id"],
         first_seq=row["first_seq"],
         config=row["config"],
-        usage=usage(row),
+        usage=load_usage(row),
         result=row["result"],
         created_at=row["created_at"],
         started_at=row["started_at"],
@@ -51,7 +51,7 @@ def turn(row: Row) -> Turn:
     )
 
 
-def session(row: Row) -> Session:
+def load_session(row: Row) -> Session:
     return Session(
         id=row["id"],
         organisation=row["organisation"],
@@ -61,7 +61,7 @@ def session(row: Row) -> Session:
         title=row["title"],
         metadata=row["metadata"],
         context=row["context"],
-        usage=usage(row),
+        usage=load_usage(row),
         active_seconds=row["active_seconds"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
@@ -82,13 +82,13 @@ def _forked_from(fork: JsonObject | None) -> ForkedFrom | None:
     return ForkedFrom(fork["session_id"], fork["event_id"], fork["position"])  # type: ignore[arg-type]  # as we stored it
 
 
-def agent(row: Row) -> Agent:
-    return Agent(**_fields(row, Agent))
+def load_agent(row: Row) -> Agent:
+    return Agent(**_field_values(row, Agent))
 
 
-def environment(row: Row) -> EnvironmentRecord:
-    return EnvironmentRecord(**_fields(row, EnvironmentRecord))
+def load_environment(row: Row) -> EnvironmentRecord:
+    return EnvironmentRecord(**_field_values(row, EnvironmentRecord))
 
 
-def _fields(row: Row, noun: type) -> dict[str, Any]:
-    return {name: row[name] for name in noun.__dataclass_fields__}  # type: ignore[attr-defined]
+def _field_values(row: Row, dataclass_type: type) -> dict[str, Any]:
+    return {name: row[name] for name in dataclass_type.__dataclass_fields__}  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Layer, Outcome
+from footplate.domain.permissions import Layer, PermissionOutcome
 from footplate.domain.principals import Principal
 from footplate.domain.replays import CallFilter, SessionRules, StoredCall
 from footplate.store.database import Database
@@ -12,7 +12,7 @@ from footplate.store.objects import Objects
 from footplate.store.records import Row
 
 
-async def calls(
+async def load_calls(
     database: Database,
     objects: Objects,
     organisation: str,
@@ -23,34 +23,34 @@ async def calls(
 ) -> list[StoredCall]:
     filters = (where.session_id, where.project_id, where.since, where.until)
     rows = await database.fetch("calls", organisation, *filters, *(after or (None, None)), limit)
-    return [_call(row, await _body(row, objects)) for row in rows]
+    return [_build_call(row, await _load_body(row, objects)) for row in rows]
 
 
-async def _body(row: Row, objects: Objects) -> JsonObject | None:
+async def _load_body(row: Row, objects: Objects) -> JsonObject | None:
     if row["object_key"] is None:
         body: JsonObject | None = row["body"]
         return body
-    whole = await objects.load(row["object_key"])
+    whole = await objects.load_body(row["object_key"])
     return whole if isinstance(whole, dict) else None
 
 
-def _call(row: Row, body: JsonObject | None) -> StoredCall:
-    server, name = _named(row["tool"], body)
-    given = None if body is None else body.get("input")
+def _build_call(row: Row, body: JsonObject | None) -> StoredCall:
+    server, name = _server_and_tool(row["tool"], body)
+    call_input = None if body is None else body.get("input")
     return StoredCall(
         id=row["id"],
         created_at=row["created_at"],
         session_id=row["session"],
         turn_id=row["turn"],
         event_id=row["event"],
-        was=Outcome(row["outcome"]),
+        original_outcome=PermissionOutcome(row["outcome"]),
         name=name,
         server=server,
-        input=given if isinstance(given, dict) else None,
+        input=call_input if isinstance(call_input, dict) else None,
     )
 
 
-def _named(tool: str, body: JsonObject | None) -> tuple[str | None, str]:
+def _server_and_tool(tool: str, body: JsonObject | None) -> tuple[str | None, str]:
     """Returns server and tool name. The audit trail has them as `server/tool`, the call itself as two fields."""
     if body is None:
         server, slash, name = tool.rpartition("/")
@@ -59,7 +59,7 @@ def _named(tool: str, body: JsonObject | None) -> tuple[str | None, str]:
     return (None if server_s is None else str(server_s)), str(body.get("name"))
 
 
-async def rules_of(database: Database, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
+async def load_session_rules(database: Database, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
     rows = await database.fetch("rules_of_sessions", [*session_ids], principal.organisation)
     return {
         row["id"]: SessionRules(

@@ -16,33 +16,33 @@ from typing import Final
 import structlog
 
 from footplate import failpoints
-from footplate.domain.packs import number_of
-from footplate.domain.snapshots import prefix_of
-from footplate.store.archives import Archives
-from footplate.store.archives_format import Kind, Line
+from footplate.domain.packs import snapshot_number
+from footplate.domain.snapshots import packs_prefix
+from footplate.store.archives import ArchiveReader
+from footplate.store.archives_format import BlockKind, ArchiveLine
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.objects import Objects
 
 log = structlog.get_logger(__name__)
 
-Forget = Callable[[str, str], Awaitable[None]]
+RemoveSessionData = Callable[[str, str], Awaitable[None]]
 """Removes a session's data in other components. Called with organisation and session id, possibly twice."""
 
-_LATE: Final = timedelta(hours=1)
-_AT_ONCE: Final = 100
-_PAGE: Final = 500
+_SECOND_PASS_AFTER: Final = timedelta(hours=1)
+_BATCH_SIZE: Final = 100
+_PAGE_LINES: Final = 500
 
 
-class Deletions:
-    def __init__(self, database: Database, objects: Objects, forget: Forget, *, late: timedelta = _LATE) -> None:
+class DeletionCleanup:
+    def __init__(self, database: Database, objects: Objects, remove_session_data: RemoveSessionData, *, second_pass_after: timedelta = _SECOND_PASS_AFTER) -> None:
         self._database = database
         self._objects = objects
-        self._archives = Archives(database, objects)
-        self._forget = forget
-        self._late = late
+        self._archives = ArchiveReader(database, objects)
+        self._remove_session_data = remove_session_data
+        self._second_pass_after = second_pass_after
 
     async def run(self) -> None:
-        for row in await self._database.fetch("deletions_due", self._late, _AT_ONCE):
+        for row in await self._database.fetch("deletions_due", self._second_pass_after, _BATCH_SIZE):
             try:
                 await self._finish(row["organisation"], row["session_id"])
             except Exception:
@@ -54,57 +54,57 @@ class Deletions:
             # Skipped while the session's archive is being written. Its writer will find that the session is deleted.
             if not await connection.fetchval(SQL["lock_archiving"], session_id):
                 return
-            await self._restore(connection, session_id)
+            await self._restore_rows_for_forks(connection, session_id)
         await failpoints.hit("deletion_restored")
         async with self._database.transaction() as connection:
             if not await connection.fetchval(SQL["lock_archiving"], session_id):
                 return
             folder = f"{organisation}/{session_id}"
-            needed = await named_by_rows(connection, folder, session_id) | await self._packs(
+            needed = await find_object_keys(connection, folder, session_id) | await self._find_needed_packs(
                 connection, folder, session_id
             )
-            await self._objects.delete_under(folder, but=needed)
+            await self._objects.delete_folder(folder, except_keys=needed)
             await failpoints.hit("deletion_objects")
-            await self._forget(organisation, session_id)
-            await connection.execute(SQL["purged"], session_id, self._late)
+            await self._remove_session_data(organisation, session_id)
+            await connection.execute(SQL["purged"], session_id, self._second_pass_after)
         log.info("deletion finished", action="deletion.finished", session=session_id)
 
-    async def _restore(self, connection: Connection, session_id: str) -> None:
+    async def _restore_rows_for_forks(self, connection: Connection, session_id: str) -> None:
         """Writes the parts of the archive that forks need back to rows, and removes the archive's record."""
-        archive = await self._archives.find(session_id, connection)
+        archive = await self._archives.find_archive(session_id, connection)
         if archive is None:
             return
         await connection.fetch(SQL["lock_owners"], session_id)
         pins = await connection.fetchrow(SQL["pins"], session_id)
         assert pins is not None
-        needed: tuple[tuple[Kind, int], ...] = (("events", pins["seq"] + 1), ("entries", pins["entries"]))
+        needed: tuple[tuple[BlockKind, int], ...] = (("events", pins["seq"] + 1), ("entries", pins["entries"]))
         for kind, last in needed:
-            lines = self._archives.lines(archive, kind, before=last)
-            while page := [line async for line in _some(lines)]:
+            lines = self._archives.read_lines(archive, kind, before=last)
+            while page := [line async for line in _next_lines(lines)]:
                 await connection.execute(SQL[f"restore_{kind}"], session_id, archive.organisation, page)
         await connection.execute(SQL["forget_archive"], session_id)
         log.info("archive restored to rows", action="deletion.restored", session=session_id)
 
-    async def _packs(self, connection: Connection, folder: str, session_id: str) -> set[str]:
+    async def _find_needed_packs(self, connection: Connection, folder: str, session_id: str) -> set[str]:
         """Returns the keys of the deleted session's packs that the files of its forks are built from."""
         keys: set[str] = set()
         for row in await connection.fetch(SQL["pinned_packs"], session_id):
-            prefix = prefix_of(folder, row["tree"])
-            for name in await self._objects.names(prefix):
-                if (number := number_of(name)) is not None and number <= row["number"]:
+            prefix = packs_prefix(folder, row["tree"])
+            for name in await self._objects.list_names(prefix):
+                if (number := snapshot_number(name)) is not None and number <= row["number"]:
                     keys.add(f"{prefix}/{name}")
         return keys
 
 
-async def _some(lines: AsyncIterator[Line]) -> AsyncIterator[Line]:
-    for _ in range(_PAGE):
+async def _next_lines(lines: AsyncIterator[ArchiveLine]) -> AsyncIterator[ArchiveLine]:
+    for _ in range(_PAGE_LINES):
         try:
             yield await anext(lines)
         except StopAsyncIteration:
             return
 
 
-async def named_by_rows(connection: Connection, folder: str, session_id: str) -> set[str]:
+async def find_object_keys(connection: Connection, folder: str, session_id: str) -> set[str]:
     """Returns the keys of objects that a session's rows name. Rows of a deleted session exist only for its forks."""
     keys: set[str] = set()
     name = re.compile(f'"({re.escape(folder)}/[^"]+)"')

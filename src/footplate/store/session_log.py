@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from footplate.domain.snapshots import RestingFiles
+from footplate.domain.snapshots import ExpiredSessionFiles
 from footplate.store.database import SQL, Database
-from footplate.store.snapshots import files_at, trees_of
+from footplate.store.snapshots import load_files_at, tree_ids
 
 
-class SessionLog:
+class SessionRegistry:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -28,7 +28,7 @@ class SessionLog:
         return {row["session_id"] for row in await self._database.fetch("expired", list(session_ids), older_than)}
 
     @asynccontextmanager
-    async def resting(self, session_id: str, older_than: timedelta) -> AsyncIterator[RestingFiles | None]:
+    async def resting(self, session_id: str, older_than: timedelta) -> AsyncIterator[ExpiredSessionFiles | None]:
         """Yields the files of an expired session and blocks new turns meanwhile; yields None if it has not expired."""
         async with self._database.transaction() as connection:
             await connection.execute(SQL["lock_head_only"], session_id)
@@ -36,6 +36,6 @@ class SessionLog:
             if row is None:
                 yield None
                 return
-            trees = trees_of(row["project_ids"])
-            files = await files_at(connection, session_id, trees)
-            yield RestingFiles({tree: files.kept.get(tree) for tree in trees})
+            trees = tree_ids(row["project_ids"])
+            files = await load_files_at(connection, session_id, trees)
+            yield ExpiredSessionFiles({tree: files.snapshots.get(tree) for tree in trees})

@@ -3,28 +3,28 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from footplate.domain.snapshots import NO_FILES, SCRATCH, Files, KeptSnapshot, Snapshot
+from footplate.domain.snapshots import NO_FILES, SCRATCH_TREE, SessionFiles, StoredSnapshot, Snapshot
 from footplate.store.database import SQL, Connection
 from footplate.store.records import Row
 
-NEWEST: Final = (1 << 63) - 1
+NEWEST_SEQ: Final = (1 << 63) - 1
 
 
-def trees_of(project_ids: Sequence[str]) -> list[str]:
-    return [*project_ids] or [SCRATCH]
+def tree_ids(project_ids: Sequence[str]) -> list[str]:
+    return [*project_ids] or [SCRATCH_TREE]
 
 
-async def files_at(connection: Connection, session_id: str, trees: Sequence[str], seq: int = NEWEST) -> Files:
+async def load_files_at(connection: Connection, session_id: str, trees: Sequence[str], seq: int = NEWEST_SEQ) -> SessionFiles:
     """Returns the current snapshots at position `seq`, including those that a fork inherits."""
     rows = await connection.fetch(SQL["files_at"], session_id, [*trees], seq)
-    return Files(by_tree(rows), tuple(rows[0]["owners"])) if rows else NO_FILES
+    return SessionFiles(snapshots_by_tree(rows), tuple(rows[0]["owners"])) if rows else NO_FILES
 
 
-def by_tree(rows: Sequence[Row]) -> Mapping[str, KeptSnapshot]:
+def snapshots_by_tree(rows: Sequence[Row]) -> Mapping[str, StoredSnapshot]:
     return {
-        row["tree"]: KeptSnapshot(
+        row["tree"]: StoredSnapshot(
             row["number"],
-            snapshot_of(row),
+            load_snapshot(row),
             row["base"],
             tuple(row["left_out"]),
         )
@@ -32,6 +32,6 @@ def by_tree(rows: Sequence[Row]) -> Mapping[str, KeptSnapshot]:
     }
 
 
-def snapshot_of(row: Row) -> Snapshot:
+def load_snapshot(row: Row) -> Snapshot:
     """The only reader of these columns. A column that is omitted here is also missing from the names of packs."""
     return Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items())), row["bundles"])

@@ -11,38 +11,38 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain import events, ids
-from footplate.domain.agents import Agent, EnvironmentRecord, shown
+from footplate.domain.agents import Agent, EnvironmentRecord, fill_default_policies
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.principals import Principal
-from footplate.domain.projects import NO_PROJECTS, Choice
-from footplate.domain.services import Accepted, Answer, Arrival, Attempt, ForkPoint, Input
+from footplate.domain.projects import NO_PROJECTS, ProjectSelection
+from footplate.domain.services import AcceptedInputs, StoredResponse, TranscriptImport, RequestAttempt, ForkPoint, Input
 from footplate.domain.turns import Mode, Session
 from footplate.store import files, imports, policies, projects, records
 from footplate.store.approvals import store_edits
-from footplate.store.archives import Archives
+from footplate.store.archives import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
-from footplate.store.deleting import delete_session
-from footplate.store.forks import find_place, insert_fork
+from footplate.store.deleting import delete_session_rows
+from footplate.store.forks import find_fork_origin, insert_fork
 from footplate.store.inputs import append_inputs, append_notice
 from footplate.store.objects import Objects
 
 log = structlog.get_logger(__name__)
 
 
-class Units:
+class UnitOfWorkFactory:
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
         self._objects = objects
-        self._archives = Archives(database, objects)
+        self._archives = ArchiveReader(database, objects)
 
     @asynccontextmanager
-    async def unit(self, principal: Principal, attempt: Attempt | None) -> AsyncIterator["Unit"]:
+    async def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AsyncIterator["UnitOfWork"]:
         db = self._database
-        async with store_edits(db, principal), db.changes.held(principal.organisation), db.transaction() as connection:
-            unit = Unit(connection, self._objects, self._archives, principal, attempt)
-            await unit.look_back()
+        async with store_edits(db, principal), db.change_limiter.acquire_slot(principal.organisation), db.transaction() as connection:
+            unit = UnitOfWork(connection, self._objects, self._archives, principal, attempt)
+            await unit.load_stored_response()
             yield unit
         for organisation, session_id in unit.deleted:
             await self._remove_objects(organisation, session_id)
@@ -55,21 +55,21 @@ class Units:
         except (Unavailable, OSError) as error:
             log.warning("objects not deleted yet", action="deletion.late", session=session_id, reason=repr(error))
 
-    async def delivered(self, answer_id: int) -> None:
+    async def discard_response(self, response_id: int) -> None:
         try:
-            await self._database.fetch("forget_answer", answer_id)
+            await self._database.fetch("forget_answer", response_id)
         except Unavailable:
-            log.warning("stored response not discarded", action="answer.kept", answer=answer_id)
+            log.warning("stored response not discarded", action="answer.kept", answer=response_id)
 
 
-class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
+class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.PolicyUnitOfWork):
     def __init__(
         self,
         connection: Connection,
         objects: Objects,
-        archives: Archives,
+        archives: ArchiveReader,
         principal: Principal,
-        attempt: Attempt | None,
+        attempt: RequestAttempt | None,
     ) -> None:
         self._connection = connection
         self._objects = objects
@@ -77,20 +77,20 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
         self._principal = principal
         self._attempt = attempt
         self._fingerprint = _fingerprint(principal, attempt) if attempt else b""
-        self.replay: Answer | None = None
-        self.answer_id: int | None = None
+        self.stored_response: StoredResponse | None = None
+        self.response_id: int | None = None
         self._session_id: str | None = None
         """The session whose content the response contains, if any."""
         self.deleted: list[tuple[str, str]] = []
         """Organisation and id of the sessions whose objects are deleted after the commit."""
 
-    async def look_back(self) -> None:
+    async def load_stored_response(self) -> None:
         """Loads the stored response of an earlier attempt of this request. Waits for an attempt that still runs."""
         attempt = self._attempt
         if attempt is None:
             return
-        lock = int.from_bytes(self._fingerprint[:8], "big", signed=True)
-        await self._connection.execute(SQL["lock_answer"], lock)
+        lock_key = int.from_bytes(self._fingerprint[:8], "big", signed=True)
+        await self._connection.execute(SQL["lock_answer"], lock_key)
         if attempt.idempotency_key is not None:
             row = await self._connection.fetchrow(SQL["answer_by_key"], self._fingerprint)
             if row is not None and row["body_hash"] != attempt.body_hash:
@@ -100,28 +100,28 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
                     help_text="Use a new key for a new request, and send the same body when you retry.",
                 )
         elif attempt.retry_count > 0:
-            row = await self._connection.fetchrow(SQL["answer_by_retry"], self._fingerprint, _number(attempt))
-            self.answer_id = row["id"] if row is not None else None
+            row = await self._connection.fetchrow(SQL["answer_by_retry"], self._fingerprint, _attempt_number(attempt))
+            self.response_id = row["id"] if row is not None else None
         else:
             return
         if row is not None:
-            self.replay = Answer(row["status"], row["body"])
+            self.stored_response = StoredResponse(row["status"], row["body"])
 
-    async def remember(self, answer: Answer) -> None:
+    async def store_response(self, response: StoredResponse) -> None:
         if self._attempt is None:
             return
-        answer_id = await self._connection.fetchval(
+        response_id = await self._connection.fetchval(
             SQL["insert_answer"],
             self._principal.organisation,
             self._fingerprint,
             self._attempt.body_hash,
-            _number(self._attempt),
-            answer.status,
-            answer.body,
+            _attempt_number(self._attempt),
+            response.status,
+            response.body,
             self._session_id,
         )
         if self._attempt.idempotency_key is None:
-            self.answer_id = answer_id
+            self.response_id = response_id
 
     async def create_agent(
         self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
@@ -134,13 +134,13 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
             clean_object(definition),
             metadata,
         )
-        return records.agent(_found(row, "agent", ""))
+        return records.load_agent(_ensure_found(row, "agent", ""))
 
     async def update_agent(
         self, principal: Principal, agent_id: str, *, expected_version: int | None, change: Callable[[Agent], Agent]
     ) -> Agent:
         row = await self._connection.fetchrow(SQL["lock_agent"], agent_id, principal.organisation)
-        old = records.agent(_found(row, "agent", agent_id))
+        old = records.load_agent(_ensure_found(row, "agent", agent_id))
         if old.archived_at is not None:
             raise InvalidRequest(f"Agent {agent_id!r} is archived.", help_text="Create a new agent.")
         if expected_version is not None and expected_version != old.version:
@@ -154,11 +154,11 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
         row = await self._connection.fetchrow(
             SQL["update_agent"], agent_id, new.name, clean_object(new.definition), new.metadata
         )
-        return records.agent(_found(row, "agent", agent_id))
+        return records.load_agent(_ensure_found(row, "agent", agent_id))
 
     async def archive_agent(self, principal: Principal, agent_id: str) -> Agent:
         row = await self._connection.fetchrow(SQL["archive_agent"], agent_id, principal.organisation)
-        return records.agent(_found(row, "agent", agent_id))
+        return records.load_agent(_ensure_found(row, "agent", agent_id))
 
     async def create_environment(
         self,
@@ -179,13 +179,13 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
                 config,
                 metadata,
             )
-        return records.environment(_found(row, "environment", ""))
+        return records.load_environment(_ensure_found(row, "environment", ""))
 
     async def update_environment(
         self, principal: Principal, environment_id: str, change: Callable[[EnvironmentRecord], EnvironmentRecord]
     ) -> EnvironmentRecord:
         row = await self._connection.fetchrow(SQL["lock_environment"], environment_id, principal.organisation)
-        old = records.environment(_found(row, "environment", environment_id))
+        old = records.load_environment(_ensure_found(row, "environment", environment_id))
         if old.archived_at is not None:
             raise InvalidRequest(
                 f"Environment {environment_id!r} is archived and cannot be changed.",
@@ -197,15 +197,15 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
             row = await self._connection.fetchrow(
                 SQL["update_environment"], environment_id, new.name, new.description, new.config, new.metadata
             )
-        return records.environment(_found(row, "environment", environment_id))
+        return records.load_environment(_ensure_found(row, "environment", environment_id))
 
     async def archive_environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
         row = await self._connection.fetchrow(SQL["archive_environment"], environment_id, principal.organisation)
-        return records.environment(_found(row, "environment", environment_id))
+        return records.load_environment(_ensure_found(row, "environment", environment_id))
 
     async def delete_environment(self, principal: Principal, environment_id: str) -> None:
         row = await self._connection.fetchrow(SQL["delete_environment"], environment_id, principal.organisation)
-        _found(row, "environment", environment_id)
+        _ensure_found(row, "environment", environment_id)
 
     async def create_session(
         self,
@@ -218,11 +218,11 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
         context: JsonObject,
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
-        choice: Choice = NO_PROJECTS,
+        selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
-    ) -> tuple[Session, Accepted]:
+    ) -> tuple[Session, AcceptedInputs]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
-        project_ids = await projects.chosen(self._connection, principal, choice)
+        project_ids = await projects.choose_projects(self._connection, principal, selection)
         row = await self._connection.fetchrow(
             SQL["insert_session"],
             session_id,
@@ -237,25 +237,25 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
             principal.id,
             mode,
             list(project_ids),
-            choice.workspace_id,
+            selection.workspace_id,
             permissions or {},
         )
         if row is None:
-            raise await self._no_environment(principal, environment_id)
-        session = records.session(row)
+            raise await self._environment_error(principal, environment_id)
+        session = records.load_session(row)
         if inputs:
             return session, await append_inputs(self._connection, self._objects, principal, session_id, inputs)
-        return session, Accepted(organisation=principal.organisation, session_id=session_id)
+        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
 
-    async def import_session(self, principal: Principal, arrival: Arrival, **fields: Any) -> tuple[Session, Accepted]:
-        if found := await imports.known(self._connection, principal, arrival.digest):
+    async def import_session(self, principal: Principal, transcript: TranscriptImport, **fields: Any) -> tuple[Session, AcceptedInputs]:
+        if found := await imports.find_imported_session(self._connection, principal, transcript.digest):
             self._session_id = found
-            return await self._session(principal, found), Accepted(
+            return await self._session(principal, found), AcceptedInputs(
                 organisation=principal.organisation, session_id=found
             )
         session, accepted = await self.create_session(principal, inputs=(), **fields)
-        await imports.store(self._connection, self._objects, principal, session.id, arrival.digest, arrival.pieces)
-        notice = events.imported(arrival.origin.transcript_id, arrival.origin.version)
+        await imports.store_transcript(self._connection, self._objects, principal, session.id, transcript.digest, transcript.pieces)
+        notice = events.imported(transcript.origin.transcript_id, transcript.origin.version)
         accepted = await append_notice(self._connection, principal, session.id, notice)
         return session, accepted
 
@@ -268,36 +268,36 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
         environment_id: str | None,
         change: Callable[[Session], Session],
         inputs: Sequence[Input],
-    ) -> tuple[Session, Accepted]:
+    ) -> tuple[Session, AcceptedInputs]:
         fork_id = self._session_id = ids.new_id(ids.SESSION)
-        head = _found(
+        head = _ensure_found(
             await self._connection.fetchrow(SQL["lock_parent"], session_id, principal.organisation),
             "session",
             session_id,
         )
-        place = await find_place(self._connection, self._archives, head, point)
-        wanted = change(records.session(head))
-        row = await insert_fork(self._connection, principal, fork_id, place, wanted, environment_id)
+        origin = await find_fork_origin(self._connection, self._archives, head, point)
+        attributes = change(records.load_session(head))
+        row = await insert_fork(self._connection, principal, fork_id, origin, attributes, environment_id)
         if row is None:
-            raise await self._no_environment(principal, str(environment_id))
-        began = events.forked(session_id, place.event_id, place.seq)
-        accepted = await append_notice(self._connection, principal, fork_id, began)
+            raise await self._environment_error(principal, str(environment_id))
+        notice = events.forked(session_id, origin.event_id, origin.seq)
+        accepted = await append_notice(self._connection, principal, fork_id, notice)
         if inputs:
             sent = await append_inputs(self._connection, self._objects, principal, fork_id, inputs)
             accepted = replace(sent, positions=[*accepted.positions, *sent.positions])
-        return records.session(row), accepted
+        return records.load_session(row), accepted
 
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]
-    ) -> tuple[Session, Accepted]:
+    ) -> tuple[Session, AcceptedInputs]:
         self._session_id = session_id
         old = await self._lock_session(principal, session_id)
         new = change(old)
-        changes = _changes(old, new)
+        changes = _changed_fields(old, new)
         if changes is None:
-            return old, Accepted(organisation=principal.organisation, session_id=session_id)
+            return old, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
         if new.agent != old.agent:
-            _refuse_running(old, "changed to other tools")
+            _ensure_idle(old, "changed to other tools")
         await self._connection.execute(
             SQL["update_session"], session_id, new.title, new.metadata, clean_object(new.agent), new.permissions
         )
@@ -307,22 +307,22 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
 
     async def archive_session(self, principal: Principal, session_id: str) -> Session:
         self._session_id = session_id
-        _refuse_running(await self._lock_session(principal, session_id), "archived")
+        _ensure_idle(await self._lock_session(principal, session_id), "archived")
         await self._connection.execute(SQL["archive_session"], session_id)
         return await self._session(principal, session_id)
 
-    async def delete_session(self, principal: Principal, session_id: str) -> Accepted:
-        _refuse_running(await self._lock_session(principal, session_id), "deleted")
+    async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs:
+        _ensure_idle(await self._lock_session(principal, session_id), "deleted")
         accepted = await append_notice(self._connection, principal, session_id, Event(events.SESSION_DELETED))
-        if not await delete_session(self._connection, principal.organisation, session_id):
+        if not await delete_session_rows(self._connection, principal.organisation, session_id):
             self.deleted.append((principal.organisation, session_id))
         return accepted
 
-    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted:
+    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
         self._session_id = session_id
         return await append_inputs(self._connection, self._objects, principal, session_id, inputs)
 
-    async def _no_environment(self, principal: Principal, environment_id: str) -> Exception:
+    async def _environment_error(self, principal: Principal, environment_id: str) -> Exception:
         row = await self._connection.fetchrow(SQL["environment"], environment_id, principal.organisation)
         if row is None:
             return NotFound("environment", environment_id)
@@ -334,20 +334,20 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
 
     async def _lock_session(self, principal: Principal, session_id: str) -> Session:
         row = await self._connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
-        _found(row, "session", session_id)
+        _ensure_found(row, "session", session_id)
         return await self._session(principal, session_id)
 
     async def _session(self, principal: Principal, session_id: str) -> Session:
         row = await self._connection.fetchrow(SQL["session"], session_id, principal.organisation)
-        return records.session(_found(row, "session", session_id))
+        return records.load_session(_ensure_found(row, "session", session_id))
 
 
-def _number(attempt: Attempt) -> int:
+def _attempt_number(attempt: RequestAttempt) -> int:
     """Returns the attempt's number, limited to the bits of the column `served`."""
     return min(attempt.retry_count, 62)
 
 
-def _fingerprint(principal: Principal, attempt: Attempt) -> bytes:
+def _fingerprint(principal: Principal, attempt: RequestAttempt) -> bytes:
     parts = (principal.organisation, principal.id, attempt.method, attempt.path)
     text = "\n".join(parts).encode()
     if attempt.idempotency_key is not None:
@@ -355,13 +355,13 @@ def _fingerprint(principal: Principal, attempt: Attempt) -> bytes:
     return hashlib.sha256(b"retry\n" + text + b"\n" + attempt.body_hash).digest()
 
 
-def _found(row: records.Row | None, noun: str, item_id: str) -> records.Row:
+def _ensure_found(row: records.Row | None, noun: str, item_id: str) -> records.Row:
     if row is None:
         raise NotFound(noun, item_id)
     return row
 
 
-def _changes(old: Session, new: Session) -> JsonObject | None:
+def _changed_fields(old: Session, new: Session) -> JsonObject | None:
     """Returns the body of `session.updated`: the complete values of the changed fields. None if nothing changed."""
     if new == old:
         return None
@@ -371,16 +371,16 @@ def _changes(old: Session, new: Session) -> JsonObject | None:
     if new.metadata != old.metadata and new.metadata:
         changes["metadata"] = {**new.metadata}
     if new.agent != old.agent:
-        changes["agent"] = shown(new.agent)
+        changes["agent"] = fill_default_policies(new.agent)
     if new.permissions != old.permissions:
         changes["permissions"] = new.permissions
     return changes
 
 
-def _refuse_running(session: Session, done: str) -> None:
+def _ensure_idle(session: Session, action: str) -> None:
     if session.status != "idle":
         raise Conflict(
-            f"Session {session.id!r} is {session.status} and cannot be {done}.",
+            f"Session {session.id!r} is {session.status} and cannot be {action}.",
             help_text="Interrupt it (`footplate interrupt`, or a user.interrupt event) and wait until it is idle.",
         )
 

@@ -7,7 +7,7 @@ from typing import Final, get_args
 from footplate.domain.events import Usage
 from footplate.domain.principals import Principal
 from footplate.domain.turns import TurnStatus
-from footplate.domain.usage import Grouping, UsageLine, UsageQuestion
+from footplate.domain.usage import Grouping, UsageRow, UsageQuery
 from footplate.store.database import Database
 from footplate.store.records import Row
 
@@ -19,27 +19,27 @@ class UsageReader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def usage(self, principal: Principal, question: UsageQuestion) -> Sequence[UsageLine]:
-        flags = [grouping in question.group_by for grouping in _DAILY_GROUPINGS]
-        if _SESSION in question.group_by:
+    async def query_usage(self, principal: Principal, query: UsageQuery) -> Sequence[UsageRow]:
+        flags = [grouping in query.group_by for grouping in _DAILY_GROUPINGS]
+        if _SESSION in query.group_by:
             rows = await self._database.fetch(
-                "usage_by_session", principal.organisation, question.start, question.end, *flags, question.limit
+                "usage_by_session", principal.organisation, query.start, query.end, *flags, query.limit
             )
         else:
-            first_day, end_day = _whole_days(question.start, question.end, datetime.now(UTC))
+            first_day, end_day = _whole_days(query.start, query.end, datetime.now(UTC))
             rows = await self._database.fetch(
                 "usage",
                 principal.organisation,
-                question.start,
-                min(_midnight(first_day), question.end),
+                query.start,
+                min(_midnight(first_day), query.end),
                 *flags,
                 first_day,
                 end_day,
                 _midnight(end_day),
-                question.end,
-                question.limit,
+                query.end,
+                query.limit,
             )
-        return [_line(row, question) for row in rows]
+        return [_usage_row(row, query) for row in rows]
 
 
 def _whole_days(start: datetime, end: datetime, now: datetime) -> tuple[date, date]:
@@ -60,9 +60,9 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-def _line(row: Row, question: UsageQuestion) -> UsageLine:
-    return UsageLine(
-        group={grouping: row[grouping] for grouping in get_args(Grouping) if grouping in question.group_by},
+def _usage_row(row: Row, query: UsageQuery) -> UsageRow:
+    return UsageRow(
+        group={grouping: row[grouping] for grouping in get_args(Grouping) if grouping in query.group_by},
         turns=row["turns"],
         statuses={status.value: row[status.value] for status in TurnStatus if row[status.value]},
         seconds=row["seconds"],

@@ -15,89 +15,89 @@ from typing import Final
 import structlog
 
 from footplate.domain.errors import Unavailable
-from footplate.domain.leases import HOLD, WAIT, LeaseHeld, LeaseLost
+from footplate.domain.leases import LEASE_SECONDS, DEFAULT_WAIT_SECONDS, LeaseHeld, LeaseLost
 from footplate.store.database import Database
 
-_GONE: Final = 10.0
+_DEAD_AFTER_SECONDS: Final = 10.0
 """A waiter that has not polled for this many seconds is considered dead."""
-_ASK_FIRST: Final = 0.05
-_ASK_EVERY: Final = 0.5
+_FIRST_POLL_SECONDS: Final = 0.05
+_MAX_POLL_SECONDS: Final = 0.5
 
-Where = tuple[str, str]
+LeaseTarget = tuple[str, str]
 """An organisation, and a resource of it such as a branch."""
 
 log = structlog.get_logger(__name__)
 
 
 class WriteLeases:
-    def __init__(self, database: Database, *, hold: float = HOLD) -> None:
+    def __init__(self, database: Database, *, hold: float = LEASE_SECONDS) -> None:
         self._database = database
         self._hold = hold
 
     @asynccontextmanager
-    async def held(
+    async def hold(
         self,
         organisation: str,
-        place: str,
+        target: str,
         *,
-        who: str,
-        wait: float = WAIT,
-        named: str | None = None,
+        owner: str,
+        wait: float = DEFAULT_WAIT_SECONDS,
+        display_name: str | None = None,
         successor: bool = False,
-    ) -> AsyncGenerator["Held", None]:
-        lease = await self._wait((organisation, place), who, wait, named or place, successor=successor)
-        renewing = asyncio.create_task(lease.renewing())
+    ) -> AsyncGenerator["HeldWriteLease", None]:
+        lease = await self._wait_in_queue((organisation, target), owner, wait, display_name or target, successor=successor)
+        renewing = asyncio.create_task(lease.renew_until_cancelled())
         try:
             yield lease
         finally:
             renewing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await renewing
-            await _quietly(self._database, "end_to_write", organisation, place, lease.token)
+            await _run_cleanup_query(self._database, "end_to_write", organisation, target, lease.token)
 
-    async def _wait(self, where: Where, who: str, wait: float, named: str, *, successor: bool) -> "Held":
+    async def _wait_in_queue(self, target: LeaseTarget, owner: str, wait: float, display_name: str, *, successor: bool) -> "HeldWriteLease":
         began = time.monotonic()
-        row = await self._database.fetchrow("queue_to_write", *where, secrets.token_hex(16))
+        row = await self._database.fetchrow("queue_to_write", *target, secrets.token_hex(16))
         assert row is not None
         ticket: int = row["ticket"]
-        pause = _ASK_FIRST
+        pause = _FIRST_POLL_SECONDS
         try:
             while True:
                 await self._database.fetch("ask_to_write", ticket)
-                taken = await self._database.fetchrow(
-                    "take_to_write", *where, ticket, who, self._hold, _GONE, successor
+                acquired = await self._database.fetchrow(
+                    "take_to_write", *target, ticket, owner, self._hold, _DEAD_AFTER_SECONDS, successor
                 )
-                if taken is not None:
-                    return Held(self._database, where, taken["token"], self._hold, named)
-                left = wait - (time.monotonic() - began)
-                if left <= 0:
-                    await self._give_up(where, ticket, wait, named)
-                await asyncio.sleep(min(pause, max(left, 0.001)))
-                pause = min(pause * 1.5, _ASK_EVERY)
+                if acquired is not None:
+                    return HeldWriteLease(self._database, target, acquired["token"], self._hold, display_name)
+                remaining = wait - (time.monotonic() - began)
+                if remaining <= 0:
+                    await self._raise_held(target, ticket, wait, display_name)
+                await asyncio.sleep(min(pause, max(remaining, 0.001)))
+                pause = min(pause * 1.5, _MAX_POLL_SECONDS)
         finally:
-            await _quietly(self._database, "leave_queue", ticket)
+            await _run_cleanup_query(self._database, "leave_queue", ticket)
 
-    async def _give_up(self, where: Where, ticket: int, wait: float, named: str) -> None:
+    async def _raise_held(self, target: LeaseTarget, ticket: int, wait: float, display_name: str) -> None:
         """Raises `LeaseHeld`, unless the lease has just become free."""
-        row = await self._database.fetchrow("writer", *where, ticket, _GONE)
+        row = await self._database.fetchrow("writer", *target, ticket, _DEAD_AFTER_SECONDS)
         if row is not None:
-            raise LeaseHeld(named, holder=row["holder"], since=row["since"], waited=wait, queue_length=row["before"])
+            raise LeaseHeld(display_name, holder=row["holder"], since=row["since"], waited=wait, queue_length=row["before"])
 
 
-class Held:
-    def __init__(self, database: Database, where: Where, token: int, hold: float, named: str) -> None:
+class HeldWriteLease:
+    def __init__(self, database: Database, target: LeaseTarget, token: int, hold: float, display_name: str) -> None:
         self._database = database
-        self._where = where
+        self._target = target
         self._hold = hold
-        self._named = named
+        self._display_name = display_name
         self.token = token
 
     async def check(self) -> None:
-        row = await self._database.fetchrow("renew_to_write", *self._where, self.token, self._hold)
+        row = await self._database.fetchrow("renew_to_write", *self._target, self.token, self._hold)
         if row is None:
-            raise LeaseLost(self._named)
+            raise LeaseLost(self._display_name)
 
-    async def renewing(self) -> None:
+    async def renew_until_cancelled(self) -> None:
         """Renews the lease in the background. Ignores a lost lease: the holder checks it before each write."""
         while True:
             await asyncio.sleep(self._hold / 3)
@@ -105,7 +105,7 @@ class Held:
                 await self.check()
 
 
-async def _quietly(database: Database, query: str, *args: object) -> None:
+async def _run_cleanup_query(database: Database, query: str, *args: object) -> None:
     """Runs a cleanup query and only logs a failure, because leases and queue places expire by themselves."""
     try:
         async with asyncio.timeout(5):

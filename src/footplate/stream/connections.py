@@ -13,10 +13,10 @@ _READ_SECONDS: Final = BLOCK_MILLISECONDS / 1000 + 2
 _FOREVER: Final = -1
 _HEALTH_SECONDS: Final = 30
 """Interval after which a silently dead connection is noticed."""
-_HEARD_SECONDS: Final = 0.5
+_CANCEL_RETRY_SECONDS: Final = 0.5
 
 
-def short(url: str) -> Redis:
+def create_command_client(url: str) -> Redis:
     """Returns a client for commands that must not block for long. It retries once, for a connection that a restart
     closed.
     """
@@ -28,7 +28,7 @@ def short(url: str) -> Redis:
     )
 
 
-def patient(url: str) -> Redis:
+def create_reader_client(url: str) -> Redis:
     """Returns a client for background readers. It reconnects for as long as it takes."""
     return Redis.from_url(
         url,
@@ -39,12 +39,12 @@ def patient(url: str) -> Redis:
     )
 
 
-async def stop(*tasks: asyncio.Task[None]) -> None:
+async def cancel_tasks(*tasks: asyncio.Task[None]) -> None:
     """Cancels tasks that use Redis, repeatedly until they end. redis-py sends with `asyncio.wait_for`, and in Python
     3.11 that loses a cancellation that arrives at the moment its work is done.
     """
-    left = set(tasks)
-    while left:
-        for task in left:
+    running = set(tasks)
+    while running:
+        for task in running:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=_HEARD_SECONDS)
+        _, running = await asyncio.wait(running, timeout=_CANCEL_RETRY_SECONDS)

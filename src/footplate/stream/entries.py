@@ -28,74 +28,74 @@ _EVENTS: Final = "events"
 _START: Final = "start"
 _DELTA: Final = "delta"
 
-STREAM_LENGTH: Final = 10_000
-OPEN_SECONDS: Final = 3600
+MAX_STREAM_ENTRIES: Final = 10_000
+OPEN_PREVIEW_SECONDS: Final = 3600
 
-PREVIEWED: Final = frozenset({events.AGENT_MESSAGE, events.AGENT_THINKING})
-WITH_TEXT: Final = frozenset({events.AGENT_MESSAGE})
+PREVIEWED_TYPES: Final = frozenset({events.AGENT_MESSAGE, events.AGENT_THINKING})
+TEXT_PREVIEW_TYPES: Final = frozenset({events.AGENT_MESSAGE})
 """Event types whose previews have text. As in the reference API, a preview of `agent.thinking` is only a start: the
 SDK's accumulator would treat a delta as text of the message.
 """
-CLOSERS: Final = frozenset({events.MODEL_REQUEST_END, events.STATUS_IDLE, events.STATUS_RESCHEDULED})
+PREVIEW_CLOSING_TYPES: Final = frozenset({events.MODEL_REQUEST_END, events.STATUS_IDLE, events.STATUS_RESCHEDULED})
 """Events after which an open preview will not be finished any more."""
 
-Command = tuple[str | bytes | int, ...]
+RedisCommand = tuple[str | bytes | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class PreviewStart:
     id: str
     type: str
     after_seq: int
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class PreviewDelta:
     id: str
     offset: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Durable:
+class DurableEvent:
     seq: int
     id: str
     type: str
     event: JsonObject
 
 
-Received = Start | Delta | list[Durable]
+ReceivedItem = PreviewStart | PreviewDelta | list[DurableEvent]
 """The content of an entry, as a reader receives it."""
-Item = Start | Delta | Sequence[events.Position]
+PublishedItem = PreviewStart | PreviewDelta | Sequence[events.Position]
 """The content of an entry, as a writer passes it."""
 
 
-def encode(items: Sequence[Item]) -> bytes:
-    return _dumps([_encoded(item) for item in items])
+def encode_items(items: Sequence[PublishedItem]) -> bytes:
+    return _encode_json([_encode_item(item) for item in items])
 
 
-def encode_lines(items: Sequence[Start | Delta]) -> bytes:
+def encode_open_preview(items: Sequence[PreviewStart | PreviewDelta]) -> bytes:
     """Encodes the open preview, one item per line. JSON contains no raw line breaks."""
-    return b"".join(_dumps(_encoded(item)) + b"\n" for item in items)
+    return b"".join(_encode_json(_encode_item(item)) + b"\n" for item in items)
 
 
-def decode(body: bytes) -> list[Received]:
+def decode_items(body: bytes) -> list[ReceivedItem]:
     """Decodes an entry, skipping kinds that only a newer writer knows. Raises ValueError, LookupError or TypeError if
     it is malformed.
     """
-    decoded = [_decoded(kind, item) for kind, item in orjson.loads(body)]
+    decoded = [_decode_item(kind, item) for kind, item in orjson.loads(body)]
     return [item for item in decoded if item is not None]
 
 
-def decode_open(lines: bytes) -> tuple[Start, str] | None:
+def decode_open_preview(lines: bytes) -> tuple[PreviewStart, str] | None:
     """Returns the open preview and its text so far, up to the first missing delta."""
-    start, *deltas = [_decoded(*orjson.loads(line)) for line in lines.splitlines()] or [None]
-    if not isinstance(start, Start):
+    start, *deltas = [_decode_item(*orjson.loads(line)) for line in lines.splitlines()] or [None]
+    if not isinstance(start, PreviewStart):
         return None
     pieces: list[str] = []
     length = 0
     for delta in deltas:
-        if not isinstance(delta, Delta) or delta.id != start.id or delta.offset > length:
+        if not isinstance(delta, PreviewDelta) or delta.id != start.id or delta.offset > length:
             break
         fresh = delta.text[length - delta.offset :]
         pieces.append(fresh)
@@ -103,30 +103,30 @@ def decode_open(lines: bytes) -> tuple[Start, str] | None:
     return start, "".join(pieces)
 
 
-def add(stream: str, session_id: str, organisation: str, items: Sequence[Item]) -> Command:
-    fields = ("s", session_id, "o", organisation, "b", encode(items))
-    return ("XADD", stream, "MAXLEN", "~", STREAM_LENGTH, "*", *fields)
+def append_command(stream: str, session_id: str, organisation: str, items: Sequence[PublishedItem]) -> RedisCommand:
+    fields = ("s", session_id, "o", organisation, "b", encode_items(items))
+    return ("XADD", stream, "MAXLEN", "~", MAX_STREAM_ENTRIES, "*", *fields)
 
 
-def _encoded(item: Item) -> list[Json]:
-    if isinstance(item, Start):
+def _encode_item(item: PublishedItem) -> list[Json]:
+    if isinstance(item, PreviewStart):
         return [_START, {"id": item.id, "type": item.type, "after_seq": item.after_seq}]
-    if isinstance(item, Delta):
+    if isinstance(item, PreviewDelta):
         return [_DELTA, {"id": item.id, "offset": item.offset, "text": item.text}]
-    return [_EVENTS, [[position.seq, events.wire(position)] for position in item]]
+    return [_EVENTS, [[position.seq, events.to_wire(position)] for position in item]]
 
 
-def _decoded(kind: str, body: Any) -> Received | None:
+def _decode_item(kind: str, body: Any) -> ReceivedItem | None:
     if kind == _DELTA:
-        return Delta(body["id"], body["offset"], body["text"])
+        return PreviewDelta(body["id"], body["offset"], body["text"])
     if kind == _START:
-        return Start(body["id"], body["type"], body["after_seq"])
+        return PreviewStart(body["id"], body["type"], body["after_seq"])
     if kind == _EVENTS:
-        return [Durable(int(seq), str(event["id"]), str(event["type"]), event) for seq, event in body]
+        return [DurableEvent(int(seq), str(event["id"]), str(event["type"]), event) for seq, event in body]
     return None
 
 
-def _dumps(value: Json) -> bytes:
+def _encode_json(value: Json) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:  # lone surrogates cannot be encoded in UTF-8

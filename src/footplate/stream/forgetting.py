@@ -9,19 +9,19 @@ from footplate.stream import connections, keys
 _PAGE: Final = 500
 
 
-class Forgetter:
+class SessionCleaner:
     def __init__(self, url: str) -> None:
-        self._redis: Redis = connections.short(url)
+        self._redis: Redis = connections.create_command_client(url)
 
     async def aclose(self) -> None:
         await self._redis.aclose()
 
-    async def forget(self, organisation: str, session_id: str) -> None:
+    async def delete_session_data(self, organisation: str, session_id: str) -> None:
         """Removes the session's data. This is needed because a stream is trimmed by length, not by age: on an idle
         system the entries would stay forever. Readers before or after the removed entries are not affected.
         """
-        await self._redis.delete(keys.open_preview(organisation, session_id))
-        stream = keys.stream(keys.shard_of(session_id))
+        await self._redis.delete(keys.open_preview_key(organisation, session_id))
+        stream = keys.stream_key(keys.shard_of(session_id))
         start = b"-"
         while page := await self._redis.xrange(stream, min=start, count=_PAGE):
             items = cast("list[tuple[bytes, dict[bytes, bytes]]]", page)

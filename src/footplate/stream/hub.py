@@ -20,8 +20,8 @@ from footplate.domain.errors import NotFound, Temporary
 from footplate.domain.events import Position
 from footplate.domain.services import Cursor
 from footplate.stream import connections, entries, keys, sse
-from footplate.stream.channel import Channel
-from footplate.stream.entries import Start
+from footplate.stream.channel import SessionChannel
+from footplate.stream.entries import PreviewStart
 from footplate.stream.ports import LogReader
 from footplate.stream.reader import Entry, ShardReader
 from footplate.stream.tail import QUEUE_BYTES, Subscriber
@@ -29,11 +29,11 @@ from footplate.stream.tail import QUEUE_BYTES, Subscriber
 log = structlog.get_logger(__name__)
 
 _CHUNK_BYTES: Final = 256 * 1024
-_LOG_PATIENCE_SECONDS: Final = 60.0
+_LOG_RETRY_SECONDS: Final = 60.0
 _REPLICA_SECONDS: Final = 0.05
 
 
-class Hub:
+class StreamHub:
     def __init__(
         self,
         url: str,
@@ -47,12 +47,12 @@ class Hub:
         self._keepalive = keepalive
         self._heads_interval = heads_interval
         self._queue_bytes = queue_bytes
-        self._commands = connections.short(url)
-        self._blocking = connections.patient(url)
-        self._reader = ShardReader(self._blocking, on_entry=self._received, on_started=self._started)
-        self._channels: dict[tuple[bytes, bytes], Channel] = {}
+        self._command_client = connections.create_command_client(url)
+        self._reader_client = connections.create_reader_client(url)
+        self._reader = ShardReader(self._reader_client, on_entry=self._on_entry, on_started=self._on_shard_started)
+        self._channels: dict[tuple[bytes, bytes], SessionChannel] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self.streams = 0
+        self.open_streams = 0
         """Number of clients that currently follow a session."""
 
     async def __aenter__(self) -> Self:
@@ -65,17 +65,17 @@ class Hub:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await connections.stop(*self._tasks)
-        self.end()
+        await connections.cancel_tasks(*self._tasks)
+        self.end_streams()
         for channel in self._channels.values():
             channel.close()
-        await self._commands.aclose()
-        await self._blocking.aclose()
+        await self._command_client.aclose()
+        await self._reader_client.aclose()
 
-    def end(self) -> None:
+    def end_streams(self) -> None:
         """Ends every stream after its queued data. Otherwise a stopping server would wait for the clients."""
         for channel in self._channels.values():
-            channel.end()
+            channel.end_subscribers()
 
     async def frames(
         self,
@@ -92,8 +92,8 @@ class Hub:
         Await it *before* sending the response headers: a client that has seen the headers may immediately send an
         event, which must then be in its stream.
         """
-        with self._watched(organisation, session_id) as channel:
-            start = await self._place(channel, cursor)
+        with self._watch_session(organisation, session_id) as channel:
+            start = await self._start_position(channel, cursor)
             subscriber = Subscriber(
                 start,
                 cursor=cursor,
@@ -103,39 +103,39 @@ class Hub:
                 thread_id=thread_id,
             )
             channel.subscribers.add(subscriber)
-            self.streams += 1
+            self.open_streams += 1
             try:
                 if channel.seq is not None and subscriber.seq >= channel.seq:
                     channel.attach(subscriber)
-                yield sse.place(start) if cursor is None else b""
-                while (chunk := await self._next(channel, subscriber)) is not None:
+                yield sse.encode_start_position(start) if cursor is None else b""
+                while (chunk := await self._next_chunk(channel, subscriber)) is not None:
                     yield chunk
-                    subscriber.sent()
+                    subscriber.mark_sent()
             finally:
-                self.streams -= 1
+                self.open_streams -= 1
                 channel.subscribers.discard(subscriber)
                 subscriber.close()
 
     @contextmanager
-    def _watched(self, organisation: str, session_id: str) -> Iterator[Channel]:
+    def _watch_session(self, organisation: str, session_id: str) -> Iterator[SessionChannel]:
         key = organisation.encode(), session_id.encode()
         shard = keys.shard_of(session_id)
         channel = self._channels.get(key)
         if channel is None:
-            channel = self._channels[key] = Channel(organisation, session_id, self._log, self._open_preview)
+            channel = self._channels[key] = SessionChannel(organisation, session_id, self._log, self._load_open_preview)
             if self._reader.watch(shard):
-                channel.look_for_preview()
-        channel.users += 1
+                channel.request_preview()
+        channel.user_count += 1
         try:
             yield channel
         finally:
-            channel.users -= 1
-            if channel.users == 0:
+            channel.user_count -= 1
+            if channel.user_count == 0:
                 del self._channels[key]
                 channel.close()
                 self._reader.unwatch(shard)
 
-    async def _place(self, channel: Channel, cursor: Cursor | None) -> int:
+    async def _start_position(self, channel: SessionChannel, cursor: Cursor | None) -> int:
         if cursor is not None and channel.seq is not None:
             return cursor.seq
         head = (await self._log.heads([channel.session_id])).get(channel.session_id)
@@ -144,66 +144,66 @@ class Hub:
         channel.anchor(head)
         return head if cursor is None else cursor.seq
 
-    async def _next(self, channel: Channel, subscriber: Subscriber) -> bytes | None:
+    async def _next_chunk(self, channel: SessionChannel, subscriber: Subscriber) -> bytes | None:
         """Returns the next chunk; empty after a long silence, None at the end."""
         while True:
             if subscriber.behind and not subscriber.ended and (chunk := await self._catch_up(channel, subscriber)):
                 return chunk
             subscriber.wake.clear()
-            if chunk := subscriber.take():
+            if chunk := subscriber.take_queued():
                 return chunk
             if subscriber.ended:
                 return None
             if subscriber.silent:
-                subscriber.touch()
+                subscriber.reset_silence()
                 return b""
             if not subscriber.behind:
                 await subscriber.wake.wait()
 
-    async def _catch_up(self, channel: Channel, subscriber: Subscriber) -> bytes:
+    async def _catch_up(self, channel: SessionChannel, subscriber: Subscriber) -> bytes:
         """Returns one chunk of the log, or an empty one once the subscriber has joined the channel."""
         if channel.seq is not None and subscriber.seq >= channel.seq:
             channel.attach(subscriber)
             return b""
-        page = await self._positions(channel, subscriber.seq, subscriber.page)
+        page = await self._read_positions(channel, subscriber.seq, subscriber.page)
         if not page:  # a published event is committed, but a database replica may lag
             await asyncio.sleep(_REPLICA_SECONDS)
             return b""
-        chunk, last = _chunk(page, subscriber.thread_id)
-        subscriber.took(last.seq)
+        chunk, last = _build_chunk(page, subscriber.thread_id)
+        subscriber.record_log_read(last.seq)
         if last.event.type == events.SESSION_DELETED:
-            subscriber.end()
+            subscriber.end_stream()
         return chunk
 
-    async def _positions(self, channel: Channel, after_seq: int, limit: int) -> Sequence[Position]:
+    async def _read_positions(self, channel: SessionChannel, after_seq: int, limit: int) -> Sequence[Position]:
         async for attempt in stamina.retry_context(
-            on=(Temporary, OSError), attempts=None, timeout=_LOG_PATIENCE_SECONDS, wait_max=1.0
+            on=(Temporary, OSError), attempts=None, timeout=_LOG_RETRY_SECONDS, wait_max=1.0
         ):
             with attempt:
                 return await self._log.positions(channel.organisation, channel.session_id, after_seq, limit)
         raise AssertionError("the retries end with a result or an error")
 
-    async def _open_preview(self, organisation: str, session_id: str) -> tuple[Start, str] | None:
+    async def _load_open_preview(self, organisation: str, session_id: str) -> tuple[PreviewStart, str] | None:
         try:
-            lines = await self._commands.get(keys.open_preview(organisation, session_id))
-            return entries.decode_open(cast("bytes | None", lines) or b"")
+            lines = await self._command_client.get(keys.open_preview_key(organisation, session_id))
+            return entries.decode_open_preview(cast("bytes | None", lines) or b"")
         except (RedisError, OSError, ValueError, LookupError, TypeError) as error:
             log.warning("open preview cannot be read", action="tail.no_preview", reason=repr(error))
             return None
 
-    def _received(self, entry: Entry) -> None:
+    def _on_entry(self, entry: Entry) -> None:
         channel = self._channels.get((entry.get(b"o", b""), entry.get(b"s", b"")))
         if channel is None:
             return
         try:
-            items = entries.decode(entry[b"b"])
+            items = entries.decode_items(entry[b"b"])
         except (ValueError, LookupError, TypeError) as error:
             log.warning("live entry cannot be decoded", action="tail.bad_entry", reason=repr(error))
             return
         for item in items:
             channel.receive(item)
 
-    def _started(self, shard: int) -> None:
+    def _on_shard_started(self, shard: int) -> None:
         for channel in self._channels.values():
             if keys.shard_of(channel.session_id) == shard:
                 channel.refresh()
@@ -221,23 +221,23 @@ class Hub:
                 log.warning("the log's heads cannot be read", action="tail.log_down", reason=repr(error))
                 continue
             for channel in watched:
-                self._compare(channel, heads.get(channel.session_id))
+                self._compare_head(channel, heads.get(channel.session_id))
 
-    def _compare(self, channel: Channel, head: int | None) -> None:
+    def _compare_head(self, channel: SessionChannel, head: int | None) -> None:
         if head is None:
-            channel.end()
+            channel.end_subscribers()
         elif channel.seq is not None and head > channel.seq:
-            self._reader.doubt(keys.shard_of(channel.session_id))
-            channel.catch_up()
+            self._reader.recheck_position(keys.shard_of(channel.session_id))
+            channel.request_log_read()
 
 
-def _chunk(page: Sequence[Position], thread_id: str | None) -> tuple[bytes, Position]:
+def _build_chunk(page: Sequence[Position], thread_id: str | None) -> tuple[bytes, Position]:
     """Returns as many frames of a thread as fit into a chunk, and the last position that they cover."""
     frames: list[bytes] = []
     size, last = 0, page[0]
     for item in page:
-        if threads.shown(item.event.type, item.event.body, thread_id):
-            frame = sse.position(item)
+        if threads.is_visible(item.event.type, item.event.body, thread_id):
+            frame = sse.encode_position(item)
             if frames and size + len(frame) > _CHUNK_BYTES:
                 break
             frames.append(frame)

@@ -4,16 +4,16 @@ import zlib
 from typing import Final
 
 SHARDS: Final = 64
-NUDGES: Final = "footplate:nudges"
+NUDGE_CHANNEL: Final = "footplate:nudges"
 
 
 def shard_of(session_id: str) -> int:
     return zlib.crc32(session_id.encode()) % SHARDS
 
 
-def stream(shard: int) -> str:
+def stream_key(shard: int) -> str:
     return f"footplate:live:{{{shard:02}}}"
 
 
-def open_preview(organisation: str, session_id: str) -> str:
+def open_preview_key(organisation: str, session_id: str) -> str:
     return f"footplate:open:{{{shard_of(session_id):02}}}:{organisation}:{session_id}"

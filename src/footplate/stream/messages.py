@@ -13,16 +13,16 @@ _ID: Final = b"id: "
 _DATA: Final = b"data: "
 
 
-def messages(chunk: bytes) -> Iterator[tuple[str, str]]:
+def to_websocket_messages(chunk: bytes) -> Iterator[tuple[str, str]]:
     """Yields the event and the message of each frame. `chunk` contains complete frames. Keep-alives are skipped."""
     for frame in chunk.split(b"\n\n"):
-        event = place = data = b""
+        event = id_field = data = b""
         for line in frame.split(b"\n"):
             if line.startswith(_DATA):
                 data = line[len(_DATA) :]
             elif line.startswith(_ID):
-                place = b'"id":"%b",' % line[len(_ID) :]
+                id_field = b'"id":"%b",' % line[len(_ID) :]
             elif line.startswith(_EVENT):
                 event = line[len(_EVENT) :]
         if event:
-            yield event.decode(), (b'{"event":"%b",%b"data":%b}' % (event, place, data)).decode()
+            yield event.decode(), (b'{"event":"%b",%b"data":%b}' % (event, id_field, data)).decode()

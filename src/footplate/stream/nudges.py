@@ -24,15 +24,15 @@ _POLL_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 1.0
 
 
-class Nudger:
+class NudgeSender:
     """Sends nudges."""
 
     def __init__(self, url: str) -> None:
-        self._redis = connections.short(url)
+        self._redis = connections.create_command_client(url)
 
     async def nudge(self, session_id: str) -> None:
         try:
-            await self._redis.publish(keys.NUDGES, session_id)
+            await self._redis.publish(keys.NUDGE_CHANNEL, session_id)
         except (RedisError, OSError) as error:
             log.warning("nudge lost; the turn will check by itself", action="nudge.lost", reason=repr(error))
 
@@ -44,9 +44,9 @@ class NudgeListener:
     """Receives nudges in a worker, with one connection and one subscription for all its turns."""
 
     def __init__(self, url: str) -> None:
-        self._redis = connections.patient(url)
+        self._redis = connections.create_reader_client(url)
         self._callbacks: dict[str, list[Callback]] = {}
-        self._leaving = False
+        self._stopping = False
         """Set in addition to the cancellation, which can be lost while redis-py aborts a read."""
         self._task: asyncio.Task[None] | None = None
 
@@ -57,9 +57,9 @@ class NudgeListener:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leaving = True
+        self._stopping = True
         if self._task is not None:
-            await connections.stop(self._task)
+            await connections.cancel_tasks(self._task)
         await self._redis.aclose()
 
     @contextmanager
@@ -76,7 +76,7 @@ class NudgeListener:
 
     async def _run(self) -> None:
         """Restarts the listener after errors. redis-py itself reconnects and resubscribes."""
-        while not self._leaving:
+        while not self._stopping:
             try:
                 await self._listen()
             except (RedisError, OSError) as error:
@@ -85,8 +85,8 @@ class NudgeListener:
 
     async def _listen(self) -> None:
         async with self._redis.pubsub() as pubsub:
-            await pubsub.subscribe(keys.NUDGES)
-            while not self._leaving:
+            await pubsub.subscribe(keys.NUDGE_CHANNEL)
+            while not self._stopping:
                 message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
                 if message is not None:
                     self._call(message["data"].decode(errors="replace"))

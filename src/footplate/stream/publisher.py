@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 
 from footplate.domain.events import Position
 from footplate.stream import connections, entries, keys
-from footplate.stream.entries import Command
+from footplate.stream.entries import RedisCommand
 from footplate.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -28,13 +28,13 @@ _BATCH: Final = 200
 _SEND_SECONDS: Final = 2 * connections.COMMAND_SECONDS
 
 
-class Live:
+class LivePublisher:
     """Publishes entries in order. There is one instance per process."""
 
     def __init__(self, url: str, *, max_bytes: int = _QUEUE_BYTES) -> None:
-        self._redis = connections.short(url)
+        self._redis = connections.create_command_client(url)
         self._max_bytes = max_bytes
-        self._queue: deque[tuple[Sequence[Command], int, float]] = deque()
+        self._queue: deque[tuple[Sequence[RedisCommand], int, float]] = deque()
         self._bytes = 0
         self._ready = asyncio.Event()
         self._idle = asyncio.Event()
@@ -54,17 +54,17 @@ class Live:
         """Publishes committed events. Returns immediately."""
         if not positions:
             return
-        entry = entries.add(keys.stream(keys.shard_of(session_id)), session_id, organisation, [positions])
-        if any(item.event.type in entries.CLOSERS | entries.PREVIEWED for item in positions):
-            self.offer((("DEL", keys.open_preview(organisation, session_id)), entry))
+        entry = entries.append_command(keys.stream_key(keys.shard_of(session_id)), session_id, organisation, [positions])
+        if any(item.event.type in entries.PREVIEW_CLOSING_TYPES | entries.PREVIEWED_TYPES for item in positions):
+            self.enqueue((("DEL", keys.open_preview_key(organisation, session_id)), entry))
         else:
-            self.offer((entry,))
+            self.enqueue((entry,))
 
-    def offer(self, commands: Sequence[Command]) -> bool:
+    def enqueue(self, commands: Sequence[RedisCommand]) -> bool:
         """Queues commands that belong together. Returns False if the queue is full."""
         size = sum(len(part) for command in commands for part in command if isinstance(part, bytes))
         if self._bytes + size > self._max_bytes:
-            self._note(failing=True, reason="the queue is full")
+            self._log_state_change(failing=True, reason="the queue is full")
             return False
         self._queue.append((commands, size, time.monotonic()))
         self._bytes += size
@@ -76,11 +76,11 @@ class Live:
         return True
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether commands are queued or being sent, so that new ones have to wait."""
         return not self._idle.is_set()
 
-    async def drained(self, *, seconds: float = _SEND_SECONDS) -> bool:
+    async def wait_until_sent(self, *, seconds: float = _SEND_SECONDS) -> bool:
         """Waits until all queued commands were sent or dropped. Returns False after the timeout."""
         try:
             async with asyncio.timeout(seconds):
@@ -90,9 +90,9 @@ class Live:
         return True
 
     async def aclose(self) -> None:
-        await self.drained()
+        await self.wait_until_sent()
         if self._sender is not None:
-            await connections.stop(self._sender)
+            await connections.cancel_tasks(self._sender)
         await self._redis.aclose()
 
     async def _send_all(self) -> None:
@@ -102,31 +102,31 @@ class Live:
             try:
                 while self._queue:
                     oldest = self._queue[0][2]
-                    await self._send(self._take())
+                    await self._send_batch(self._next_batch())
                     metrics.LOG_LAG.observe(time.monotonic() - oldest)
             finally:
                 self._idle.set()
 
-    def _take(self) -> list[Command]:
-        batch: list[Command] = []
+    def _next_batch(self) -> list[RedisCommand]:
+        batch: list[RedisCommand] = []
         while self._queue and len(batch) < _BATCH:
             commands, size, _ = self._queue.popleft()
             batch.extend(commands)
             self._bytes -= size
         return batch
 
-    async def _send(self, batch: Sequence[Command]) -> None:
+    async def _send_batch(self, batch: Sequence[RedisCommand]) -> None:
         try:
             async with asyncio.timeout(_SEND_SECONDS), self._redis.pipeline(transaction=False) as pipeline:
                 for command in batch:
                     pipeline.execute_command(*command)
                 await pipeline.execute()
         except (RedisError, OSError, TimeoutError) as error:
-            self._note(failing=True, reason=repr(error))
+            self._log_state_change(failing=True, reason=repr(error))
         else:
-            self._note(failing=False)
+            self._log_state_change(failing=False)
 
-    def _note(self, *, failing: bool, reason: str = "") -> None:
+    def _log_state_change(self, *, failing: bool, reason: str = "") -> None:
         """Logs only changes of state, not each of the many dropped entries."""
         if failing and not self._failing:
             log.warning("live events are dropped; streams read the log instead", action="live.down", reason=reason)

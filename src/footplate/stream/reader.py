@@ -18,20 +18,20 @@ log = structlog.get_logger(__name__)
 
 Entry = dict[bytes, bytes]
 
-_COUNT: Final = 500
+_MAX_ENTRIES: Final = 500
 _PAUSE_SECONDS: Final = 1.0
-_PACE_SECONDS: Final = 0.003
+_MIN_READ_SECONDS: Final = 0.003
 """Minimum time between reads, so that a burst is read in batches. An entry after a silence is never delayed."""
 
 
 class ShardReader:
     def __init__(self, redis: Redis, *, on_entry: Callable[[Entry], None], on_started: Callable[[int], None]) -> None:
         self._redis = redis
-        self._received = on_entry
-        self._started = on_started
+        self._on_entry = on_entry
+        self._on_started = on_started
         self._watched: Counter[int] = Counter()
         self._ids: dict[int, bytes] = {}
-        self._doubtful: set[int] = set()
+        self._to_recheck: set[int] = set()
         self._loop = asyncio.get_running_loop()
         self._reading: asyncio.Task[object] | None = None
         self._changed = asyncio.Event()
@@ -53,18 +53,18 @@ class ShardReader:
             del self._watched[shard]
             self._ids.pop(shard, None)
 
-    def doubt(self, shard: int) -> None:
+    def recheck_position(self, shard: int) -> None:
         """Marks a shard after a missing entry. If Redis lost its data and its clock went back, our read position is in
         its future.
         """
         if shard in self._ids:
-            self._doubtful.add(shard)
+            self._to_recheck.add(shard)
 
     async def run(self) -> None:
         try:
             while True:
                 try:
-                    await self._round()
+                    await self._read_once()
                 except Exception:
                     # redis-py restores connections by itself. For any other error, clients are served from the log
                     # meanwhile.
@@ -74,9 +74,9 @@ class ShardReader:
             if self._reading is not None:
                 self._reading.cancel()
 
-    async def _round(self) -> None:
+    async def _read_once(self) -> None:
         self._changed.clear()
-        await self._find_places()
+        await self._find_positions()
         if not self._ids:
             await self._changed.wait()
             return
@@ -87,28 +87,28 @@ class ShardReader:
         if not self._reading.cancelled():
             self._reading.result()
 
-    async def _find_places(self) -> None:
+    async def _find_positions(self) -> None:
         for shard in [shard for shard in self._watched if shard not in self._ids]:
             last = await self._last_id(shard)
             if shard in self._watched:
                 self._ids[shard] = last
-                self._started(shard)
-        while self._doubtful:
-            shard = self._doubtful.pop()
+                self._on_started(shard)
+        while self._to_recheck:
+            shard = self._to_recheck.pop()
             last = await self._last_id(shard)
-            if shard in self._ids and _order(last) < _order(self._ids[shard]):
+            if shard in self._ids and _entry_order(last) < _entry_order(self._ids[shard]):
                 self._ids[shard] = last
 
     async def _last_id(self, shard: int) -> bytes:
-        newest = await self._redis.xrevrange(keys.stream(shard), count=1)
+        newest = await self._redis.xrevrange(keys.stream_key(shard), count=1)
         return cast("bytes", newest[0][0]) if newest else b"0-0"
 
     async def _read(self, positions: dict[int, bytes]) -> None:
         started_at = self._loop.time()
-        streams = {keys.stream(shard).encode(): shard for shard in positions}
+        streams = {keys.stream_key(shard).encode(): shard for shard in positions}
         response = await self._redis.xread(
             {stream: positions[shard] for stream, shard in streams.items()},
-            count=_COUNT,
+            count=_MAX_ENTRIES,
             block=connections.BLOCK_MILLISECONDS,
         )
         for stream, batch in cast("list[tuple[bytes, list[tuple[bytes, Entry]]]]", response or []):
@@ -116,11 +116,11 @@ class ShardReader:
             for entry_id, entry in batch:
                 if shard in self._ids:
                     self._ids[shard] = entry_id
-                self._received(entry)
-        if (remaining := started_at + _PACE_SECONDS - self._loop.time()) > 0:
+                self._on_entry(entry)
+        if (remaining := started_at + _MIN_READ_SECONDS - self._loop.time()) > 0:
             await asyncio.sleep(remaining)
 
 
-def _order(entry_id: bytes) -> tuple[int, int]:
+def _entry_order(entry_id: bytes) -> tuple[int, int]:
     milliseconds, _, number = entry_id.partition(b"-")
     return int(milliseconds), int(number)

@@ -23,7 +23,7 @@ _MAX_SEQ: Final = 2**63 - 1
 _LINE_ENDS: Final = (("\u0085", b"\\u0085"), ("\u2028", b"\\u2028"), ("\u2029", b"\\u2029"))
 
 
-def dumps(value: Json) -> bytes:
+def encode_json_line(value: Json) -> bytes:
     """Encodes JSON on one line, by every client's definition of a line."""
     data = orjson.dumps(value)
     if not data.isascii():
@@ -32,40 +32,40 @@ def dumps(value: Json) -> bytes:
     return data
 
 
-def durable(seq: int, event: JsonObject) -> bytes:
+def encode_event(seq: int, event: JsonObject) -> bytes:
     """`event` is in its wire format."""
     try:
-        data = dumps(event)
+        data = encode_json_line(event)
     except TypeError:  # lone surrogates cannot be encoded in UTF-8
         event = clean_object(event)
-        data = dumps(event)
+        data = encode_json_line(event)
     return b"event: %b\nid: %d\ndata: %b\n\n" % (str(event["type"]).encode(), seq, data)
 
 
-def position(item: events.Position) -> bytes:
-    return durable(item.seq, events.wire(item))
+def encode_position(item: events.Position) -> bytes:
+    return encode_event(item.seq, events.to_wire(item))
 
 
-def place(seq: int) -> bytes:
+def encode_start_position(seq: int) -> bytes:
     """Encodes the start position, so that a client that loses the connection before the first event can resume."""
     return b'event: ping\nid: %d\ndata: {"type":"ping"}\n\n' % seq
 
 
-def preview_start(seq: int, event_id: str, event_type: str, *, offset: int = 0) -> bytes:
-    data = dumps({"type": "event_start", "event": {"id": event_id, "type": event_type}})
-    return _preview("event_start", Cursor(seq, event_id, offset), data)
+def encode_preview_start(seq: int, event_id: str, event_type: str, *, offset: int = 0) -> bytes:
+    data = encode_json_line({"type": "event_start", "event": {"id": event_id, "type": event_type}})
+    return _encode_preview("event_start", Cursor(seq, event_id, offset), data)
 
 
-def preview_delta(seq: int, event_id: str, text: str, *, offset: int) -> bytes:
+def encode_preview_delta(seq: int, event_id: str, text: str, *, offset: int) -> bytes:
     """`offset` includes this frame's own text."""
-    data = dumps(
+    data = encode_json_line(
         {
             "type": "event_delta",
             "event_id": event_id,
             "delta": {"type": "content_delta", "index": 0, "content": {"type": "text", "text": text}},
         }
     )
-    return _preview("event_delta", Cursor(seq, event_id, offset), data)
+    return _encode_preview("event_delta", Cursor(seq, event_id, offset), data)
 
 
 def format_cursor(cursor: Cursor) -> str:
@@ -86,5 +86,5 @@ def parse_cursor(text: str, *, field: str = "Last-Event-ID") -> Cursor:
     return Cursor(int(match[1]), match[2], int(match[3] or 0))
 
 
-def _preview(event: str, cursor: Cursor, data: bytes) -> bytes:
+def _encode_preview(event: str, cursor: Cursor, data: bytes) -> bytes:
     return f"event: {event}\nid: {format_cursor(cursor)}\n".encode() + b"data: " + data + b"\n\n"

@@ -15,7 +15,7 @@ from footplate.domain.services import Cursor
 from footplate.stream import sse
 
 QUEUE_BYTES: Final = 512 * 1024
-PAGE: Final = 100
+PAGE_SIZE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Frame:
     body: Mapping[str, Json]
     """Determines the event's thread."""
 
-    def shown(self, thread_id: str | None) -> bool:
-        return threads.shown(self.event_type, self.body, thread_id)
+    def is_shown(self, thread_id: str | None) -> bool:
+        return threads.is_visible(self.event_type, self.body, thread_id)
 
 
 class PreviewText:
@@ -96,7 +96,7 @@ class Subscriber:
         self.thread_id = thread_id
         self.behind = True
         """Whether it reads the log itself. The channel skips it until it has caught up."""
-        self.page = PAGE
+        self.page = PAGE_SIZE
         """How many positions to read at once; fewer if they are large."""
         self.ended = False
         self.silent = False
@@ -118,7 +118,7 @@ class Subscriber:
     def close(self) -> None:
         self._timer.cancel()
 
-    def positions(self, before: int, frames: Sequence[Frame], joined: bytes) -> None:
+    def queue_positions(self, before: int, frames: Sequence[Frame], joined: bytes) -> None:
         """Queues positions. `frames` are the positions after `before`. `joined` contains those of the primary thread,
         as bytes that all its subscribers share.
         """
@@ -127,42 +127,42 @@ class Subscriber:
             return
         fresh = joined
         if self.seq > before or self.thread_id is not None:
-            fresh = b"".join(frame.data for frame in frames if frame.seq > self.seq and frame.shown(self.thread_id))
-        if not fresh or self._push(fresh):
+            fresh = b"".join(frame.data for frame in frames if frame.seq > self.seq and frame.is_shown(self.thread_id))
+        if not fresh or self._enqueue(fresh):
             self.seq = last
 
-    def delta(self, seq: int, preview: PreviewText, before: int, frame: bytes) -> None:
+    def queue_delta(self, seq: int, preview: PreviewText, before: int, frame: bytes) -> None:
         """Queues new text of a preview that had `before` characters. `frame` is the encoded delta for subscribers that
         have those.
         """
         if self.behind or self.seq != seq or preview.type not in self.deltas:
             return
         if self._preview_id == preview.id and self._offset == before:
-            if self._push(frame):
+            if self._enqueue(frame):
                 self._offset = preview.length
         else:
-            self.preview(seq, preview)
+            self.queue_preview(seq, preview)
 
-    def preview(self, seq: int, preview: PreviewText) -> None:
+    def queue_preview(self, seq: int, preview: PreviewText) -> None:
         """Queues the missing part of an open preview: its start if it is new to this connection, then its text."""
         if self.behind or self.seq != seq or preview.type not in self.deltas or preview.id == self._given_up:
             return
         if self._preview_id != preview.id:
             resume = self._resume
             offset = resume.offset if resume is not None and resume.preview_id == preview.id else 0
-            if not self._push(sse.preview_start(seq, preview.id, preview.type, offset=offset)):
+            if not self._enqueue(sse.encode_preview_start(seq, preview.id, preview.type, offset=offset)):
                 return
             self._preview_id, self._offset = preview.id, offset
-        if preview.length > self._offset and self._push(
-            sse.preview_delta(seq, preview.id, preview.text[self._offset :], offset=preview.length)
+        if preview.length > self._offset and self._enqueue(
+            sse.encode_preview_delta(seq, preview.id, preview.text[self._offset :], offset=preview.length)
         ):
             self._offset = preview.length
 
-    def end(self) -> None:
+    def end_stream(self) -> None:
         self.ended = True
         self.wake.set()
 
-    def take(self) -> bytes:
+    def take_queued(self) -> bytes:
         """Returns all queued data as one chunk. It counts against the limit until `sent` is called."""
         if not self._buffer:
             return b""
@@ -170,24 +170,24 @@ class Subscriber:
         self._buffer.clear()
         self._taken, self._size = self._size, 0
         self._delivered = self.seq
-        self.touch()
+        self.reset_silence()
         return chunk
 
-    def sent(self) -> None:
+    def mark_sent(self) -> None:
         """Records that the connection has sent the last chunk and has room again."""
         self._taken = 0
 
-    def took(self, seq: int) -> None:
+    def record_log_read(self, seq: int) -> None:
         """Records that positions up to `seq` were read from the log and delivered without the queue."""
-        self.page = max(1, min(PAGE, 2 * (seq - self.seq)))
+        self.page = max(1, min(PAGE_SIZE, 2 * (seq - self.seq)))
         self.seq = self._delivered = seq
-        self.touch()
+        self.reset_silence()
 
-    def touch(self) -> None:
+    def reset_silence(self) -> None:
         self._last_taken = self._loop.time()
         self.silent = False
 
-    def _push(self, data: bytes) -> bool:
+    def _enqueue(self, data: bytes) -> bool:
         if self._taken + self._size + len(data) > self._limit:
             self._fall_behind()
             return False

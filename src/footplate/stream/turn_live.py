@@ -20,13 +20,13 @@ from footplate.domain import events, ids
 from footplate.domain.events import Position, PreviewType
 from footplate.domain.json import clean_text
 from footplate.stream import entries, keys
-from footplate.stream.entries import Command, Delta, Item, Start
-from footplate.stream.publisher import Live
+from footplate.stream.entries import RedisCommand, PreviewDelta, PublishedItem, PreviewStart
+from footplate.stream.publisher import LivePublisher
 
 FLUSH_SECONDS: Final = 0.02
-_CALM_FLUSH_SECONDS: Final = 0.005
+_IDLE_FLUSH_SECONDS: Final = 0.005
 _HOLD_SECONDS: Final = 0.1
-_HELD: Final = frozenset({events.STATUS_RUNNING, events.MODEL_REQUEST_END})
+_HELD_TYPES: Final = frozenset({events.STATUS_RUNNING, events.MODEL_REQUEST_END})
 MAX_TEXT: Final = 1_000_000
 """Maximum number of characters of a preview that are published while it is written."""
 
@@ -34,7 +34,7 @@ MAX_TEXT: Final = 1_000_000
 class OpenPreview:
     """Implements the `Preview` port."""
 
-    def __init__(self, turn: "TurnLive", event_type: PreviewType) -> None:
+    def __init__(self, turn: "TurnPublisher", event_type: PreviewType) -> None:
         self._turn = turn
         self.event_type = event_type
         self.event_id = ids.new_id(ids.EVENT)
@@ -43,10 +43,10 @@ class OpenPreview:
         self._turn.write(self, text)
 
 
-class TurnLive:
+class TurnPublisher:
     def __init__(
         self,
-        publisher: Live,
+        publisher: LivePublisher,
         organisation: str,
         session_id: str,
         *,
@@ -54,23 +54,23 @@ class TurnLive:
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
         """`after_seq` is the last position that the turn knows, for example that of its claim."""
-        self._live = publisher
+        self._publisher = publisher
         self._organisation = organisation
         self._session_id = session_id
         self._after_seq = after_seq
         self._flush_seconds = flush_seconds
-        self._stream = keys.stream(keys.shard_of(session_id))
-        self._key = keys.open_preview(organisation, session_id)
-        self._items: list[Item] = []
+        self._stream = keys.stream_key(keys.shard_of(session_id))
+        self._preview_key = keys.open_preview_key(organisation, session_id)
+        self._items: list[PublishedItem] = []
         """Content of the next entry, in order. `_buffered` follows it."""
-        self._open: OpenPreview | None = None
-        self._saved = True
+        self._open_preview: OpenPreview | None = None
+        self._has_saved_preview = True
         """Whether Redis may have an open preview of this session, for example from an earlier attempt."""
-        self._closed = False
+        self._closes_saved_preview = False
         """Whether the waiting items close the saved preview."""
-        self._sent = 0
+        self._sent_chars = 0
         self._buffered: list[str] = []
-        self._room = 0
+        self._remaining_chars = 0
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._flush_at = math.inf
@@ -79,18 +79,18 @@ class TurnLive:
 
     def preview(self, event_type: PreviewType) -> OpenPreview:
         """Opens a preview. A preview that is still open is abandoned, because a session has one at a time."""
-        self._close()
-        self._open = opened = OpenPreview(self, event_type)
-        self._sent, self._room = 0, MAX_TEXT
-        self._items.append(Start(opened.event_id, event_type, self._after_seq))
+        self._abandon_preview()
+        self._open_preview = opened = OpenPreview(self, event_type)
+        self._sent_chars, self._remaining_chars = 0, MAX_TEXT
+        self._items.append(PreviewStart(opened.event_id, event_type, self._after_seq))
         self._flush_by(self._loop.time())  # by a timer, so that the first text is sent with it
         return opened
 
     def write(self, preview: OpenPreview, text: str) -> None:
-        if preview is not self._open or preview.event_type not in entries.WITH_TEXT or self._room <= 0 or not text:
+        if preview is not self._open_preview or preview.event_type not in entries.TEXT_PREVIEW_TYPES or self._remaining_chars <= 0 or not text:
             return
-        text = clean_text(text)[: self._room]
-        self._room -= len(text)
+        text = clean_text(text)[: self._remaining_chars]
+        self._remaining_chars -= len(text)
         self._buffered.append(text)
         if self._loop.time() >= self._next_flush:
             self.flush()
@@ -101,45 +101,45 @@ class TurnLive:
         """Publishes events after any buffered preview text. Returns immediately."""
         if not positions:
             return
-        self._take_text()
+        self._move_text_to_items()
         self._items.append(positions)
         self._after_seq = max(self._after_seq, positions[-1].seq)
-        if any(self._closes(item) for item in positions):
-            self._open, self._closed = None, True
-        if positions[-1].event.type in _HELD:
+        if any(self._closes_preview(item) for item in positions):
+            self._open_preview, self._closes_saved_preview = None, True
+        if positions[-1].event.type in _HELD_TYPES:
             self._flush_by(self._loop.time() + _HOLD_SECONDS)
         else:
             self.flush()
 
     def flush(self) -> None:
         self._stop_timer()
-        self._take_text()
+        self._move_text_to_items()
         if not self._items:
             return
-        previews = [item for item in self._items if isinstance(item, Start | Delta)]
+        previews = [item for item in self._items if isinstance(item, PreviewStart | PreviewDelta)]
         if previews:
-            pace = self._flush_seconds if self._live.busy else min(self._flush_seconds, _CALM_FLUSH_SECONDS)
+            pace = self._flush_seconds if self._publisher.is_busy else min(self._flush_seconds, _IDLE_FLUSH_SECONDS)
             self._next_flush = self._loop.time() + pace
-        previews = [item for item in previews if self._open is not None and item.id == self._open.event_id]
-        save_commands = self._save(previews)
-        if self._live.offer((*save_commands, entries.add(self._stream, self._session_id, self._organisation, self._items))):
+        previews = [item for item in previews if self._open_preview is not None and item.id == self._open_preview.event_id]
+        save_commands = self._save_commands(previews)
+        if self._publisher.enqueue((*save_commands, entries.append_command(self._stream, self._session_id, self._organisation, self._items))):
             self._items = []
-            self._closed = False
-            self._saved = self._open is not None if save_commands else self._saved
+            self._closes_saved_preview = False
+            self._has_saved_preview = self._open_preview is not None if save_commands else self._has_saved_preview
         else:
             self._items = [*previews]  # the log has the rest
 
     async def aclose(self) -> None:
-        self._close()
+        self._abandon_preview()
 
-    def _closes(self, position: Position) -> bool:
-        return position.event.type in entries.CLOSERS or (
-            self._open is not None and position.event.id == self._open.event_id
+    def _closes_preview(self, position: Position) -> bool:
+        return position.event.type in entries.PREVIEW_CLOSING_TYPES or (
+            self._open_preview is not None and position.event.id == self._open_preview.event_id
         )
 
-    def _close(self) -> None:
+    def _abandon_preview(self) -> None:
         self.flush()
-        self._open = None
+        self._open_preview = None
         self._items = []
 
     def _flush_by(self, deadline: float) -> None:
@@ -153,17 +153,17 @@ class TurnLive:
             self._timer.cancel()
         self._timer, self._flush_at = None, math.inf
 
-    def _take_text(self) -> None:
-        if self._open is not None and self._buffered:
+    def _move_text_to_items(self) -> None:
+        if self._open_preview is not None and self._buffered:
             text = "".join(self._buffered)
-            self._items.append(Delta(self._open.event_id, self._sent, text))
-            self._sent += len(text)
+            self._items.append(PreviewDelta(self._open_preview.event_id, self._sent_chars, text))
+            self._sent_chars += len(text)
         self._buffered.clear()
 
-    def _save(self, previews: Sequence[Start | Delta]) -> Sequence[Command]:
+    def _save_commands(self, previews: Sequence[PreviewStart | PreviewDelta]) -> Sequence[RedisCommand]:
         """Returns the commands that save the open preview for clients that join later, or remove a closed one."""
-        if previews and isinstance(previews[0], Start):
-            return (("SET", self._key, entries.encode_lines(previews), "EX", entries.OPEN_SECONDS),)
-        if self._closed and self._saved:
-            return (("DEL", self._key),)
-        return (("APPEND", self._key, entries.encode_lines(previews)),) if previews else ()
+        if previews and isinstance(previews[0], PreviewStart):
+            return (("SET", self._preview_key, entries.encode_open_preview(previews), "EX", entries.OPEN_PREVIEW_SECONDS),)
+        if self._closes_saved_preview and self._has_saved_preview:
+            return (("DEL", self._preview_key),)
+        return (("APPEND", self._preview_key, entries.encode_open_preview(previews)),) if previews else ()

@@ -12,21 +12,21 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from footplate.telemetry import traces
-from footplate.telemetry.scrubbing import clean
+from footplate.telemetry.scrubbing import scrub_secrets
 
 if TYPE_CHECKING:
     from sentry_sdk.types import Event, Hint
 
-IDS: Final = ("action", "request_id", "organisation", "session", "turn", "attempt")
-_SERIOUS: Final = frozenset({"error", "exception", "critical"})
-_LAST_WORDS: Final = 2.0
+REPORTED_IDS: Final = ("action", "request_id", "organisation", "session", "turn", "attempt")
+_ERROR_LEVELS: Final = frozenset({"error", "exception", "critical"})
+_FLUSH_SECONDS: Final = 2.0
 
-_sentry = False
+_sentry_enabled = False
 log = structlog.get_logger(__name__)
 
 
 def start_sentry(dsn: str, service: str, version: str) -> None:
-    global _sentry  # noqa: PLW0603 - one per process
+    global _sentry_enabled  # noqa: PLW0603 - one per process
     try:
         import sentry_sdk
     except ImportError:
@@ -45,56 +45,56 @@ def start_sentry(dsn: str, service: str, version: str) -> None:
         include_local_variables=False,
         max_breadcrumbs=0,
         max_request_body_size="never",
-        before_send=scrub,
+        before_send=scrub_event,
     )
     sentry_sdk.set_tag("service", service)
-    _sentry = True
+    _sentry_enabled = True
 
 
-def stop() -> None:
-    if _sentry:
+def flush_sentry() -> None:
+    if _sentry_enabled:
         import sentry_sdk
 
-        sentry_sdk.flush(_LAST_WORDS)
+        sentry_sdk.flush(_FLUSH_SECONDS)
 
 
-def report(_: WrappedLogger, level: str, event: EventDict) -> EventDict:
+def report_exception(_: WrappedLogger, level: str, event: EventDict) -> EventDict:
     """Reports the exception of a log line. A structlog processor that returns the line unchanged."""
-    if level not in _SERIOUS or not (error := _exception(event)):
+    if level not in _ERROR_LEVELS or not (error := _find_exception(event)):
         return event
     action = str(event.get("action", "unknown"))
     from footplate.telemetry import metrics
 
-    metrics.EXCEPTIONS.labels(metrics.ACTIONS(action)).inc()
-    traces.record(error, action)
-    if _sentry:
-        _capture(error, event)
+    metrics.EXCEPTIONS.labels(metrics.ACTION_LABELS(action)).inc()
+    traces.record_exception(error, action)
+    if _sentry_enabled:
+        _send_to_sentry(error, event)
     return event
 
 
-def _capture(error: BaseException, event: EventDict) -> None:
+def _send_to_sentry(error: BaseException, event: EventDict) -> None:
     import sentry_sdk
 
     with sentry_sdk.new_scope() as scope:
-        for name in IDS:
+        for name in REPORTED_IDS:
             if name in event:
                 scope.set_tag(name, str(event[name]))
         scope.capture_exception(error)
 
 
-def scrub(event: "Event", _: "Hint") -> "Event":
+def scrub_event(event: "Event", _: "Hint") -> "Event":
     """Removes everything except the exception, its stack and the ids from a Sentry event."""
-    for gone in ("request", "user", "extra", "breadcrumbs", "server_name", "modules"):
-        event.pop(gone, None)  # type: ignore[misc]
+    for name in ("request", "user", "extra", "breadcrumbs", "server_name", "modules"):
+        event.pop(name, None)  # type: ignore[misc]
     for exception in (event.get("exception") or {}).get("values", []):
         if exception.get("value"):
-            exception["value"] = clean(exception["value"])
+            exception["value"] = scrub_secrets(exception["value"])
         for frame in (exception.get("stacktrace") or {}).get("frames", []):
             frame.pop("vars", None)
     return event
 
 
-def _exception(event: EventDict) -> BaseException | None:
+def _find_exception(event: EventDict) -> BaseException | None:
     info = event.get("exc_info")
     if isinstance(info, BaseException):
         return info

@@ -19,23 +19,23 @@ class LimitedServer(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self._since: dict[socket.socket, float] = {}
+        self._connected_at: dict[socket.socket, float] = {}
         super().__init__(*args, **options)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         now = time.monotonic()
-        for connection, since in list(self._since.items()):
+        for connection, since in list(self._connected_at.items()):
             if now - since > CONNECTION_SECONDS:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
-        if len(self._since) >= MAX_CONNECTIONS:
+        if len(self._connected_at) >= MAX_CONNECTIONS:
             self.shutdown_request(request)
             return
-        self._since[request] = now
+        self._connected_at[request] = now
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        self._since.pop(request, None)
+        self._connected_at.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -15,7 +15,7 @@ from footplate.domain.visible_text import show_line, show_prose
 from footplate.telemetry import errors, traces
 
 _INFO: Final = 20
-_OF_SEVERAL_LINES: Final = frozenset({"exception", "stack"})
+_MULTILINE_KEYS: Final = frozenset({"exception", "stack"})
 
 
 def configure_logging() -> None:
@@ -24,8 +24,8 @@ def configure_logging() -> None:
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        traces.add_ids,
-        errors.report,
+        traces.add_trace_ids,
+        errors.report_exception,
         structlog.processors.format_exc_info,
     ]
     structlog.configure(
@@ -34,10 +34,10 @@ def configure_logging() -> None:
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
-    handler = _ToStderr()
+    handler = _StderrHandler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[_name_the_library, *shared],
+            foreign_pre_chain=[_add_library_action, *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
@@ -51,16 +51,16 @@ class TerminalRenderer:
         self._console = structlog.dev.ConsoleRenderer()
 
     def __call__(self, logger: WrappedLogger, name: str, event: EventDict) -> str:
-        return self._console(logger, name, {key: _escape(key, value) for key, value in event.items()})
+        return self._console(logger, name, {key: _escape_value(key, value) for key, value in event.items()})
 
 
-def _escape(key: str, value: object) -> object:
+def _escape_value(key: str, value: object) -> object:
     if not isinstance(value, str):
         return value
-    return show_prose(value) if key in _OF_SEVERAL_LINES else show_line(value)
+    return show_prose(value) if key in _MULTILINE_KEYS else show_line(value)
 
 
-def _name_the_library(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+def _add_library_action(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     record: logging.LogRecord = event["_record"]
     event.setdefault("action", f"library.{record.name}")
     if record.exc_info:
@@ -68,7 +68,7 @@ def _name_the_library(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return event
 
 
-class _ToStderr(logging.StreamHandler[TextIO]):
+class _StderrHandler(logging.StreamHandler[TextIO]):
     """Writes to the current `sys.stderr`, which a test or a terminal may have replaced."""
 
     @property

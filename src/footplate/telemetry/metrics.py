@@ -91,26 +91,26 @@ GUARDIAN_KILLS: Final = Counter(
 EXCEPTIONS: Final = Counter("footplate_exceptions", "Unexpected exceptions, by action.", ["action"], registry=REGISTRY)
 
 
-class Names:
+class LabelValues:
     """Limits the values of a label: the first names are used unchanged, later ones become `other`."""
 
     def __init__(self, max_values: int = 100) -> None:
-        self._most = max_values
+        self._max_values = max_values
         self._seen: set[str] = set()
 
     def __call__(self, name: str) -> str:
         if name in self._seen:
             return name
-        if len(self._seen) >= self._most:
+        if len(self._seen) >= self._max_values:
             return OTHER
         self._seen.add(name)
         return name
 
 
-MODELS: Final = Names()
-HARNESSES: Final = Names()
-ACTIONS: Final = Names()
-COUNTED: Final = Names()
+MODEL_LABELS: Final = LabelValues()
+HARNESS_LABELS: Final = LabelValues()
+ACTION_LABELS: Final = LabelValues()
+HOOK_COUNTER_LABELS: Final = LabelValues()
 
 
 def tool_label(name: str, *, known: Collection[str]) -> str:

@@ -7,8 +7,8 @@ headers and variables are never put into a report in the first place.
 import re
 from typing import Final
 
-_LONGEST: Final = 8000
-_BLOT: Final = "[removed]"
+_MAX_LENGTH: Final = 8000
+_REPLACEMENT: Final = "[removed]"
 _SECRETS: Final = re.compile(
     r"""
     \b(?:sk|pk|fp|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs])[-_][\w-]{8,}   # keys, by their usual beginnings
@@ -22,7 +22,7 @@ _SECRETS: Final = re.compile(
 )
 
 
-def clean(text: str) -> str:
+def scrub_secrets(text: str) -> str:
     """Removes text that looks like a secret, and shortens the result to the length that endpoints accept."""
-    blotted = _SECRETS.sub(_BLOT, text)
-    return blotted if len(blotted) <= _LONGEST else f"…{blotted[-_LONGEST:]}"
+    scrubbed = _SECRETS.sub(_REPLACEMENT, text)
+    return scrubbed if len(scrubbed) <= _MAX_LENGTH else f"…{scrubbed[-_MAX_LENGTH:]}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 OFF: Final = "off"
-OPEN: Final = "open"
+OPEN_ACCESS: Final = "open"
 """Value of the token setting that disables authentication."""
 _TOKEN_FILE: Final = "metrics-token"  # noqa: S105 - a file name
 LOOPBACK: Final = "127.0.0.1"
@@ -35,20 +35,20 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class MetricsAddress:
     host: str
     port: int
-    must: bool = True
+    is_required: bool = True
     """True: the operator configured the address, so a failure is an error. False: a failure is only logged."""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
 
-def parse(text: str | None, *, default_port: int | None) -> Address | None:
+def parse_address(text: str | None, *, default_port: int | None) -> MetricsAddress | None:
     """Parses `host:port`, or a port on loopback. Returns None for `off`, or without a text and a default."""
     if not text:
-        return Address(LOOPBACK, default_port, must=False) if default_port is not None else None
+        return MetricsAddress(LOOPBACK, default_port, is_required=False) if default_port is not None else None
     if text == OFF:
         return None
     host, _, port = text.rpartition(":")
@@ -58,15 +58,15 @@ def parse(text: str | None, *, default_port: int | None) -> Address | None:
             field="FOOTPLATE_METRICS_ADDRESS",
             help_text="Use host:port, only a port (on loopback), or off.",
         )
-    return Address(host.strip("[]") or LOOPBACK, int(port))
+    return MetricsAddress(host.strip("[]") or LOOPBACK, int(port))
 
 
-def find_token(given: str | None, data_dir: Path) -> str | None:
+def find_token(configured: str | None, data_dir: Path) -> str | None:
     """Returns the token that requests must send, or None if none is required. If no token is configured, the first
     process creates a file with one.
     """
-    if given:
-        return None if given == OPEN else given
+    if configured:
+        return None if configured == OPEN_ACCESS else configured
     path = data_dir / _TOKEN_FILE
     with suppress(FileNotFoundError):
         return path.read_text().strip()
@@ -81,7 +81,7 @@ def find_token(given: str | None, data_dir: Path) -> str | None:
     return path.read_text().strip()
 
 
-def guarded(app: "WSGIApplication", token: str | None, guard: RequestGuard) -> "WSGIApplication":
+def guard_app(app: "WSGIApplication", token: str | None, guard: RequestGuard) -> "WSGIApplication":
     """Wraps an application: requests need the token and must not come from a web page of another site."""
 
     def serve(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
@@ -89,9 +89,9 @@ def guarded(app: "WSGIApplication", token: str | None, guard: RequestGuard) -> "
         try:
             guard.check((header, str(environ[key])) for key, header in names.items() if key in environ)
         except ForeignRequest as error:
-            return _refuse(start, "403 Forbidden", error.advice)
+            return _refuse_request(start, "403 Forbidden", error.advice)
         if token is not None and not _has_token(environ, token):
-            return _refuse(
+            return _refuse_request(
                 start,
                 "401 Unauthorized",
                 "Metrics require a token. Send `Authorization: Bearer TOKEN`; see docs/observability.md.",
@@ -102,16 +102,16 @@ def guarded(app: "WSGIApplication", token: str | None, guard: RequestGuard) -> "
 
 
 def _has_token(environ: "WSGIEnvironment", token: str) -> bool:
-    scheme, _, given = str(environ.get("HTTP_AUTHORIZATION", "")).partition(" ")
-    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+    scheme, _, sent_token = str(environ.get("HTTP_AUTHORIZATION", "")).partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(sent_token.strip().encode(), token.encode())
 
 
-def _refuse(start: "StartResponse", status: str, text: str) -> Iterable[bytes]:
+def _refuse_request(start: "StartResponse", status: str, text: str) -> Iterable[bytes]:
     start(status, [("Content-Type", "text/plain; charset=utf-8"), ("WWW-Authenticate", "Bearer")])
     return [f"{text}\n".encode()]
 
 
-def _start(address: Address, token: str | None, guard: RequestGuard) -> WSGIServer:
+def _start_server(address: MetricsAddress, token: str | None, guard: RequestGuard) -> WSGIServer:
     from prometheus_client import make_wsgi_app
 
     from footplate.telemetry.metrics import REGISTRY
@@ -120,20 +120,20 @@ def _start(address: Address, token: str | None, guard: RequestGuard) -> WSGIServ
         address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
 
     server = Server((address.host, address.port), QuietHandler)
-    server.set_app(guarded(make_wsgi_app(REGISTRY), token, guard))
+    server.set_app(guard_app(make_wsgi_app(REGISTRY), token, guard))
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server
 
 
 @contextmanager
-def served(address: Address | None, token: str | None, guard: RequestGuard | None = None) -> Iterator[None]:
+def serve_metrics(address: MetricsAddress | None, token: str | None, guard: RequestGuard | None = None) -> Iterator[None]:
     if address is None:
         yield
         return
     try:
-        server = _start(address, token, guard or RequestGuard())
+        server = _start_server(address, token, guard or RequestGuard())
     except OSError as error:
-        if address.must:
+        if address.is_required:
             raise InvalidRequest(
                 f"Metrics cannot be served on {address}: {error}.",
                 field="FOOTPLATE_METRICS_ADDRESS",
@@ -152,9 +152,9 @@ def served(address: Address | None, token: str | None, guard: RequestGuard | Non
         yield
     finally:
         # In the background, because the server checks for its shutdown only twice a second.
-        threading.Thread(target=_close, args=(server,), daemon=True).start()
+        threading.Thread(target=_close_server, args=(server,), daemon=True).start()
 
 
-def _close(server: WSGIServer) -> None:
+def _close_server(server: WSGIServer) -> None:
     server.shutdown()
     server.server_close()

@@ -14,49 +14,49 @@ from typing import Final
 from footplate.domain.json import JsonObject
 from footplate.testing import control, selection
 from footplate.testing import steps as s
-from footplate.testing.encoding import Answer
-from footplate.testing.exchange import Exchange, Gone, Receive, Scope, Send, read_body
-from footplate.testing.journal import Journal, Record
-from footplate.testing.scripts import DEFAULT, Request, Script, ScriptError, echo
+from footplate.testing.encoding import ReplyPlayback
+from footplate.testing.exchange import HttpExchange, ClientGone, Receive, Scope, Send, read_body
+from footplate.testing.journal import RequestJournal, Record
+from footplate.testing.scripts import DEFAULT_SCRIPT, Request, Script, ScriptError, echo
 from footplate.testing.wire import FORMATS
-from footplate.testing.wire.format import Format, new_id
+from footplate.testing.wire.format import WireFormat, new_id
 
-MODELS: Final = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5")
+MODEL_NAMES: Final = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5")
 
 
 class ModelApp:
-    def __init__(self, scripts: Mapping[str, Script], journal: Journal, key: str | None = None) -> None:
+    def __init__(self, scripts: Mapping[str, Script], journal: RequestJournal, key: str | None = None) -> None:
         """`key` is required in every request. None accepts any key."""
         self._key = key
-        self.scripts: dict[str, Script] = {DEFAULT: echo, **scripts}
+        self.scripts: dict[str, Script] = {DEFAULT_SCRIPT: echo, **scripts}
         self.journal = journal
         self._attempts: Counter[tuple[bytes, str, int]] = Counter()
-        self._open: set[Exchange] = set()
+        self._open_exchanges: set[HttpExchange] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         try:
             record = _record(scope, await read_body(receive))
-        except Gone:
+        except ClientGone:
             return
-        exchange = Exchange(receive, send, record)
+        exchange = HttpExchange(receive, send, record)
         if self._key is not None and not _has_key(record, self._key):
-            await exchange.fail(
+            await exchange.send_error(
                 s.http_error(401, message="Missing or wrong API key. Send the key of this scripted model as x-api-key.")
             )
             return
-        self._open.add(exchange)
+        self._open_exchanges.add(exchange)
         try:
             if record.path.startswith(control.PREFIX):
-                await control.handle(self, exchange, record)
+                await control.handle_control(self, exchange, record)
             else:
                 self.journal.add(record)
                 await self._route(exchange, record)
-        except Gone:
+        except ClientGone:
             pass
         finally:
-            self._open.discard(exchange)
+            self._open_exchanges.discard(exchange)
             exchange.close()
 
     def clear(self) -> None:
@@ -64,43 +64,43 @@ class ModelApp:
         self.journal.clear()
         self._attempts.clear()
 
-    def abort(self) -> None:
+    def abort_all(self) -> None:
         """Ends all open responses, so that shutdown does not wait for one that hangs."""
-        for exchange in tuple(self._open):
+        for exchange in tuple(self._open_exchanges):
             exchange.abort()
 
-    async def _route(self, exchange: Exchange, record: Record) -> None:
+    async def _route(self, exchange: HttpExchange, record: Record) -> None:
         if record.method == "POST" and (wire := FORMATS.get(record.path)):
             await self._reply(exchange, record, wire)
         elif record.path == "/v1/messages/count_tokens" and record.method == "POST":
-            await exchange.answer_json(200, {"input_tokens": max(1, len(record.raw or b"") // 4)})
+            await exchange.send_json(200, {"input_tokens": max(1, len(record.raw or b"") // 4)})
         elif record.path == "/v1/models" and record.method == "GET":
-            data = [_model(name) for name in MODELS]
-            page = {"data": data, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
-            await exchange.answer_json(200, page)
+            data = [_model_object(name) for name in MODEL_NAMES]
+            page = {"data": data, "has_more": False, "first_id": MODEL_NAMES[0], "last_id": MODEL_NAMES[-1]}
+            await exchange.send_json(200, page)
         elif record.path.startswith("/v1/models/") and record.method == "GET":
-            await exchange.answer_json(200, _model(record.path.removeprefix("/v1/models/")))
+            await exchange.send_json(200, _model_object(record.path.removeprefix("/v1/models/")))
         else:
-            await exchange.fail(s.http_error(404, message=f"{record.method} {record.path} is not scripted"))
+            await exchange.send_error(s.http_error(404, message=f"{record.method} {record.path} is not scripted"))
 
-    async def _reply(self, exchange: Exchange, record: Record, wire: Format) -> None:
+    async def _reply(self, exchange: HttpExchange, record: Record, wire: WireFormat) -> None:
         body = record.body or {}
-        if fault := wire.fault(body):
-            await exchange.fail(s.http_error(400, message=fault), wire)
+        if problem := wire.find_fault(body):
+            await exchange.send_error(s.http_error(400, message=problem), wire)
             return
         try:
             steps = await self._steps(self._request(record, body, wire))
         except ScriptError as error:
-            await exchange.fail(s.http_error(400, message=str(error)), wire)
+            await exchange.send_error(s.http_error(400, message=str(error)), wire)
             return
-        answer = Answer(wire, selection.offered(steps, body), body)
+        playback = ReplyPlayback(wire, selection.match_tool_names(steps, body), body)
         if body.get("stream"):
-            await exchange.stream(answer)
+            await exchange.send_stream(playback)
         else:
-            await exchange.whole(answer)
+            await exchange.send_full(playback)
 
-    def _request(self, record: Record, body: JsonObject, wire: Format) -> Request:
-        chosen = selection.select(record.headers, wire.said(body), self.scripts)
+    def _request(self, record: Record, body: JsonObject, wire: WireFormat) -> Request:
+        chosen = selection.select_script(record.headers, wire.read_conversation(body), self.scripts)
         key = (chosen.conversation, chosen.script, chosen.n)
         attempt = self._attempts[key]
         self._attempts[key] += 1
@@ -146,7 +146,7 @@ def _has_key(record: Record, key: str) -> bool:
     return hmac.compare_digest(given.encode(), key.encode())
 
 
-def _model(name: str) -> dict[str, str]:
+def _model_object(name: str) -> dict[str, str]:
     return {
         "type": "model",
         "id": name,

@@ -16,7 +16,7 @@ import orjson
 from footplate.domain.json import JsonObject
 from footplate.testing import steps as s
 from footplate.testing.steps import Step
-from footplate.testing.wire.format import Block, Envelope, Format, new_id
+from footplate.testing.wire.format import Block, ReplyEnvelope, WireFormat, new_id
 
 _INPUT_CHUNK: Final = 48
 
@@ -38,13 +38,13 @@ class Pace:
 Piece: TypeAlias = bytes | Pause | Pace | s.Cut | s.HttpError
 
 
-class Answer:
+class ReplyPlayback:
     """A reply to one request in one wire format."""
 
-    def __init__(self, wire: Format, steps: Sequence[Step], request: JsonObject) -> None:
+    def __init__(self, wire: WireFormat, steps: Sequence[Step], request: JsonObject) -> None:
         self.wire = wire
         self._steps = _with_call_ids(steps, wire.call_prefix)
-        self._encoder = wire.encoder(Envelope.of(steps, request))
+        self._encoder = wire.encoder(ReplyEnvelope.from_steps(steps, request))
         self._blocks: list[Block] = []
 
     def play(self) -> Iterator[Piece]:
@@ -59,26 +59,26 @@ class Answer:
                 yield step
                 return
             if not opened:
-                yield self._encoder.opening()
+                yield self._encoder.start_reply()
                 opened = True
             if isinstance(step, s.Cut):
                 yield step
                 return
-            yield from self._block(step, cut=isinstance(self._after(position), s.Cut))
+            yield from self._block(step, cut=isinstance(self._next_step(position), s.Cut))
         if not opened:
-            yield self._encoder.opening()
-        yield self._encoder.end(self._blocks)
+            yield self._encoder.start_reply()
+        yield self._encoder.end_reply(self._blocks)
 
-    def whole(self) -> bytes:
-        return self._encoder.whole(self._blocks)
+    def full_response(self) -> bytes:
+        return self._encoder.full_response(self._blocks)
 
     def error_frame(self, error: s.HttpError, request_id: str) -> bytes:
-        return self._encoder.error(error, request_id)
+        return self._encoder.error_event(error, request_id)
 
     def _block(self, step: s.Content, *, cut: bool) -> Iterator[bytes | Pause | Pace]:
         block = Block(step)
         self._blocks.append(block)
-        yield self._encoder.start(step)
+        yield self._encoder.start_block(step)
         for piece in _deltas(step):
             if isinstance(piece, str):
                 block.pieces.append(piece)
@@ -87,13 +87,13 @@ class Answer:
                 yield piece
         # A following cut leaves the block open: clients are most likely to fail in the middle of a block.
         if not cut:
-            yield self._encoder.stop(block)
+            yield self._encoder.stop_block(block)
 
-    def _after(self, position: int) -> Step | None:
+    def _next_step(self, position: int) -> Step | None:
         return self._steps[position + 1] if position + 1 < len(self._steps) else None
 
 
-def chunks_of(text: str, count: int) -> list[str]:
+def split_text(text: str, count: int) -> list[str]:
     """Splits text into `count` pieces of about equal length, or fewer if it has fewer characters."""
     count = max(1, min(count, len(text)))
     size = len(text)
@@ -111,7 +111,7 @@ def _deltas(step: s.Content) -> Iterator[str | Pause | Pace]:
     """Yields pieces and pauses. A piece is created after its pause, so that a stamp has the time of sending."""
     if isinstance(step, s.Tool):
         body = orjson.dumps(step.input).decode()
-        yield from chunks_of(body, math.ceil(len(body) / _INPUT_CHUNK))
+        yield from split_text(body, math.ceil(len(body) / _INPUT_CHUNK))
         return
     if step.start_delay:
         yield Pause(step.start_delay)
@@ -125,5 +125,5 @@ def _deltas(step: s.Content) -> Iterator[str | Pause | Pace]:
 def _pieces(step: s.Text | s.Thinking | s.Stamps) -> tuple[int, Iterator[str]]:
     if isinstance(step, s.Stamps):
         return step.stamps, (f"{time.time():.6f} " for _ in range(step.stamps))
-    chunks = chunks_of(step.thinking if isinstance(step, s.Thinking) else step.text, step.chunks)
+    chunks = split_text(step.thinking if isinstance(step, s.Thinking) else step.text, step.chunks)
     return len(chunks), iter(chunks)

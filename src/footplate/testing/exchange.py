@@ -10,10 +10,10 @@ import orjson
 
 from footplate.testing import encoding
 from footplate.testing import steps as s
-from footplate.testing.encoding import Answer
+from footplate.testing.encoding import ReplyPlayback
 from footplate.testing.journal import Outcome, Record
 from footplate.testing.wire import messages
-from footplate.testing.wire.format import Format
+from footplate.testing.wire.format import WireFormat
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -22,11 +22,11 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 _FLUSH_BYTES: Final = 64 * 1024
-_JSON: Final = (b"content-type", b"application/json")
-_EVENTS: Final[Headers] = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+_JSON_HEADER: Final = (b"content-type", b"application/json")
+_EVENT_STREAM_HEADERS: Final[Headers] = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The client disconnected, or the server is shutting down."""
 
 
@@ -35,100 +35,100 @@ async def read_body(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise Gone
+            raise ClientGone
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
 
 
-class Exchange:
+class HttpExchange:
     def __init__(self, receive: Receive, send: Send, record: Record) -> None:
         self._receive = receive
         self._send = send
         self._record = record
-        self._gone: asyncio.Task[None] | None = None
+        self._disconnect_task: asyncio.Task[None] | None = None
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._started = False
 
     def abort(self) -> None:
-        if self._gone is not None:
-            self._gone.cancel()
+        if self._disconnect_task is not None:
+            self._disconnect_task.cancel()
 
     def close(self) -> None:
         self.abort()
         if self._record.outcome == "open":
-            self._end("gone")
+            self._record_outcome("gone")
 
-    async def answer_json(self, status: int, body: object) -> None:
-        await self.answer(status, orjson.dumps(body))
+    async def send_json(self, status: int, body: object) -> None:
+        await self.send_response(status, orjson.dumps(body))
 
-    async def answer(self, status: int, body: bytes, headers: Headers | None = None) -> None:
-        await self._start(status, [_JSON, (b"content-length", str(len(body)).encode()), *(headers or [])])
+    async def send_response(self, status: int, body: bytes, headers: Headers | None = None) -> None:
+        await self._start(status, [_JSON_HEADER, (b"content-length", str(len(body)).encode()), *(headers or [])])
         await self._send({"type": "http.response.body", "body": body})
-        self._end("complete" if status < 400 else "error")  # noqa: PLR2004 - HTTP error statuses start here
+        self._record_outcome("complete" if status < 400 else "error")  # noqa: PLR2004 - HTTP error statuses start here
 
-    async def fail(self, error: s.HttpError, wire: Format = messages.FORMAT) -> None:
+    async def send_error(self, error: s.HttpError, wire: WireFormat = messages.FORMAT) -> None:
         headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
         if error.retry_after is not None:
             headers.append((b"retry-after", f"{error.retry_after:g}".encode()))
-        await self.answer(error.http_error, orjson.dumps(wire.error_body(error, self._record.request_id)), headers)
+        await self.send_response(error.http_error, orjson.dumps(wire.error_body(error, self._record.request_id)), headers)
 
-    async def stream(self, answer: Answer) -> None:
+    async def send_stream(self, playback: ReplyPlayback) -> None:
         """Sends a streamed reply. Frames without a pause between them share one write."""
         due = time.monotonic()
-        for piece in answer.play():
+        for piece in playback.play():
             if isinstance(piece, bytes):
                 await self._write(piece)
             elif isinstance(piece, encoding.Pause):
                 due = time.monotonic() + piece.seconds
-                await self._until(due)
+                await self._wait_until(due)
             elif isinstance(piece, encoding.Pace):
                 due += piece.seconds
-                await self._until(due)
+                await self._wait_until(due)
             elif isinstance(piece, s.Cut):
                 await self._flush(last=piece.quiet)
-                self._end("cut")
+                self._record_outcome("cut")
                 return
             elif self._started or self._buffer:
-                await self._write(answer.error_frame(piece, self._record.request_id))
+                await self._write(playback.error_frame(piece, self._record.request_id))
                 await self._finish("error")
                 return
             else:
-                await self.fail(piece, answer.wire)
+                await self.send_error(piece, playback.wire)
                 return
         await self._finish("complete")
 
-    async def whole(self, answer: Answer) -> None:
+    async def send_full(self, playback: ReplyPlayback) -> None:
         """Sends a reply in one piece, with the same timing and faults as `stream`."""
-        for piece in answer.play():
+        for piece in playback.play():
             if isinstance(piece, encoding.Pause | encoding.Pace):
-                await self._until(time.monotonic() + piece.seconds)
+                await self._wait_until(time.monotonic() + piece.seconds)
             elif isinstance(piece, s.Cut):
-                message = answer.whole()
-                await self._start(200, [_JSON, (b"content-length", str(len(message)).encode())])
+                message = playback.full_response()
+                await self._start(200, [_JSON_HEADER, (b"content-length", str(len(message)).encode())])
                 await self._send(
                     {"type": "http.response.body", "body": message[: len(message) // 2], "more_body": True}
                 )
-                self._end("cut")
+                self._record_outcome("cut")
                 return
             elif isinstance(piece, s.HttpError):
-                await self.fail(piece, answer.wire)
+                await self.send_error(piece, playback.wire)
                 return
-        await self.answer(200, answer.whole())
+        await self.send_response(200, playback.full_response())
 
-    async def _until(self, due: float) -> None:
+    async def _wait_until(self, due: float) -> None:
         seconds = due - time.monotonic()
         if seconds <= 0:
             return
         await self._flush()
-        if self._gone is None:
-            self._gone = asyncio.create_task(self._disconnected())
-        done, _ = await asyncio.wait({self._gone}, timeout=None if math.isinf(seconds) else seconds)
+        if self._disconnect_task is None:
+            self._disconnect_task = asyncio.create_task(self._wait_for_disconnect())
+        done, _ = await asyncio.wait({self._disconnect_task}, timeout=None if math.isinf(seconds) else seconds)
         if done:
-            raise Gone
+            raise ClientGone
 
-    async def _disconnected(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -142,7 +142,7 @@ class Exchange:
         if not self._buffer and not last:
             return
         if not self._started:
-            await self._start(200, _EVENTS)
+            await self._start(200, _EVENT_STREAM_HEADERS)
         body = b"".join(self._buffer)
         self._buffer.clear()
         self._buffered = 0
@@ -150,7 +150,7 @@ class Exchange:
 
     async def _finish(self, outcome: Outcome) -> None:
         await self._flush(last=True)
-        self._end(outcome)
+        self._record_outcome(outcome)
 
     async def _start(self, status: int, headers: Headers) -> None:
         self._started = True
@@ -161,6 +161,6 @@ class Exchange:
         named = [(b"request-id", request_id), (b"x-request-id", request_id), *headers]
         await self._send({"type": "http.response.start", "status": status, "headers": named})
 
-    def _end(self, outcome: Outcome) -> None:
+    def _record_outcome(self, outcome: Outcome) -> None:
         self._record.outcome = outcome
         self._record.ended_at = time.time()

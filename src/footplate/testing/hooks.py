@@ -10,7 +10,7 @@ from typing import Final
 
 from footplate.domain.json import Json
 
-_HOOKS: Final = """
+_HOOK_SOURCE: Final = """
 import os, signal, sys, time
 
 def hangs(told, options):
@@ -54,9 +54,9 @@ def silent(told, options):
 @dataclass
 class HookServer:
     port: int = 0
-    asked: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
+    requests: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
     """Headers and body of each request."""
-    answer: bytes | None = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+    response: bytes | None = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
     """The response to every request. None: never respond."""
     floods: bool = False
 
@@ -64,19 +64,19 @@ class HookServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/check?token=secret"
 
-    def says(self, answer: "Json | bytes", status: str = "200 OK", extra: str = "") -> None:
-        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.answer = f"HTTP/1.1 {status}\r\n{extra}content-length: {len(body)}\r\n\r\n".encode() + body
+    def set_response(self, content: "Json | bytes", status: str = "200 OK", extra: str = "") -> None:
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.response = f"HTTP/1.1 {status}\r\n{extra}content-length: {len(body)}\r\n\r\n".encode() + body
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:-2]
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head)}
-            self.asked.append((headers, await reader.readexactly(int(headers["content-length"]))))
-            if self.answer is None:
+            self.requests.append((headers, await reader.readexactly(int(headers["content-length"]))))
+            if self.response is None:
                 await reader.read()
             else:
-                writer.write(self.answer)
+                writer.write(self.response)
             while self.floods:
                 writer.write(b"{" * 65_536)
                 await writer.drain()
@@ -85,19 +85,19 @@ class HookServer:
 
 
 @contextlib.asynccontextmanager
-async def open_hook_server() -> AsyncIterator[HookServer]:
-    found = HookServer()
-    async with await asyncio.start_server(found.serve, "127.0.0.1", 0) as server:
-        found.port = server.sockets[0].getsockname()[1]
-        yield found
+async def start_hook_server() -> AsyncIterator[HookServer]:
+    hook_server = HookServer()
+    async with await asyncio.start_server(hook_server.handle_connection, "127.0.0.1", 0) as server:
+        hook_server.port = server.sockets[0].getsockname()[1]
+        yield hook_server
 
 
-def install_bad_hooks(site: Path) -> None:
+def install_faulty_hooks(site: Path) -> None:
     """Installs the faulty hooks as a package in `site`, which must be on the Python path."""
     about = site / "bad_hooks-1.dist-info"
     about.mkdir(parents=True)
-    (site / "bad_hooks.py").write_text(_HOOKS)
+    (site / "bad_hooks.py").write_text(_HOOK_SOURCE)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-hooks\nVersion: 1\n")
-    names = [line.split()[1].partition("(")[0] for line in _HOOKS.splitlines() if line.startswith("def ")]
+    names = [line.split()[1].partition("(")[0] for line in _HOOK_SOURCE.splitlines() if line.startswith("def ")]
     points = "".join(f"{name} = bad_hooks:{name}\n" for name in names)
     (about / "entry_points.txt").write_text(f"[footplate.hooks]\n{points}")

@@ -15,8 +15,8 @@ from footplate.domain.json import JsonObject
 Outcome = Literal["open", "complete", "cut", "gone", "error"]
 """`gone`: the client disconnected before the response was complete. `error`: the response was an error."""
 
-KEEP_BYTES: Final = 64 * 1024 * 1024
-_KEEP_RECORDS: Final = 100_000
+MAX_BODY_BYTES: Final = 64 * 1024 * 1024
+_MAX_RECORDS: Final = 100_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,26 +69,26 @@ class Record:
         return {**line, "body": self.body} if bodies else line
 
 
-class Journal:
-    def __init__(self, *, keep_bytes: int = KEEP_BYTES) -> None:
-        self._records: deque[Record] = deque(maxlen=_KEEP_RECORDS)
+class RequestJournal:
+    def __init__(self, *, keep_bytes: int = MAX_BODY_BYTES) -> None:
+        self._records: deque[Record] = deque(maxlen=_MAX_RECORDS)
         self._with_body: deque[Record] = deque()
-        self._kept = 0
+        self._stored_bytes = 0
         self._keep_bytes = keep_bytes
 
     def add(self, record: Record) -> None:
         self._records.append(record)
         self._with_body.append(record)
-        self._kept += len(record.raw or b"")
-        while self._kept > self._keep_bytes:
+        self._stored_bytes += len(record.raw or b"")
+        while self._stored_bytes > self._keep_bytes:
             oldest = self._with_body.popleft()
-            self._kept -= len(oldest.raw or b"")
+            self._stored_bytes -= len(oldest.raw or b"")
             oldest.raw = None
 
-    def list(self, *, script: str | None = None) -> list[Record]:
+    def list_records(self, *, script: str | None = None) -> list[Record]:
         return [record for record in self._records if script is None or record.script == script]
 
     def clear(self) -> None:
         self._records.clear()
         self._with_body.clear()
-        self._kept = 0
+        self._stored_bytes = 0

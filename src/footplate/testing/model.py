@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from footplate.domain.request_guard import GuardedApp, RequestGuard
 from footplate.testing.app import ModelApp
-from footplate.testing.journal import KEEP_BYTES, Journal, Record
+from footplate.testing.journal import MAX_BODY_BYTES, RequestJournal, Record
 from footplate.testing.scripts import Script
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ class ScriptedModel:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
-        keep_bytes: int = KEEP_BYTES,
+        keep_bytes: int = MAX_BODY_BYTES,
         key: str | None = None,
     ) -> None:
-        self._app = ModelApp(scripts or {}, Journal(keep_bytes=keep_bytes), key)
+        self._app = ModelApp(scripts or {}, RequestJournal(keep_bytes=keep_bytes), key)
         self._address = (host, port)
         self._server: LoopServer | None = None
         self._task: asyncio.Task[None] | None = None
@@ -42,7 +42,7 @@ class ScriptedModel:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._address = listener.getsockname()[:2]
         # Loopback can be reached by every user of the machine, and by web pages in a browser.
-        self._server = serving.server(GuardedApp(self._app, RequestGuard()))
+        self._server = serving.create_server(GuardedApp(self._app, RequestGuard()))
         self._task = asyncio.create_task(self._server.serve(sockets=[listener]), name="scripted-model")
         await self._server.ready.wait()
 
@@ -50,7 +50,7 @@ class ScriptedModel:
         if self._server is None or self._task is None:
             return
         self._server.should_exit = True
-        self._app.abort()
+        self._app.abort_all()
         await self._task
         self._server = self._task = None
 
@@ -77,7 +77,7 @@ class ScriptedModel:
 
     def requests(self, script: str | None = None) -> list[Record]:
         """Returns all requests, oldest first. With `script`, only the requests that this script served."""
-        return self._app.journal.list(script=script)
+        return self._app.journal.list_records(script=script)
 
     def clear(self) -> None:
         self._app.clear()

@@ -19,9 +19,9 @@ from footplate.testing import script_json
 from footplate.testing.scripts import Replies
 
 # Requests on loopback must not go through a proxy from the environment.
-_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+_open_url = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
-_PATIENCE: Final = 5.0
+_STOP_TIMEOUT: Final = 5.0
 
 
 class ModelProcess:
@@ -55,7 +55,7 @@ class ModelProcess:
         if process.returncode is None:
             process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), _PATIENCE)
+            await asyncio.wait_for(process.wait(), _STOP_TIMEOUT)
         except TimeoutError:
             process.kill()
             await process.wait()
@@ -90,11 +90,11 @@ class ModelProcess:
 
     async def _call(self, method: str, path: str, body: bytes | None = None) -> dict[str, list[JsonObject]]:
         request = urllib.request.Request(f"{self.url}/_control/{path}", data=body, method=method)  # noqa: S310 - http
-        answer: dict[str, list[JsonObject]] = orjson.loads(await asyncio.to_thread(_fetch, request))
-        return answer
+        response: dict[str, list[JsonObject]] = orjson.loads(await asyncio.to_thread(_fetch, request))
+        return response
 
 
 def _fetch(request: urllib.request.Request) -> bytes:
-    with _open(request, timeout=30) as response:
+    with _open_url(request, timeout=30) as response:
         content: bytes = response.read()
         return content

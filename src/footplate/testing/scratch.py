@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-USUAL: Final = (
+DEFAULT_PROGRAMS: Final = (
     "awk", "basename", "bash", "cat", "chmod", "chown", "cp", "cut", "date", "dd", "df", "dirname", "du", "echo", "env",
     "expr", "false", "find", "grep", "head", "hostname", "id", "kill", "ln", "ls", "mkdir", "mkfifo", "mknod", "mktemp",
     "mount", "mv", "nohup", "printf", "ps", "pwd", "readlink", "rm", "rmdir", "sed", "seq", "setsid", "sh", "sleep",
@@ -19,27 +19,27 @@ USUAL: Final = (
 """Programs that scripts expect on any system."""
 
 
-def context(
-    programs: Iterable[str] = USUAL, *, files: Mapping[str, bytes] | None = None, instructions: Iterable[str] = ()
+def build_context(
+    programs: Iterable[str] = DEFAULT_PROGRAMS, *, files: Mapping[str, bytes] | None = None, instructions: Iterable[str] = ()
 ) -> bytes:
     """Returns a tar for `docker build`, with a Dockerfile. `files` maps paths in the image to content."""
     rootfs = io.BytesIO()
     with tarfile.open(fileobj=rootfs, mode="w") as tar:
         for directory in ("tmp", "etc", "root", "proc", "sys", "dev"):
             _add_directory(tar, directory, 0o1777 if directory == "tmp" else 0o755)
-        for path, source in sorted(_needed(programs).items()):
-            tar.add(source, path.lstrip("/"), recursive=False, filter=_of_root)
+        for path, source in sorted(_find_files(programs).items()):
+            tar.add(source, path.lstrip("/"), recursive=False, filter=_owned_by_root)
         for path, content in (files or {}).items():
             _add(tar, path.lstrip("/"), content)
     dockerfile = "\n".join(["FROM scratch", "ADD rootfs.tar /", f"ENV PATH={_PATH}", *instructions])
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w") as tar:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
         _add(tar, "Dockerfile", dockerfile.encode())
         _add(tar, "rootfs.tar", rootfs.getvalue())
-    return whole.getvalue()
+    return archive.getvalue()
 
 
-def _needed(programs: Iterable[str]) -> dict[str, str]:
+def _find_files(programs: Iterable[str]) -> dict[str, str]:
     """Maps each path in the image to the file on this machine."""
     found = {}
     for name in programs:
@@ -54,10 +54,10 @@ def _needed(programs: Iterable[str]) -> dict[str, str]:
 
 def _libraries(program: str) -> list[str]:
     listed = subprocess.run(["ldd", program], check=False, capture_output=True, text=True).stdout
-    return [word for line in listed.splitlines() for word in line.split() if word.startswith("/")]
+    return [token for line in listed.splitlines() for token in line.split() if token.startswith("/")]
 
 
-def _of_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = 0
     return member
 

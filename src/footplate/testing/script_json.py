@@ -86,9 +86,9 @@ def _step(data: object, where: str) -> Step:
     kind = next((key for key in STEP_KINDS if key in data), None) if isinstance(data, dict) else None
     if not isinstance(data, dict) or kind is None:
         raise ScriptError(f"{where}: a step is an object with one of {list(STEP_KINDS)}")
-    _known_keys(data, STEP_KINDS[kind], where)
+    _check_keys(data, STEP_KINDS[kind], where)
     if kind == "usage":
-        _known_keys(data[kind], Tokens, f"{where}.usage")
+        _check_keys(data[kind], Tokens, f"{where}.usage")
     try:
         return _adapter(kind).validate_json(orjson.dumps(data), strict=True)
     except ValidationError as error:
@@ -96,7 +96,7 @@ def _step(data: object, where: str) -> Step:
         raise ScriptError(f"{where} ({kind}): {faults}") from error
 
 
-def _known_keys(data: object, step: type[Step | Tokens], where: str) -> None:
+def _check_keys(data: object, step: type[Step | Tokens], where: str) -> None:
     known = [field.name for field in dataclasses.fields(step)]
     if isinstance(data, dict) and (unknown := sorted(set(data) - set(known))):
         raise ScriptError(f"{where}: unknown keys {unknown}; known keys: {known}")

@@ -12,7 +12,7 @@ from footplate.domain.json import JsonObject
 from footplate.testing import steps as s
 from footplate.testing.steps import Step
 
-DEFAULT = "default"
+DEFAULT_SCRIPT = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +57,13 @@ class Replies:
     replies: tuple[Reply, ...]
 
     def __call__(self, request: Request) -> Sequence[Step]:
-        chosen = self._reply(request)
+        chosen = self._select_reply(request)
         early = chosen.first_attempts
         steps = early[request.attempt] if request.attempt < len(early) else chosen.steps
         values = {"{n}": str(request.n), "{session}": request.session or "", "{script}": request.script}
         return [_render_step(step, values) for step in steps]
 
-    def _reply(self, request: Request) -> Reply:
+    def _select_reply(self, request: Request) -> Reply:
         end = 0
         for reply in self.replies:
             if reply.repeat is True:

@@ -13,8 +13,8 @@ from typing import Final
 
 from footplate.domain.json import Json, JsonObject
 from footplate.testing import steps as s
-from footplate.testing.scripts import DEFAULT
-from footplate.testing.wire.format import Said
+from footplate.testing.scripts import DEFAULT_SCRIPT
+from footplate.testing.wire.format import ConversationMessage
 
 SESSION_HEADERS: Final = ("x-footplate-session", "x-claude-code-session-id")
 _MARKER: Final = re.compile(r"\[\[script:([\w.-]+)\]\]")
@@ -30,14 +30,14 @@ class Selection:
     """Identifies the conversation, to detect retries: a digest of the session id, or else of the messages."""
 
 
-def select(headers: Mapping[str, str], said: Iterable[Said], installed: Collection[str]) -> Selection:
+def select_script(headers: Mapping[str, str], messages: Iterable[ConversationMessage], installed: Collection[str]) -> Selection:
     session = next((headers[name] for name in SESSION_HEADERS if name in headers), None)
     digest = hashlib.blake2b(session.encode() if session else b"", digest_size=16)
     system: list[str] = []
     marked: str | None = None
     prompt = ""
     total = since = 0
-    for role, text in said:
+    for role, text in messages:
         if session is None:
             digest.update(f"{role}\x00{text}\x00".encode("utf-8", "surrogatepass"))
         if role == "assistant":
@@ -59,14 +59,14 @@ def _choose(
         return session, total
     if marked is not None:
         return marked, since
-    return (system[-1], total) if system else (DEFAULT, total)
+    return (system[-1], total) if system else (DEFAULT_SCRIPT, total)
 
 
-def offered(steps: Sequence[s.Step], request: JsonObject) -> Sequence[s.Step]:
+def match_tool_names(steps: Sequence[s.Step], request: JsonObject) -> Sequence[s.Step]:
     """Renames tool calls to the names in the request, so that one scenario serves both `bash` and `Bash`."""
     if not any(isinstance(step, s.Tool) for step in steps):
         return steps
-    names = _names(request.get("tools"))
+    names = _tool_names(request.get("tools"))
     known = {name.casefold(): name for name in names}
     return [
         replace(step, tool=known.get(step.tool.casefold(), step.tool))
@@ -76,7 +76,7 @@ def offered(steps: Sequence[s.Step], request: JsonObject) -> Sequence[s.Step]:
     ]
 
 
-def _names(tools: Json) -> list[str]:
+def _tool_names(tools: Json) -> list[str]:
     """Returns the tool names in any wire format. OpenAI's Chat Completions nests them one level deeper."""
     given = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
     inner = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in given]

@@ -55,8 +55,8 @@ class QuietProtocol(HttpToolsProtocol):
 
     def _watch_head(self) -> None:
         """Closes a connection whose next request head does not complete in time. uvicorn handles silent connections."""
-        answering = self.cycle is not None and not self.cycle.response_complete
-        waits = self._in_head and not answering and self.timeout_keep_alive_task is None
+        responding = self.cycle is not None and not self.cycle.response_complete
+        waits = self._in_head and not responding and self.timeout_keep_alive_task is None
         if not waits and self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
@@ -79,7 +79,7 @@ class LoopServer(uvicorn.Server):
         self.ready.set()
 
 
-def server(app: Any) -> LoopServer:
+def create_server(app: Any) -> LoopServer:
     return LoopServer(
         uvicorn.Config(
             app,

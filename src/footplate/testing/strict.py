@@ -15,33 +15,33 @@ from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-Wire = Mapping[str, object] | BaseModel
+WireObject = Mapping[str, object] | BaseModel
 """A decoded body, or an SDK object. Prefer the body: the SDK silently converts types, such as a number to a date."""
 
 
-def assert_valid_event(data: Wire) -> None:
-    body = _wire(data)
+def assert_valid_event(data: WireObject) -> None:
+    body = _to_wire(data)
     model = _event_models().get(str(body.get("type")))
     if model is None:
         raise AssertionError(f"the SDK has no event type {body.get('type')!r}: {body}")
     assert_valid(model, body)
 
 
-def assert_valid_session(data: Wire) -> None:
+def assert_valid_session(data: WireObject) -> None:
     assert_valid(BetaManagedAgentsSession, data)
 
 
-def assert_valid_agent(data: Wire) -> None:
+def assert_valid_agent(data: WireObject) -> None:
     assert_valid(BetaManagedAgentsAgent, data)
 
 
-def assert_valid_environment(data: Wire) -> None:
+def assert_valid_environment(data: WireObject) -> None:
     assert_valid(BetaEnvironment, data)
 
 
-def assert_valid(model: Any, data: Wire) -> None:
+def assert_valid(model: Any, data: WireObject) -> None:
     """Validates data against `model`, a class of the SDK or a union of classes."""
-    body = _wire(data)
+    body = _to_wire(data)
     try:
         # JSON mode is strict about types but accepts dates as strings, as they are on the wire.
         _adapter(model).validate_json(to_json(body), strict=True)
@@ -49,7 +49,7 @@ def assert_valid(model: Any, data: Wire) -> None:
         raise AssertionError(f"{error}\nin {body}") from error
 
 
-def _wire(data: Wire) -> Mapping[str, object]:
+def _to_wire(data: WireObject) -> Mapping[str, object]:
     if isinstance(data, BaseModel):
         # Fields that were not sent must not appear as defaults. Wrong types are reported by the validation.
         return data.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)

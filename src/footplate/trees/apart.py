@@ -12,55 +12,55 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from footplate.trees.beneath import Beneath
-from footplate.trees.remembered import Kept
-from footplate.trees.staging import Staging, signature
+from footplate.trees.beneath import SafeDirectory
+from footplate.trees.remembered import CachedFile
+from footplate.trees.staging import StagingArea, file_signature
 
-GIT: Final = b".git"
-_MODULES: Final = b".gitmodules"
+GIT_DIR_NAME: Final = b".git"
+_GITMODULES_NAME: Final = b".gitmodules"
 _ESCAPED: Final = re.compile(rb"%(25|2[Ee])")
 # A file that changes twice within this time may keep the same timestamps, because filesystem clocks are coarse.
-_UNSURE: Final = 100_000_000
+_CLOCK_RESOLUTION_NS: Final = 100_000_000
 
 
-def belongs(path: bytes, *, is_link: bool) -> bool:
+def is_sidecar_path(path: bytes, *, is_link: bool) -> bool:
     """Whether git's index refuses the path. Upper and lower case are treated alike, as some filesystems do."""
     names = path.lower().split(b"/")
-    return GIT in names or (is_link and names[-1] == _MODULES)
+    return GIT_DIR_NAME in names or (is_link and names[-1] == _GITMODULES_NAME)
 
 
-def escape(path: bytes) -> bytes:
-    return b"/".join(_escape(name) for name in path.split(b"/"))
+def escape_path(path: bytes) -> bytes:
+    return b"/".join(_escape_name(name) for name in path.split(b"/"))
 
 
-def unescape(path: bytes) -> bytes:
+def unescape_path(path: bytes) -> bytes:
     return _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), path)
 
 
-def _escape(name: bytes) -> bytes:
+def _escape_name(name: bytes) -> bytes:
     name = name.replace(b"%", b"%25")
-    return b"%2E" + name[1:] if name.lower().startswith(GIT) else name
+    return b"%2E" + name[1:] if name.lower().startswith(GIT_DIR_NAME) else name
 
 
-def places(work_tree: Path, directories: Iterable[bytes]) -> set[bytes]:
+def find_git_directories(work_tree: Path, directories: Iterable[bytes]) -> set[bytes]:
     """Finds git directories, and files that stand for one, in these directories and in the root of the work tree. The
     result is a hint: each path is inspected again before it is read.
     """
     root = os.fsencode(work_tree) + b"/"
-    found = {GIT} if os.path.lexists(root + GIT) else set()
+    found = {GIT_DIR_NAME} if os.path.lexists(root + GIT_DIR_NAME) else set()
     for directory in directories:
-        if os.path.lexists(root + directory + b"/" + GIT):
-            found.add(directory + b"/" + GIT)
+        if os.path.lexists(root + directory + b"/" + GIT_DIR_NAME):
+            found.add(directory + b"/" + GIT_DIR_NAME)
     return found
 
 
-def under(workspace: Beneath, top: bytes) -> Iterator[bytes]:
+def iter_files(workspace: SafeDirectory, top: bytes) -> Iterator[bytes]:
     """Yields all files at or below a path. In git directories, files that only a running git needs are skipped."""
     with workspace.inspect(top) as found:
         if found is None:
             return
         if not found.is_directory:
-            if not _passing(top, top.rpartition(b"/")[2]):
+            if not _is_temporary(top, top.rpartition(b"/")[2]):
                 yield top
             return
     waiting = [top]
@@ -70,36 +70,36 @@ def under(workspace: Beneath, top: bytes) -> Iterator[bytes]:
             path = directory + b"/" + name
             if is_directory:
                 waiting.append(path)
-            elif not _passing(path, name):
+            elif not _is_temporary(path, name):
                 yield path
 
 
-def _passing(path: bytes, name: bytes) -> bool:
+def _is_temporary(path: bytes, name: bytes) -> bool:
     """Whether a file is temporary. A lock file would never be released on the next host, because its owner is gone."""
-    inside = GIT in path.lower().split(b"/")[:-1]
+    inside = GIT_DIR_NAME in path.lower().split(b"/")[:-1]
     return inside and (name.endswith((b".lock", b".ipc")) or name.startswith(b"tmp_"))
 
 
-def take(
-    workspace: Beneath, paths: Iterable[bytes], staging: Staging, known: Mapping[bytes, Kept]
-) -> dict[bytes, Kept]:
+def copy_changed_files(
+    workspace: SafeDirectory, paths: Iterable[bytes], staging: StagingArea, known: Mapping[bytes, CachedFile]
+) -> dict[bytes, CachedFile]:
     """Copies the files that are new or changed, and returns the unchanged ones. Blocking."""
-    same: dict[bytes, Kept] = {}
+    unchanged: dict[bytes, CachedFile] = {}
     for path in paths:
-        kept = known.get(path)
-        if kept is not None and kept.signature:
+        cached = known.get(path)
+        if cached is not None and cached.signature:
             with workspace.inspect(path) as found:
-                if found is not None and signature(found.status) == kept.signature:
-                    same[path] = kept
+                if found is not None and file_signature(found.status) == cached.signature:
+                    unchanged[path] = cached
                     continue
         staging.copy_path(workspace, path)
-    return same
+    return unchanged
 
 
-def remember(mode: str, status: os.stat_result, blob: str) -> Kept:
+def create_cache_record(mode: str, status: os.stat_result, blob: str) -> CachedFile:
     """Returns the cache record of a file. If the file changed very recently, the record has no signature, so the file
     is read again next time.
     """
     changed = max(status.st_ctime_ns, status.st_mtime_ns)
-    unsure = time.time_ns() - changed < _UNSURE
-    return Kept(mode, blob, () if unsure else signature(status))
+    is_recent = time.time_ns() - changed < _CLOCK_RESOLUTION_NS
+    return CachedFile(mode, blob, () if is_recent else file_signature(status))

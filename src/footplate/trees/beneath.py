@@ -16,15 +16,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LOOK: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_INSPECT_FLAGS: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a file under a lease would block.
-_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-GONE: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+MISSING_PATH_ERRNOS: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InspectedPath:
     """The object at a path, inspected but not opened."""
 
     fd: int
@@ -53,14 +53,14 @@ class Found:
     @contextmanager
     def open_file(self) -> Iterator[int]:
         """Opens the same file that was inspected, even if its name now refers to another file."""
-        fd = os.open(f"/proc/self/fd/{self.fd}", _READ)
+        fd = os.open(f"/proc/self/fd/{self.fd}", _READ_FLAGS)
         try:
             yield fd
         finally:
             os.close(fd)
 
 
-class Beneath:
+class SafeDirectory:
     """The root of a workspace. Paths are relative bytes with `/` as separator. An empty path is the root itself."""
 
     def __init__(self, root: Path) -> None:
@@ -77,18 +77,18 @@ class Beneath:
         os.close(self._root)
 
     @contextmanager
-    def inspect(self, path: bytes) -> Iterator[Found | None]:
+    def inspect(self, path: bytes) -> Iterator[InspectedPath | None]:
         """Yields None if the path does not exist or leads through a link. Raises PermissionError."""
         directory, _, name = path.rpartition(b"/")
         try:
-            fd = os.open(name, _LOOK, dir_fd=self.open_directory(directory))
+            fd = os.open(name, _INSPECT_FLAGS, dir_fd=self.open_directory(directory))
         except OSError as error:
-            if error.errno not in GONE:
+            if error.errno not in MISSING_PATH_ERRNOS:
                 raise
             yield None
             return
         try:
-            yield Found(fd, os.fstat(fd))
+            yield InspectedPath(fd, os.fstat(fd))
         finally:
             os.close(fd)
 
@@ -104,7 +104,7 @@ class Beneath:
             with os.scandir(self.open_directory(path)) as entries:
                 return sorted((os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries)
         except OSError as error:
-            if error.errno not in GONE:
+            if error.errno not in MISSING_PATH_ERRNOS:
                 raise
             return []
 
@@ -120,7 +120,7 @@ class Beneath:
             shared += 1
         self._close_below(shared)
         for name in names[shared:]:
-            self._open_directories.append((name, os.open(name, _DIRECTORY, dir_fd=self._deepest_descriptor)))
+            self._open_directories.append((name, os.open(name, _DIRECTORY_FLAGS, dir_fd=self._deepest_descriptor)))
         return self._deepest_descriptor
 
     @property

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from footplate.domain import brought
-from footplate.domain.brought import Brought, Kind, LeftOut
+from footplate.domain.brought import ProjectInstructions, InstructionKind, SkippedFile
 from footplate.domain.errors import Permanent
 from footplate.domain.projects import Trust
 from footplate.trees.git import Git
 
-_LINK: Final = "120000"
-_FILES: Final = frozenset({"100644", "100755"})
-_MOST_TOLD: Final = 100
+_LINK_MODE: Final = "120000"
+_FILE_MODES: Final = frozenset({"100644", "100755"})
+_MAX_REPORTED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _TreeFile:
     path: str
     mode: str
     blob_id: str
@@ -28,46 +28,46 @@ class _Listed:
     size: int
 
 
-async def read(git: Git, commit: str, trust: Trust) -> Brought:
+async def read_instructions(git: Git, commit: str, trust: Trust) -> ProjectInstructions:
     if trust is Trust.NOTHING:
-        return Brought(commit=commit)
-    reader = _Bringing(git, commit, trust)
+        return ProjectInstructions(commit=commit)
+    reader = _InstructionReader(git, commit, trust)
     await reader.read_all()
-    return Brought(
-        trust=trust, commit=commit, files=reader.files, left_out=tuple(reader.skipped.values())[:_MOST_TOLD]
+    return ProjectInstructions(
+        trust=trust, commit=commit, files=reader.files, skipped=tuple(reader.skipped.values())[:_MAX_REPORTED]
     )
 
 
 @dataclass(slots=True)
-class _Bringing:
+class _InstructionReader:
     git: Git
     commit: str
     trust: Trust
     files: dict[str, bytes] = field(default_factory=dict)
-    skipped: dict[str, LeftOut] = field(default_factory=dict)
+    skipped: dict[str, SkippedFile] = field(default_factory=dict)
     total_bytes: int = 0
 
     async def read_all(self) -> None:
         listed = [found async for found in self._list_commit() if self._is_wanted(found)]
         listed.sort(key=lambda found: (found.path.count("/"), found.path))
         await self._load_files(listed)
-        importers = [path for path in self.files if brought.may_import(brought.kind(path))]
-        for _ in range(brought.IMPORTS_DEEP):
+        importers = [path for path in self.files if brought.allows_imports(brought.classify_path(path))]
+        for _ in range(brought.MAX_IMPORT_DEPTH):
             named = [path for path in self._list_imports(importers) if path not in self.files and path not in self.skipped]
             if not named:
                 return
             importers = await self._load_files([found async for found in self._list_paths([*dict.fromkeys(named)])])
 
-    def _is_wanted(self, found: _Listed) -> bool:
+    def _is_wanted(self, found: _TreeFile) -> bool:
         """Whether to load this file of the commit. Records known files that are not wanted."""
         if found.path in {".claude", ".claude/rules", ".claude/skills", ".claude/commands", ".claude/hooks"}:
-            self._skip(found.path, "is a link, which is not followed" if found.mode == _LINK else "is not a directory")
+            self._skip(found.path, "is a link, which is not followed" if found.mode == _LINK_MODE else "is not a directory")
             return False
-        kind = brought.kind(found.path)
+        kind = brought.classify_path(found.path)
         if kind is None:
             return False
-        if not brought.wanted(kind, self.trust):
-            if (reason := brought.why_not(kind)) is not None:
+        if not brought.is_loaded(kind, self.trust):
+            if (reason := brought.skip_reason(kind)) is not None:
                 self._skip(found.path, reason)
             return False
         return True
@@ -75,11 +75,11 @@ class _Bringing:
     def _list_imports(self, paths: Iterable[str]) -> list[str]:
         found: list[str] = []
         for path in paths:
-            if (text := brought.text_of(self.files[path])) is not None:
-                found += brought.imports(path, text)
+            if (text := brought.decode_text(self.files[path])) is not None:
+                found += brought.find_imports(path, text)
         return found
 
-    async def _load_files(self, listed: Iterable[_Listed]) -> list[str]:
+    async def _load_files(self, listed: Iterable[_TreeFile]) -> list[str]:
         """Loads the files that are within the limits and returns their paths."""
         loaded = []
         for found in listed:
@@ -92,45 +92,45 @@ class _Bringing:
         for found in loaded:
             self.files[found.path] = await self.git.run("cat-file", "blob", found.name)
         for found in loaded:
-            if brought.kind(found.path) is not Kind.SCRIPT and brought.text_of(self.files[found.path]) is None:
+            if brought.classify_path(found.path) is not InstructionKind.SCRIPT and brought.decode_text(self.files[found.path]) is None:
                 del self.files[found.path]
                 self._skip(found.path, "is not a text file")
         return [found.path for found in loaded if found.path in self.files]
 
-    def _skip_reason(self, found: _Listed) -> str | None:
-        if found.mode == _LINK:
+    def _skip_reason(self, found: _TreeFile) -> str | None:
+        if found.mode == _LINK_MODE:
             return "is a link, which is not followed"
-        if found.mode not in _FILES:
+        if found.mode not in _FILE_MODES:
             return "is not a regular file"
-        if found.size > brought.LONGEST_FILE:
-            return f"is larger than {brought.LONGEST_FILE} bytes"
-        if len(self.files) >= brought.MOST_FILES:
-            return f"exceeds the limit of {brought.MOST_FILES} files"
-        if self.total_bytes + found.size > brought.MOST_BYTES:
-            return f"exceeds the total limit of {brought.MOST_BYTES} bytes"
+        if found.size > brought.MAX_FILE_BYTES:
+            return f"is larger than {brought.MAX_FILE_BYTES} bytes"
+        if len(self.files) >= brought.MAX_FILES:
+            return f"exceeds the limit of {brought.MAX_FILES} files"
+        if self.total_bytes + found.size > brought.MAX_TOTAL_BYTES:
+            return f"exceeds the total limit of {brought.MAX_TOTAL_BYTES} bytes"
         return None
 
     def _skip(self, path: str, reason: str) -> None:
-        self.skipped.setdefault(path, LeftOut(path, reason))
+        self.skipped.setdefault(path, SkippedFile(path, reason))
 
-    async def _list_commit(self) -> AsyncIterator[_Listed]:
+    async def _list_commit(self) -> AsyncIterator[_TreeFile]:
         rest = b""
         async with self.git.stream_output("ls-tree", "-r", "-z", "-l", "--full-tree", self.commit) as pieces:
             async for piece in pieces:
                 *lines, rest = (rest + piece).split(b"\0")
                 for line in lines:
-                    if (found := _parsed(line)) is not None:
+                    if (found := _parse_entry(line)) is not None:
                         yield found
 
-    async def _list_paths(self, paths: list[str]) -> AsyncIterator[_Listed]:
+    async def _list_paths(self, paths: list[str]) -> AsyncIterator[_TreeFile]:
         """Yields the files that the commit has at these paths, without directories."""
-        out = await self.git.run("ls-tree", "-z", "-l", "--full-tree", self.commit, "--", *paths[: brought.MOST_FILES])
+        out = await self.git.run("ls-tree", "-z", "-l", "--full-tree", self.commit, "--", *paths[: brought.MAX_FILES])
         for line in out.split(b"\0"):
-            if (found := _parsed(line)) is not None and found.path in paths and found.mode in {_LINK, *_FILES}:
+            if (found := _parse_entry(line)) is not None and found.path in paths and found.mode in {_LINK_MODE, *_FILE_MODES}:
                 yield found
 
 
-def _parsed(line: bytes) -> _Listed | None:
+def _parse_entry(line: bytes) -> _TreeFile | None:
     if not line:
         return None
     metadata, tab, path = line.partition(b"\t")
@@ -141,6 +141,6 @@ def _parsed(line: bytes) -> _Listed | None:
         text_path = path.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    if len(text_path) > brought.LONGEST_PATH:
+    if len(text_path) > brought.MAX_PATH_CHARACTERS:
         return None
-    return _Listed(text_path, fields[0], fields[2], int(fields[3]) if fields[3].isdigit() else 0)
+    return _TreeFile(text_path, fields[0], fields[2], int(fields[3]) if fields[3].isdigit() else 0)

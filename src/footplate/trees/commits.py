@@ -11,26 +11,26 @@ from collections.abc import Sequence
 from typing import Final
 
 from footplate.domain.errors import Permanent
-from footplate.domain.ports import MOST_READ, Environment
-from footplate.domain.snapshots import EMPTY, HEAD, Collected, Snapshot
+from footplate.domain.ports import MAX_READ_BYTES, Environment
+from footplate.domain.snapshots import EMPTY_TREE, HEAD, CollectedCommits, Snapshot
 from footplate.trees.git import Git, GitFailed
-from footplate.trees.scratch import scratch
+from footplate.trees.scratch import scratch_directory
 from footplate.trees.size_limits import remove_partial_packs
-from footplate.trees.snapshots import CONFIGURATION
+from footplate.trees.snapshots import SNAPSHOT_GIT_CONFIGURATION
 
 Commits = tuple[tuple[str, str], ...]
 
-_MOST_BRANCHES: Final = 100
+_MAX_BRANCHES: Final = 100
 _SECONDS: Final = 120.0
 _BUNDLE: Final = "commits.bundle"
-_TAKING: Final = {**CONFIGURATION, "pack.threads": "1"}
+_IMPORT_CONFIGURATION: Final = {**SNAPSHOT_GIT_CONFIGURATION, "pack.threads": "1"}
 # A few bytes can expand to any size, so git stops itself before it allocates more at once.
-_WITHIN: Final = {"GIT_ALLOC_LIMIT": "512m"}
-PROCESSOR_SECONDS: Final = 30
+_ALLOCATION_LIMIT: Final = {"GIT_ALLOC_LIMIT": "512m"}
+MAX_CPU_SECONDS: Final = 30
 """A few kilobytes of deltas can cause hours of work. The same amount of text takes a second."""
-_LINE: Final = re.compile(r"(?P<id>[0-9a-f]{40}) (?P<name>HEAD|refs/heads/[^\x00-\x20\x7f]{1,255})")
+_BRANCH_LINE: Final = re.compile(r"(?P<id>[0-9a-f]{40}) (?P<name>HEAD|refs/heads/[^\x00-\x20\x7f]{1,255})")
 # The agent's configuration may name programs. They are the agent's own, and run only inside its environment.
-_MAKE: Final = """
+_BUNDLE_SCRIPT: Final = """
 cd {tree} || exit 1
 export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0
 export GIT_NO_REPLACE_OBJECTS=1 GIT_NO_LAZY_FETCH=1 LC_ALL=C GIT_DIR=.git GIT_WORK_TREE=.
@@ -45,45 +45,45 @@ echo "$(wc -c < {bundle}) bytes"
 """
 
 
-class NoCommits(Permanent):
+class CommitCollectionFailed(Permanent):
     code = "no_commits"
 
 
-async def collect(
-    environment: Environment, tree: str, git: Git, base: str | None, last: Snapshot | None = None
-) -> Collected:
+async def collect_commits(
+    environment: Environment, inside_path: str, git: Git, base: str | None, last: Snapshot | None = None
+) -> CollectedCommits:
     """Returns the agent's branches and `HEAD`, except those at `base`, after importing their objects to the host.
 
     `tree`: the tree's path inside the environment. `last`: the snapshot with the commits that were collected before.
     """
     bundle = f"{environment.scratch}/{_BUNDLE}"
-    before = last or Snapshot(EMPTY)
+    before = last or Snapshot(EMPTY_TREE)
     known = dict.fromkeys([*([] if base is None else [base]), *(commit for _, commit in before.commits)])
-    made = await environment.run(["sh", "-c", _script(environment, tree, bundle, [*known])], timeout=_SECONDS)
-    if made.exit_code != 0 or made.truncated:
-        said = made.stderr.decode("utf-8", "replace").strip()[-500:] or made.error
-        raise NoCommits(f"git could not bundle the agent's commits: {said}")
-    lines = made.stdout.decode("utf-8", "surrogateescape").splitlines()
+    result = await environment.run(["sh", "-c", _script(environment, inside_path, bundle, [*known])], timeout=_SECONDS)
+    if result.exit_code != 0 or result.truncated:
+        output = result.stderr.decode("utf-8", "replace").strip()[-500:] or result.error
+        raise CommitCollectionFailed(f"git could not bundle the agent's commits: {output}")
+    lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
     size = lines.pop() if lines and lines[-1].endswith(" bytes") else ""
     bundles = before.bundles
-    await ensure(git, before)  # the branches may be unchanged while this host has only their bundles
+    await import_missing_commits(git, before)  # the branches may be unchanged while this host has only their bundles
     if size:
-        content = await _read(environment, bundle, size)
-        await take(content, git)
-        bundles = await _beside(git, bundles, content)
-    commits = await _present(git, [(name, commit) for name, commit in _named(lines) if commit != base])
-    return Collected(commits, bundles if commits else None)
+        content = await _read_bundle(environment, bundle, size)
+        await import_bundle(content, git)
+        bundles = await _append_bundle(git, bundles, content)
+    commits = await _existing_commits(git, [(name, commit) for name, commit in _parse_branches(lines) if commit != base])
+    return CollectedCommits(commits, bundles if commits else None)
 
 
-async def ensure(git: Git, snapshot: Snapshot) -> None:
+async def import_missing_commits(git: Git, snapshot: Snapshot) -> None:
     """Imports missing commits of a snapshot from its bundles. The project's own commits are already present."""
-    if snapshot.bundles is None or len(await _present(git, snapshot.commits)) == len(snapshot.commits):
+    if snapshot.bundles is None or len(await _existing_commits(git, snapshot.commits)) == len(snapshot.commits):
         return
     for line in (await git.run("ls-tree", snapshot.bundles)).decode().splitlines():
-        await take(await git.run("cat-file", "blob", line.split()[2]), git)
+        await import_bundle(await git.run("cat-file", "blob", line.split()[2]), git)
 
 
-async def _beside(git: Git, bundles: str | None, content: bytes) -> str:
+async def _append_bundle(git: Git, bundles: str | None, content: bytes) -> str:
     """Returns a tree with one more bundle. Bundles are stored unchanged, and every import checks them again."""
     before = b"" if bundles is None else await git.run("ls-tree", bundles)
     blob = (await git.run("hash-object", "-w", "--stdin", stdin=content)).decode().strip()
@@ -91,54 +91,54 @@ async def _beside(git: Git, bundles: str | None, content: bytes) -> str:
     return (await git.run("mktree", stdin=before + line)).decode().strip()
 
 
-async def _read(environment: Environment, bundle: str, size: str) -> bytes:
+async def _read_bundle(environment: Environment, bundle: str, size: str) -> bytes:
     """`size`: as reported from inside."""
     try:
-        if (count := int(size.removesuffix(" bytes"))) <= MOST_READ:
+        if (count := int(size.removesuffix(" bytes"))) <= MAX_READ_BYTES:
             content = await environment.read(bundle)
             count = len(content)
     except (OSError, ValueError) as error:
-        raise NoCommits(f"The agent's commits could not be read: {error}") from error
-    if count > MOST_READ:
-        raise NoCommits(f"The agent's new commits have {count} bytes. The maximum is {MOST_READ} bytes at a time.")
+        raise CommitCollectionFailed(f"The agent's commits could not be read: {error}") from error
+    if count > MAX_READ_BYTES:
+        raise CommitCollectionFailed(f"The agent's new commits have {count} bytes. The maximum is {MAX_READ_BYTES} bytes at a time.")
     return content
 
 
 def _script(environment: Environment, tree: str, bundle: str, known: Sequence[str]) -> str:
-    return _MAKE.format(
+    return _BUNDLE_SCRIPT.format(
         tree=shlex.quote(tree),
         scratch=shlex.quote(environment.scratch),
         bundle=shlex.quote(bundle),
         known=" ".join(known),
-        most=_MOST_BRANCHES,
+        most=_MAX_BRANCHES,
     )
 
 
-async def take(content: bytes, git: Git) -> None:
+async def import_bundle(content: bytes, git: Git) -> None:
     """Imports a bundle. git checks the format of each object, and that all objects it refers to exist, before it stores
     them. The bundle's header is not used.
     """
     _, found, pack = content[: 1 << 20].partition(b"\n\nPACK")
     if not content.startswith(b"# v") or not found or not pack:
-        raise NoCommits("The file that the agent's git created is not a bundle.")
+        raise CommitCollectionFailed("The file that the agent's git created is not a bundle.")
     start = content.index(b"\n\nPACK") + 2
-    with scratch(git.git_dir) as place:
-        file = place / "pack"
+    with scratch_directory(git.git_dir) as scratch_dir:
+        file = scratch_dir / "pack"
         await asyncio.to_thread(file.write_bytes, content[start:])
         try:
-            taking = Git(
-                git_dir=git.git_dir, configuration=_TAKING, variables=_WITHIN, max_cpu_seconds=PROCESSOR_SECONDS
+            limited_git = Git(
+                git_dir=git.git_dir, configuration=_IMPORT_CONFIGURATION, variables=_ALLOCATION_LIMIT, max_cpu_seconds=MAX_CPU_SECONDS
             )
-            await taking.run_with_files("index-pack", "--stdin", "--fix-thin", "--strict", source=file, target=place / "said")
+            await limited_git.run_with_files("index-pack", "--stdin", "--fix-thin", "--strict", source=file, target=scratch_dir / "said")
         except GitFailed as error:
             await asyncio.to_thread(remove_partial_packs, git.git_dir)
-            raise NoCommits(f"The agent's commits could not be imported: {error.output}") from error
+            raise CommitCollectionFailed(f"The agent's commits could not be imported: {error.output}") from error
 
 
-def _named(lines: Sequence[str]) -> list[tuple[str, str]]:
+def _parse_branches(lines: Sequence[str]) -> list[tuple[str, str]]:
     found = []
     for line in lines:
-        if (match := _LINE.fullmatch(line)) is None:
+        if (match := _BRANCH_LINE.fullmatch(line)) is None:
             continue
         name = match["name"]
         if name.isprintable():  # the log cannot store unprintable names
@@ -146,11 +146,11 @@ def _named(lines: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
-async def _present(git: Git, named: Sequence[tuple[str, str]]) -> Commits:
+async def _existing_commits(git: Git, named: Sequence[tuple[str, str]]) -> Commits:
     """Returns the commits that the host has."""
-    asked = "".join(f"{commit}\n" for _, commit in named).encode()
-    if not asked:
+    query = "".join(f"{commit}\n" for _, commit in named).encode()
+    if not query:
         return ()
-    out = await git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
+    out = await git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=query)
     commits = {line.split()[0].decode() for line in out.splitlines() if line.endswith(b" commit")}
     return tuple(sorted((name, commit) for name, commit in named if commit in commits))

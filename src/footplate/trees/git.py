@@ -24,13 +24,13 @@ from footplate.domain.errors import Permanent, Unavailable
 
 T = TypeVar("T")
 
-_SECONDS: Final = 600.0
-_PIECE: Final = 1 << 16
-_MOST_SAID: Final = 4096
-_PROGRAMS: Final = "/usr/local/bin:/usr/bin:/bin"
+_TIMEOUT_SECONDS: Final = 600.0
+_CHUNK_BYTES: Final = 1 << 16
+_MAX_OUTPUT_BYTES: Final = 4096
+_PROGRAM_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 _ENVIRONMENT: Final = {
-    "PATH": _PROGRAMS,
+    "PATH": _PROGRAM_PATH,
     "HOME": "/nonexistent",
     "LC_ALL": "C",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -136,29 +136,29 @@ class Git:
         self,
         *argv: str,
         stdin: bytes = b"",
-        seconds: float = _SECONDS,
+        seconds: float = _TIMEOUT_SECONDS,
         accept: Sequence[int] = (0,),
     ) -> bytes:
         """Runs a command and returns its output. Raises `GitFailed` if the exit code is not in `accept`."""
         return (await self.run_with_exit_code(*argv, stdin=stdin, seconds=seconds, accept=accept))[1]
 
     async def run_with_exit_code(
-        self, *argv: str, stdin: bytes = b"", seconds: float = _SECONDS, accept: Sequence[int] = (0, 1)
+        self, *argv: str, stdin: bytes = b"", seconds: float = _TIMEOUT_SECONDS, accept: Sequence[int] = (0, 1)
     ) -> tuple[int, bytes]:
         """Runs a command whose exit code carries information. Returns the exit code and the output."""
-        with _given(stdin) as input_file:
+        with _input_file(stdin) as input_file:
             async with self._start_process(argv, input_file) as process:
                 try:
                     async with asyncio.timeout(seconds):
                         out, error_output = await process.communicate()
                 except TimeoutError:
-                    raise _too_slow(argv, seconds) from None
+                    raise _timeout_error(argv, seconds) from None
         code = process.returncode or 0
         if code not in accept:
-            raise GitFailed(argv, code, _text(error_output))
+            raise GitFailed(argv, code, _decode_tail(error_output))
         return code, out
 
-    async def run_with_files(self, *argv: str, source: Path, target: Path, seconds: float = _SECONDS) -> None:
+    async def run_with_files(self, *argv: str, source: Path, target: Path, seconds: float = _TIMEOUT_SECONDS) -> None:
         """Runs a command that reads one file and writes another. Neither file is loaded into memory."""
         with source.open("rb") as read, target.open("wb") as written:
             async with self._start_process(argv, read.fileno(), written.fileno()) as process:
@@ -166,13 +166,13 @@ class Git:
                     async with asyncio.timeout(seconds):
                         _, error_output = await process.communicate()
                 except TimeoutError:
-                    raise _too_slow(argv, seconds) from None
+                    raise _timeout_error(argv, seconds) from None
         if process.returncode != 0:
-            raise GitFailed(argv, process.returncode or 0, _text(error_output))
+            raise GitFailed(argv, process.returncode or 0, _decode_tail(error_output))
 
     @contextlib.asynccontextmanager
     async def stream_output(
-        self, *argv: str, seconds: float = _SECONDS, chunk_bytes: int = _PIECE
+        self, *argv: str, seconds: float = _TIMEOUT_SECONDS, chunk_bytes: int = _CHUNK_BYTES
     ) -> AsyncGenerator[AsyncIterator[bytes], None]:
         """Streams the output in chunks and never holds all of it. Raises `GitFailed` after the last chunk.
 
@@ -180,7 +180,7 @@ class Git:
         """
         async with (
             self._start_process(argv, asyncio.subprocess.DEVNULL) as process,
-            contextlib.aclosing(_pieces(process, argv, seconds, chunk_bytes)) as chunks,
+            contextlib.aclosing(_read_chunks(process, argv, seconds, chunk_bytes)) as chunks,
         ):
             yield chunks
 
@@ -212,14 +212,14 @@ class Git:
 
     def build_command(self, *argv: str) -> list[str]:
         work_tree = [] if self.work_tree is None else [f"--work-tree={self.work_tree}"]
-        as_user = [] if self.user is None or os.geteuid() != 0 else become(self.user)
+        as_user = [] if self.user is None or os.geteuid() != 0 else switch_user_prefix(self.user)
         change_directory = [] if self.work_tree is None or not self.runs_in_work_tree else ["-C", str(self.work_tree)]
-        return [*as_user, *self._limit_prefix(), program(), *change_directory, f"--git-dir={self.git_dir}", *work_tree, *argv]
+        return [*as_user, *self._limit_prefix(), find_git(), *change_directory, f"--git-dir={self.git_dir}", *work_tree, *argv]
 
     def _limit_prefix(self) -> list[str]:
         limits = {"fsize": self.max_file_bytes, "data": self.max_memory_bytes, "cpu": self.max_cpu_seconds}
         options = [f"--{name}={maximum}" for name, maximum in limits.items() if maximum is not None]
-        limiter = shutil.which("prlimit", path=_PROGRAMS)
+        limiter = shutil.which("prlimit", path=_PROGRAM_PATH)
         return [limiter, *options, "--"] if options and limiter else []  # prlimit exists only on Linux
 
     def build_environment(self) -> dict[str, str]:
@@ -242,7 +242,7 @@ def write_attributes(git_dir: Path) -> None:
 
 
 @contextlib.contextmanager
-def _given(content: bytes) -> Iterator[int]:
+def _input_file(content: bytes) -> Iterator[int]:
     """Provides git's input as a file. With a pipe, git may exit before it reads any input, and uvloop then raises."""
     if not content:
         yield asyncio.subprocess.DEVNULL
@@ -254,49 +254,49 @@ def _given(content: bytes) -> Iterator[int]:
         yield file.fileno()
 
 
-async def _pieces(
+async def _read_chunks(
     process: asyncio.subprocess.Process, argv: Sequence[str], seconds: float, chunk_bytes: int
 ) -> AsyncGenerator[bytes, None]:
     assert process.stdout is not None
     assert process.stderr is not None
     end = asyncio.get_running_loop().time() + seconds
-    error_output = asyncio.create_task(_end_of(process.stderr))
+    error_output = asyncio.create_task(_read_tail(process.stderr))
     try:
-        while data := await _by(end, process.stdout.read(chunk_bytes), argv, seconds):
+        while data := await _await_until(end, process.stdout.read(chunk_bytes), argv, seconds):
             yield data
-        code = await _by(end, process.wait(), argv, seconds)
+        code = await _await_until(end, process.wait(), argv, seconds)
         if code != 0:
-            raise GitFailed(argv, code, _text(await error_output))
+            raise GitFailed(argv, code, _decode_tail(await error_output))
     finally:
         error_output.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await error_output
 
 
-async def _by(end: float, operation: Coroutine[None, None, T], argv: Sequence[str], seconds: float) -> T:
+async def _await_until(end: float, operation: Coroutine[None, None, T], argv: Sequence[str], seconds: float) -> T:
     try:
         async with asyncio.timeout_at(end):
             return await operation
     except TimeoutError:
-        raise _too_slow(argv, seconds) from None
+        raise _timeout_error(argv, seconds) from None
 
 
-async def _end_of(stream: asyncio.StreamReader) -> bytes:
+async def _read_tail(stream: asyncio.StreamReader) -> bytes:
     """Reads the whole stream, so that git never blocks, and returns its end, which states the error."""
     tail = b""
-    while data := await stream.read(_PIECE):
-        tail = (tail + data)[-_MOST_SAID:]
+    while data := await stream.read(_CHUNK_BYTES):
+        tail = (tail + data)[-_MAX_OUTPUT_BYTES:]
     return tail
 
 
-def program() -> str:
-    found = shutil.which("git", path=_PROGRAMS)
+def find_git() -> str:
+    found = shutil.which("git", path=_PROGRAM_PATH)
     if found is None:
         raise NoGit
     return found
 
 
-def become(user: tuple[int, int], *, bypasses_permissions: bool = True) -> list[str]:
+def switch_user_prefix(user: tuple[int, int], *, bypasses_permissions: bool = True) -> list[str]:
     """Returns a command prefix that switches a root worker to another user who keeps one capability, to access the
     host's files. git then creates its files with the right owner. Changing the owner afterwards would make the index
     treat every file as changed.
@@ -304,7 +304,7 @@ def become(user: tuple[int, int], *, bypasses_permissions: bool = True) -> list[
     uid, gid = user
     capabilities = "-all,+dac_override" if bypasses_permissions else "-all"
     return [
-        shutil.which("setpriv", path=_PROGRAMS) or "/usr/bin/setpriv",
+        shutil.which("setpriv", path=_PROGRAM_PATH) or "/usr/bin/setpriv",
         *("--securebits", "+no_setuid_fixup"),
         *(f"--reuid={uid}", f"--regid={gid}", "--clear-groups"),
         *(f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}"),
@@ -312,9 +312,9 @@ def become(user: tuple[int, int], *, bypasses_permissions: bool = True) -> list[
     ]
 
 
-def _too_slow(argv: Sequence[str], seconds: float) -> Unavailable:
+def _timeout_error(argv: Sequence[str], seconds: float) -> Unavailable:
     return Unavailable(f"git {' '.join(argv[:1])} took longer than {seconds:g} s and was killed.")
 
 
-def _text(output: bytes) -> str:
-    return output[-_MOST_SAID:].decode("utf-8", "replace").strip()
+def _decode_tail(output: bytes) -> str:
+    return output[-_MAX_OUTPUT_BYTES:].decode("utf-8", "replace").strip()

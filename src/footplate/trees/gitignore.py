@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from footplate.domain.linear_regex import LinearRegex, UnsupportedPattern
-from footplate.trees.beneath import Beneath
+from footplate.trees.beneath import SafeDirectory
 
 _NAME: Final = b".gitignore"
 _MAX_FILE_BYTES: Final = 16 << 10
@@ -48,7 +48,7 @@ class GitignoreMatcher:
     Blocking.
     """
 
-    def __init__(self, workspace: Beneath) -> None:
+    def __init__(self, workspace: SafeDirectory) -> None:
         self._workspace = workspace
         self._rules: dict[bytes, tuple[_Rule, ...]] = {}
         self._count = 0

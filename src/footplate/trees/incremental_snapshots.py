@@ -15,13 +15,13 @@ from typing import Final, NamedTuple
 import structlog
 
 from footplate.domain.errors import FootplateError
-from footplate.domain.snapshots import EMPTY, LeftOut, Snapshot, Taken
+from footplate.domain.snapshots import EMPTY_TREE, OmittedPath, Snapshot, TakenSnapshot
 from footplate.trees import apart, snapshots
-from footplate.trees.beneath import Beneath, Found
+from footplate.trees.beneath import SafeDirectory, InspectedPath
 from footplate.trees.git import Git
 from footplate.trees.gitignore import GitignoreMatcher, UnsupportedRule
-from footplate.trees.indexing import split
-from footplate.trees.looking import parents_of
+from footplate.trees.indexing import split_nul_separated
+from footplate.trees.looking import parent_directories
 from footplate.trees.object_database import (
     MAX_BYTES,
     MAX_FILES,
@@ -31,10 +31,10 @@ from footplate.trees.object_database import (
     TreeTooLarge,
     count_packs,
 )
-from footplate.trees.packs import Step
-from footplate.trees.remembered import Kept, Remembered
-from footplate.trees.staging import FILE, LINK, PROGRAM, Limits
-from footplate.trees.watches import Touched, TreeWatch, WatchFailed
+from footplate.trees.packs import SnapshotStep
+from footplate.trees.remembered import CachedFile, SnapshotCache
+from footplate.trees.staging import FILE_MODE, LINK_MODE, EXECUTABLE_MODE, SnapshotLimits
+from footplate.trees.watches import TouchedPaths, TreeWatch, WatchFailed
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ class _Change:
     """New files for which git has to decide whether they are ignored."""
     gone: list[bytes] = field(default_factory=list)
     """Directories of the snapshot that no longer exist."""
-    apart: list[bytes] = field(default_factory=list)
+    sidecar: list[bytes] = field(default_factory=list)
     """Paths in the agent's own git directory."""
 
 
@@ -70,8 +70,8 @@ class _Change:
 class _State:
     """The result of the last snapshot."""
 
-    remembered: Remembered
-    left_out: Mapping[bytes, LeftOut] = field(default_factory=dict)
+    cache: SnapshotCache
+    omitted: Mapping[bytes, OmittedPath] = field(default_factory=dict)
     small: frozenset[str] = frozenset()
     """Blobs of this turn that are small enough to be read into memory."""
 
@@ -82,33 +82,33 @@ class IncrementalSnapshots:
 
     git_dir: Path
     work_tree: Path
-    limits: Limits
-    uploaded: Step | None = None
+    limits: SnapshotLimits
+    uploaded: SnapshotStep | None = None
     """The last step whose pack is in the object store."""
     _watch: TreeWatch | None = None
     _watchable: bool = True
     """False if a watch could not be created, even without the ignored directories, or if there are too many packs."""
     _objects: ObjectDatabase | None = None
-    _state: _State = field(default_factory=lambda: _State(Remembered(tree=EMPTY)))
+    _state: _State = field(default_factory=lambda: _State(SnapshotCache(tree=EMPTY_TREE)))
 
-    async def take(self, base: str | None) -> Taken:
+    async def take_snapshot(self, base: str | None) -> TakenSnapshot:
         """Takes a snapshot of the touched paths; the first time, of every file. `base`: id of the project's tree."""
         if self._watch is None:
-            return await self._begin(base)
+            return await self._restart_watch(base)
         try:
             touched = await asyncio.to_thread(self._watch.read_touched)
             if touched.paths:
                 async with asyncio.timeout(_SECONDS):
                     self._state = await self._snapshot_touched(touched)
-            cache, omitted = self._state.remembered, self._state.left_out
-            return Taken(Snapshot(cache.tree, cache.apart), tuple(omitted.values()))
+            cache, omitted = self._state.cache, self._state.omitted
+            return TakenSnapshot(Snapshot(cache.tree, cache.sidecar), tuple(omitted.values()))
         except WatchFailed:
-            return await self._begin(base)
+            return await self._restart_watch(base)
         except (_FullScanNeeded, TreeTooLarge):
-            return await (self._begin(base) if self._watch.skipped else self._scan_all(base))
+            return await (self._restart_watch(base) if self._watch.skipped else self._scan_all(base))
         except Exception:  # a scan of every file shows whether something is really wrong
             log.warning("incremental snapshot failed", action="snapshot.incremental_failed", exc_info=True)
-            return await self._begin(base)
+            return await self._restart_watch(base)
         except BaseException:  # the touched paths were consumed, so the next snapshot has to scan every file
             await self.close()
             raise
@@ -128,23 +128,23 @@ class IncrementalSnapshots:
 
     async def close(self) -> None:
         watch, objects, self._watch, self._objects = self._watch, self._objects, None, None
-        self._state = _State(Remembered(tree=EMPTY))
+        self._state = _State(SnapshotCache(tree=EMPTY_TREE))
         if objects is not None:
             with contextlib.suppress(BufferError):  # a cancelled snapshot's thread may still be reading
                 objects.close()
         if watch is not None:
             await asyncio.to_thread(watch.close)  # slow in the kernel with many watches
 
-    async def pack(self, before: Snapshot | None, after: Snapshot) -> bytes | None:
+    async def build_pack(self, before: Snapshot | None, after: Snapshot) -> bytes | None:
         """Returns a pack of the objects that `after` adds to `before`, or None if git has to build it."""
         if self._watch is None:
             return None
         try:
-            return await asyncio.to_thread(_pack, self._open_objects(), self._state.small, before, after)
+            return await asyncio.to_thread(_build_pack, self._open_objects(), self._state.small, before, after)
         except (KeyError, RecursionError, OSError, TreeTooLarge):
             return None
 
-    async def _begin(self, base: str | None) -> Taken:
+    async def _restart_watch(self, base: str | None) -> TakenSnapshot:
         await self.close()
         self._watchable = self._watchable and await asyncio.to_thread(count_packs, self.git_dir) <= MAX_PACKS
         if self._watchable:
@@ -161,33 +161,33 @@ class IncrementalSnapshots:
                 git = Git(git_dir=self.git_dir, work_tree=self.work_tree, runs_in_work_tree=True)
                 listed = await git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
                 # The list includes directories that are ignored only because all their current files are.
-                named = [path for path in split(listed) if path.endswith(b"/") and not path.startswith(b":")]
+                named = [path for path in split_nul_separated(listed) if path.endswith(b"/") and not path.startswith(b":")]
                 names = b"".join(path.rstrip(b"/") + b"\0" for path in named)
                 git = replace(git, variables={"GIT_LITERAL_PATHSPECS": "0"})  # check-ignore refuses literal pathspecs
                 _, ignored = await git.run_with_exit_code("check-ignore", "-z", "--stdin", "--no-index", stdin=names)
-            self._watch = await asyncio.to_thread(TreeWatch, self.work_tree, skipped=split(ignored))
+            self._watch = await asyncio.to_thread(TreeWatch, self.work_tree, skipped=split_nul_separated(ignored))
         except (WatchFailed, FootplateError, TimeoutError):
             self._watchable = False
 
-    async def _scan_all(self, base: str | None) -> Taken:
+    async def _scan_all(self, base: str | None) -> TakenSnapshot:
         try:
-            taken, cache = await snapshots.take_and_remember(
+            taken, cache = await snapshots.take_snapshot_and_cache(
                 self.git_dir, self.work_tree, base=base, limits=self.limits
             )
         except BaseException:
             await self.close()
             raise
-        self._state = _State(cache, {each.path: each for each in taken.left_out}, self._state.small)
+        self._state = _State(cache, {each.path: each for each in taken.omitted}, self._state.small)
         return taken
 
-    async def _snapshot_touched(self, touched: Touched) -> _State:
+    async def _snapshot_touched(self, touched: TouchedPaths) -> _State:
         objects, state = self._open_objects(), self._state
-        change = await asyncio.to_thread(_classify, self.work_tree, objects, state.remembered.tree, touched)
+        change = await asyncio.to_thread(_classify, self.work_tree, objects, state.cache.tree, touched)
         if change.unclear:
-            change.new += await self._ask_git(change.unclear)
+            change.new += await self._list_not_ignored(change.unclear)
         return await asyncio.to_thread(_apply, self.work_tree, objects, state, change, touched)
 
-    async def _ask_git(self, paths: Sequence[bytes]) -> list[bytes]:
+    async def _list_not_ignored(self, paths: Sequence[bytes]) -> list[bytes]:
         """Returns the paths that git does not ignore. Uses an empty index, because the one on disk is from the last
         full scan.
         """
@@ -195,7 +195,7 @@ class IncrementalSnapshots:
         git = Git(git_dir=self.git_dir, work_tree=self.work_tree, runs_in_work_tree=True, index=index)
         names = [path.decode("utf-8", "surrogateescape") for path in paths]
         async with asyncio.timeout(_LISTING_SECONDS):
-            listed = split(await git.run("ls-files", "-z", "--others", "--exclude-standard", "--", *names))
+            listed = split_nul_separated(await git.run("ls-files", "-z", "--others", "--exclude-standard", "--", *names))
         if any(path.endswith(b"/") for path in listed):
             raise _FullScanNeeded
         return listed
@@ -206,18 +206,18 @@ class IncrementalSnapshots:
         return self._objects
 
 
-def _classify(work_tree: Path, objects: ObjectDatabase, tree: str, touched: Touched) -> _Change:
+def _classify(work_tree: Path, objects: ObjectDatabase, tree: str, touched: TouchedPaths) -> _Change:
     change = _Change()
-    with Beneath(work_tree) as workspace:
+    with SafeDirectory(work_tree) as workspace:
         for path in sorted(touched.paths):
-            if path.startswith(apart.GIT + b"/"):
-                change.apart.append(path)
-            elif path.rpartition(b"/")[2] in _GIT_SETTINGS or apart.belongs(path, is_link=False):
+            if path.startswith(apart.GIT_DIR_NAME + b"/"):
+                change.sidecar.append(path)
+            elif path.rpartition(b"/")[2] in _GIT_SETTINGS or apart.is_sidecar_path(path, is_link=False):
                 raise _FullScanNeeded
             else:
                 with workspace.inspect(path) as found:
                     _classify_path(change, path, objects.find_entry(tree, path), found, touched)
-        if apart.places(work_tree, parents_of(change.new)) - {apart.GIT}:
+        if apart.find_git_directories(work_tree, parent_directories(change.new)) - {apart.GIT_DIR_NAME}:
             raise _FullScanNeeded
         matcher = GitignoreMatcher(workspace)
         new, change.new = change.new, []
@@ -231,7 +231,7 @@ def _classify(work_tree: Path, objects: ObjectDatabase, tree: str, touched: Touc
 
 
 def _classify_path(
-    change: _Change, path: bytes, entry: TreeEntry | None, found: Found | None, touched: Touched
+    change: _Change, path: bytes, entry: TreeEntry | None, found: InspectedPath | None, touched: TouchedPaths
 ) -> None:
     if found is not None and found.is_file and found.status.st_nlink > 1:
         raise _FullScanNeeded  # it also changed under its other names
@@ -250,33 +250,33 @@ def _classify_path(
         raise _FullScanNeeded
 
 
-def _apply(work_tree: Path, objects: ObjectDatabase, state: _State, change: _Change, touched: Touched) -> _State:
+def _apply(work_tree: Path, objects: ObjectDatabase, state: _State, change: _Change, touched: TouchedPaths) -> _State:
     """Builds the new state. Changes only the object database, because the thread keeps running if the snapshot is
     cancelled.
     """
-    before, tops = state.remembered, frozenset(change.apart)
-    if any(_is_at_or_below(path, touched.paths) for path in before.kept if not path.startswith(apart.GIT + b"/")):
+    before, touched_git_paths = state.cache, frozenset(change.sidecar)
+    if any(_is_at_or_below(path, touched.paths) for path in before.sidecar_files if not path.startswith(apart.GIT_DIR_NAME + b"/")):
         raise _FullScanNeeded  # a nested repository, or files in a submodule
     reader = _Reader(objects)
     changes: dict[bytes, TreeEntry | None] = dict.fromkeys(change.gone)
-    kept = {path: each for path, each in before.kept.items() if not _is_at_or_below(path, tops)}
-    with Beneath(work_tree) as workspace:
+    sidecar_files = {path: each for path, each in before.sidecar_files.items() if not _is_at_or_below(path, touched_git_paths)}
+    with SafeDirectory(work_tree) as workspace:
         for path in sorted((*change.known, *change.new)):
             with workspace.inspect(path) as found:
                 stored = reader.store(found)
-                if stored is not None and apart.belongs(path, is_link=stored.mode == LINK):
+                if stored is not None and apart.is_sidecar_path(path, is_link=stored.mode == LINK_MODE):
                     raise _FullScanNeeded
                 changes[path] = None if stored is None else TreeEntry(int(stored.mode, 8), stored.blob)
-        for path in sorted({path for top in tops for path in apart.under(workspace, top)}):
+        for path in sorted({path for top in touched_git_paths for path in apart.iter_files(workspace, top)}):
             with workspace.inspect(path) as found:
                 if (stored := reader.store(found)) is not None:
-                    kept[path] = apart.remember(stored.mode, stored.status, stored.blob)
-    left_out = {path: each for path, each in state.left_out.items() if not _is_at_or_below(path, touched.paths)}
+                    sidecar_files[path] = apart.create_cache_record(stored.mode, stored.status, stored.blob)
+    omitted = {path: each for path, each in state.omitted.items() if not _is_at_or_below(path, touched.paths)}
     return _State(
-        Remembered(
-            tree=objects.change_tree(before.tree, changes), apart=_change_apart(objects, before, kept), kept=kept
+        SnapshotCache(
+            tree=objects.change_tree(before.tree, changes), sidecar=_change_sidecar(objects, before, sidecar_files), sidecar_files=sidecar_files
         ),
-        left_out,
+        omitted,
         state.small | reader.blobs,
     )
 
@@ -296,14 +296,14 @@ class _Reader:
         self._files = 0
         self.blobs: set[str] = set()
 
-    def store(self, found: Found | None) -> _Stored | None:
+    def store(self, found: InspectedPath | None) -> _Stored | None:
         """Returns None if the file no longer exists."""
         if found is None or found.is_directory:
             return None
         if found.is_link:
-            mode, content = LINK, found.read_link()
+            mode, content = LINK_MODE, found.read_link()
         elif found.is_file:
-            mode, content = (PROGRAM if found.is_executable else FILE), self._read(found)
+            mode, content = (EXECUTABLE_MODE if found.is_executable else FILE_MODE), self._read(found)
         else:
             raise _FullScanNeeded
         self._files += 1
@@ -315,7 +315,7 @@ class _Reader:
         return _Stored(mode, blob, found.status)
 
     @staticmethod
-    def _read(found: Found) -> bytes:
+    def _read(found: InspectedPath) -> bytes:
         pieces, size = [], 0
         with found.open_file() as descriptor:
             while size <= MAX_BYTES and (piece := os.read(descriptor, MAX_BYTES)):
@@ -324,7 +324,7 @@ class _Reader:
         return b"".join(pieces)
 
 
-def _pack(objects: ObjectDatabase, small: Collection[str], before: Snapshot | None, after: Snapshot) -> bytes | None:
+def _build_pack(objects: ObjectDatabase, small: Collection[str], before: Snapshot | None, after: Snapshot) -> bytes | None:
     ids: dict[str, None] = {}
     for old, new in zip(_trees(before), _trees(after), strict=True):
         for object_id, is_tree in objects.iter_added_objects(old, new):
@@ -334,15 +334,15 @@ def _pack(objects: ObjectDatabase, small: Collection[str], before: Snapshot | No
     return objects.build_pack(ids) if ids else None
 
 
-def _change_apart(objects: ObjectDatabase, before: Remembered, kept: Mapping[bytes, Kept]) -> str | None:
-    changes: dict[bytes, TreeEntry | None] = {apart.escape(path): None for path in before.kept.keys() - kept.keys()}
-    for path, now in kept.items():
-        was = before.kept.get(path)
-        if was is None or (was.mode, was.blob) != (now.mode, now.blob):
-            changes[apart.escape(path)] = TreeEntry(int(now.mode, 8), now.blob)
-    if not kept:
+def _change_sidecar(objects: ObjectDatabase, before: SnapshotCache, sidecar_files: Mapping[bytes, CachedFile]) -> str | None:
+    changes: dict[bytes, TreeEntry | None] = {apart.escape_path(path): None for path in before.sidecar_files.keys() - sidecar_files.keys()}
+    for path, new in sidecar_files.items():
+        old = before.sidecar_files.get(path)
+        if old is None or (old.mode, old.blob) != (new.mode, new.blob):
+            changes[apart.escape_path(path)] = TreeEntry(int(new.mode, 8), new.blob)
+    if not sidecar_files:
         return None
-    return objects.change_tree(before.apart or EMPTY, changes) if changes else before.apart
+    return objects.change_tree(before.sidecar or EMPTY_TREE, changes) if changes else before.sidecar
 
 
 def _is_at_or_below(path: bytes, tops: Collection[bytes]) -> bool:
@@ -355,5 +355,5 @@ def _is_at_or_below(path: bytes, tops: Collection[bytes]) -> bool:
 
 def _trees(snapshot: Snapshot | None) -> Sequence[str]:
     if snapshot is None:
-        return (EMPTY, EMPTY, EMPTY)
-    return (snapshot.tree, snapshot.apart or EMPTY, snapshot.bundles or EMPTY)
+        return (EMPTY_TREE, EMPTY_TREE, EMPTY_TREE)
+    return (snapshot.tree, snapshot.sidecar or EMPTY_TREE, snapshot.bundles or EMPTY_TREE)

@@ -6,23 +6,23 @@ from typing import Final
 
 from footplate.trees.git import Git
 
-_NOTHING: Final = "0" * 40
+_NULL_ID: Final = "0" * 40
 
 
-def split(output: bytes) -> list[bytes]:
+def split_nul_separated(output: bytes) -> list[bytes]:
     """Splits output that was printed with `-z`."""
     return output.split(b"\0")[:-1]
 
 
-def entry(mode: str, blob: str, path: bytes) -> bytes:
+def format_index_entry(mode: str, blob: str, path: bytes) -> bytes:
     return f"{mode} {blob}\t".encode() + path
 
 
-def removal(path: bytes) -> bytes:
-    return entry("0", _NOTHING, path)
+def format_index_removal(path: bytes) -> bytes:
+    return format_index_entry("0", _NULL_ID, path)
 
 
-async def update(git: Git, lines: Iterable[bytes]) -> None:
+async def update_index(git: Git, lines: Iterable[bytes]) -> None:
     """Writes entries to the index. A file replaces a directory of the same name, and the other way round."""
     await git.run(
         "update-index", "-z", "--add", "--replace", "--index-info", stdin=b"".join(line + b"\0" for line in lines)
@@ -33,7 +33,7 @@ async def write_tree(git: Git) -> str:
     return (await git.run("write-tree")).decode().strip()
 
 
-async def store(git: Git, files: Sequence[Path]) -> list[str]:
+async def store_blobs(git: Git, files: Sequence[Path]) -> list[str]:
     """Stores host files as blobs, byte for byte, and returns their ids."""
     if not files:
         return []

@@ -15,16 +15,16 @@ from typing import BinaryIO, Final
 
 from footplate.trees.git import Git, GitFailed
 
-_HEAD: Final = struct.Struct(">4sII")
-_TAIL: Final = 20
-_PIECE: Final = 1 << 20
-_AT_ONCE: Final = 16
+_HEADER: Final = struct.Struct(">4sII")
+_TRAILER_BYTES: Final = 20
+_CHUNK_BYTES: Final = 1 << 20
+_MAX_PARALLEL: Final = 16
 
-Read = Callable[[str], AsyncIterator[bytes]]
+ReadChunks = Callable[[str], AsyncIterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
+class _PackBody:
     """The objects of one pack, without its header and trailer, as a range of the concatenated file."""
 
     start: int
@@ -32,23 +32,23 @@ class _Body:
     objects: int
 
 
-async def take_in(git: Git, packs: Sequence[Sequence[str]], read: Read, place: Path) -> int:
+async def import_packs(git: Git, packs: Sequence[Sequence[str]], read: ReadChunks, scratch_dir: Path) -> int:
     """Imports the packs in order, each given as the keys of its parts. Returns the number of bytes. `place` holds
     temporary files.
     """
-    whole = place / "all"
-    bodies: list[_Body] = []
-    with whole.open("wb") as file:
-        for begin in range(0, len(packs), _AT_ONCE):
-            fetched = await _fetch(packs[begin : begin + _AT_ONCE], read, place)
-            bodies += [await asyncio.to_thread(_append, file, pack) for pack in fetched]
-    await _take_in(git, whole, bodies, place)
+    all_bodies = scratch_dir / "all"
+    bodies: list[_PackBody] = []
+    with all_bodies.open("wb") as file:
+        for begin in range(0, len(packs), _MAX_PARALLEL):
+            fetched = await _download_packs(packs[begin : begin + _MAX_PARALLEL], read, scratch_dir)
+            bodies += [await asyncio.to_thread(_append_body, file, pack) for pack in fetched]
+    await _import_bodies(git, all_bodies, bodies, scratch_dir)
     return bodies[-1].end if bodies else 0
 
 
-async def _fetch(packs: Sequence[Sequence[str]], read: Read, place: Path) -> list[Path]:
+async def _download_packs(packs: Sequence[Sequence[str]], read: ReadChunks, scratch_dir: Path) -> list[Path]:
     """Downloads several packs in parallel, because a remote store has a high latency per request."""
-    tasks = [asyncio.create_task(_written(keys, read, place / f"{n}")) for n, keys in enumerate(packs)]
+    tasks = [asyncio.create_task(_download_pack(keys, read, scratch_dir / f"{n}")) for n, keys in enumerate(packs)]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -57,7 +57,7 @@ async def _fetch(packs: Sequence[Sequence[str]], read: Read, place: Path) -> lis
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _written(keys: Sequence[str], read: Read, target: Path) -> Path:
+async def _download_pack(keys: Sequence[str], read: ReadChunks, target: Path) -> Path:
     with target.open("wb") as file:
         for key in keys:
             async for piece in read(key):
@@ -65,46 +65,46 @@ async def _written(keys: Sequence[str], read: Read, target: Path) -> Path:
     return target
 
 
-async def _take_in(git: Git, whole: Path, bodies: Sequence[_Body], place: Path) -> None:
+async def _import_bodies(git: Git, all_bodies: Path, bodies: Sequence[_PackBody], scratch_dir: Path) -> None:
     if not bodies:
         return
-    pack = place / "pack"
-    await asyncio.to_thread(_join, whole, bodies, pack)
+    pack = scratch_dir / "pack"
+    await asyncio.to_thread(_write_joined_pack, all_bodies, bodies, pack)
     try:
-        await git.run_with_files("index-pack", "--stdin", "--fix-thin", source=pack, target=place / "said")
+        await git.run_with_files("index-pack", "--stdin", "--fix-thin", source=pack, target=scratch_dir / "said")
     except GitFailed:
         if len(bodies) == 1:
             raise
         middle = len(bodies) // 2
-        await _take_in(git, whole, bodies[:middle], place)
-        await _take_in(git, whole, bodies[middle:], place)
+        await _import_bodies(git, all_bodies, bodies[:middle], scratch_dir)
+        await _import_bodies(git, all_bodies, bodies[middle:], scratch_dir)
 
 
-def _append(file: BinaryIO, fetched: Path) -> _Body:
+def _append_body(file: BinaryIO, fetched: Path) -> _PackBody:
     start, size = file.tell(), fetched.stat().st_size
     with fetched.open("rb") as pack:
-        _, _, objects = _HEAD.unpack(pack.read(_HEAD.size))
-        _copy(pack, size - _HEAD.size - _TAIL, file.write)
+        _, _, objects = _HEADER.unpack(pack.read(_HEADER.size))
+        _copy(pack, size - _HEADER.size - _TRAILER_BYTES, file.write)
     fetched.unlink()
-    return _Body(start, file.tell(), objects)
+    return _PackBody(start, file.tell(), objects)
 
 
-def _join(whole: Path, bodies: Sequence[_Body], pack: Path) -> None:
+def _write_joined_pack(all_bodies: Path, bodies: Sequence[_PackBody], pack: Path) -> None:
     """Writes one pack from consecutive bodies. References inside a pack are relative offsets, so they stay valid."""
     digest = hashlib.sha1(usedforsecurity=False)
-    with whole.open("rb") as source, pack.open("wb") as target:
+    with all_bodies.open("rb") as source, pack.open("wb") as target:
 
         def write(data: bytes) -> None:
             digest.update(data)
             target.write(data)
 
-        write(_HEAD.pack(b"PACK", 2, sum(body.objects for body in bodies)))
+        write(_HEADER.pack(b"PACK", 2, sum(body.objects for body in bodies)))
         source.seek(bodies[0].start)
         _copy(source, bodies[-1].end - bodies[0].start, write)
         target.write(digest.digest())
 
 
 def _copy(source: BinaryIO, size: int, write: Callable[[bytes], object]) -> None:
-    while size > 0 and (data := source.read(min(_PIECE, size))):
+    while size > 0 and (data := source.read(min(_CHUNK_BYTES, size))):
         write(data)
         size -= len(data)

@@ -10,11 +10,11 @@ from typing import Final
 
 from footplate.domain.errors import Unavailable
 
-_LOOK_EVERY: Final = 0.02
+_RETRY_SECONDS: Final = 0.02
 
 
 @asynccontextmanager
-async def locked(path: Path, *, seconds: float) -> AsyncGenerator[None, None]:
+async def hold_lock(path: Path, *, seconds: float) -> AsyncGenerator[None, None]:
     """Holds the lock. Raises `Unavailable` if other processes hold it for longer than `seconds`. The file is never
     removed, because removing it would let two processes hold the lock.
     """
@@ -23,8 +23,8 @@ async def locked(path: Path, *, seconds: float) -> AsyncGenerator[None, None]:
     try:
         try:
             async with asyncio.timeout(seconds):
-                while not _taken(descriptor):  # noqa: ASYNC110 - another process holds the lock
-                    await asyncio.sleep(_LOOK_EVERY)
+                while not _try_lock(descriptor):  # noqa: ASYNC110 - another process holds the lock
+                    await asyncio.sleep(_RETRY_SECONDS)
         except TimeoutError:
             raise Unavailable(f"Another worker on this host has held the lock {path.name} for {seconds:g} s.") from None
         yield
@@ -32,7 +32,7 @@ async def locked(path: Path, *, seconds: float) -> AsyncGenerator[None, None]:
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -46,7 +46,7 @@ def lock_directory(path: Path) -> int | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if _taken(descriptor):
+    if _try_lock(descriptor):
         return descriptor
     os.close(descriptor)
     return None

@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from footplate.domain.errors import Conflict
-from footplate.domain.files import UPLOADS
-from footplate.domain.leaving import Departure, FileConflict, LeftStatus, MergeConflict, NothingToLeave, Step
-from footplate.domain.snapshots import shown
+from footplate.domain.files import UPLOADS_DIRECTORY
+from footplate.domain.leaving import Delivery, FileConflict, DeliveryStatus, MergeConflict, NothingToDeliver, DeliveryStep
+from footplate.domain.snapshots import display_path
 from footplate.trees.git import Git, GitFailed
-from footplate.trees.indexing import split
-from footplate.trees.mirrors import tree_of
+from footplate.trees.indexing import split_nul_separated
+from footplate.trees.mirrors import read_commit_tree
 
 _NAME: Final = "Footplate agent"
 _EMAIL: Final = "agent@footplate.invalid"
-_LONGEST: Final = 1 << 20
-_MOST_READ: Final = 50
-_MARK: Final = b"<<<<<<< "
+_MAX_FILE_BYTES: Final = 1 << 20
+_MAX_DETAILED: Final = 50
+_CONFLICT_MARK: Final = b"<<<<<<< "
 _MERGE_MEMORY: Final = 4 << 30
 _MERGE_SECONDS: Final = 120.0
 """A few objects can expand to any number of files, which git would list one by one."""
@@ -41,108 +41,108 @@ _REASONS: Final = {
 }
 _DELETED: Final = {"modify/delete": "changed", "rename/delete": "renamed"}
 """The change that one side made to a file that the other side deleted."""
-_BRANCH_HAS: Final = b"2"
-_SESSION_HAS: Final = b"3"
+_BRANCH_STAGE: Final = b"2"
+_SESSION_STAGE: Final = b"3"
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedUpdate:
     commit: str
-    status: LeftStatus
+    status: DeliveryStatus
 
 
-async def session_commit(git: Git, departure: Departure) -> str:
+async def create_session_commit(git: Git, delivery: Delivery) -> str:
     """Creates one commit for each delivery of the files, on top of the agent's own commits.
 
     Raises `NothingToLeave` if nothing changed since the session started.
     """
-    base = departure.project.base_commit
+    base = delivery.project.base_commit
     last, head = base, base
-    for step in departure.steps:
-        last = await _after(git, last, head, step, base)
+    for step in delivery.steps:
+        last = await _commit_step(git, last, head, step, base)
         head = step.snapshot.head or base
     if last is None or last == base:
-        raise NothingToLeave(
-            f"Session {departure.session_id} has made no changes since it started.", help_text="Nothing to deliver."
+        raise NothingToDeliver(
+            f"Session {delivery.session_id} has made no changes since it started.", help_text="Nothing to deliver."
         )
     return last
 
 
-async def _after(git: Git, last: str | None, head: str | None, step: Step, base: str | None) -> str | None:
+async def _commit_step(git: Git, last: str | None, head: str | None, step: DeliveryStep, base: str | None) -> str | None:
     """Creates the commit of one step. `last` is the previous commit, and `head` the agent's HEAD at that time. Commits
     that were delivered stay in the history.
     """
-    tree, now = step.snapshot.tree, step.snapshot.head or base
+    tree, new_head = step.snapshot.tree, step.snapshot.head or base
     parents = [last] if last is not None else []
-    if now is not None and now not in {head, last}:
-        if last is None or last == base or await _has(git, now, last):
-            parents = [now]
-        elif not await _has(git, last, now):
-            parents.append(now)
-    if await _listed(git, tree, UPLOADS) and not any([await _listed(git, parent, UPLOADS) for parent in parents]):
+    if new_head is not None and new_head not in {head, last}:
+        if last is None or last == base or await _contains(git, new_head, last):
+            parents = [new_head]
+        elif not await _contains(git, last, new_head):
+            parents.append(new_head)
+    if await _list_tree(git, tree, UPLOADS_DIRECTORY) and not any([await _list_tree(git, parent, UPLOADS_DIRECTORY) for parent in parents]):
         tree = await _without_uploads(git, tree)
-    if len(parents) == 1 and await tree_of(git, parents[0]) == tree:
+    if len(parents) == 1 and await read_commit_tree(git, parents[0]) == tree:
         return parents[0]
-    return await commit(git, tree, parents, step.message, int(step.taken_at.timestamp()))
+    return await create_commit(git, tree, parents, step.message, int(step.taken_at.timestamp()))
 
 
 async def _without_uploads(git: Git, tree: str) -> str:
     """Removes uploaded input files, which are not the session's work. They are delivered only if the agent committed
     them.
     """
-    above, _, name = UPLOADS.rpartition("/")
-    rest = await _listed(git, f"{tree}:{above}", but=name)
-    whole = await _listed(git, tree, but=above)
+    above, _, name = UPLOADS_DIRECTORY.rpartition("/")
+    rest = await _list_tree(git, f"{tree}:{above}", excluded=name)
+    whole = await _list_tree(git, tree, excluded=above)
     if rest:
         whole.append(f"040000 tree {await _make_tree(git, rest)}\t{above}".encode())
     return await _make_tree(git, whole)
 
 
-async def _listed(git: Git, tree: str, *paths: str, but: str = "") -> list[bytes]:
-    listed = split(await git.run("ls-tree", "-z", tree, *paths))
-    return [line for line in listed if line.partition(b"\t")[2] != but.encode()]
+async def _list_tree(git: Git, tree: str, *paths: str, excluded: str = "") -> list[bytes]:
+    listed = split_nul_separated(await git.run("ls-tree", "-z", tree, *paths))
+    return [line for line in listed if line.partition(b"\t")[2] != excluded.encode()]
 
 
 async def _make_tree(git: Git, lines: list[bytes]) -> str:
     return (await git.run("mktree", "-z", stdin=b"".join(line + b"\0" for line in lines))).decode().strip()
 
 
-async def plan(git: Git, departure: Departure, target: str | None, branch: str) -> Planned:
+async def plan_merge(git: Git, delivery: Delivery, target: str | None, branch: str) -> PlannedUpdate:
     """Returns the commit to move the branch to; it is at `target` now. Raises `MergeConflict`."""
-    mine = await session_commit(git, departure)
-    if target is not None and await _has(git, target, mine):
-        return Planned(target, "unchanged")
-    if target is None or await _has(git, mine, target):
-        return Planned(mine, "fast_forwarded")
-    merged = await _merge(git, target, mine, branch)
-    if merged == await tree_of(git, target) and not departure.steps[-1].snapshot.commits:
-        return Planned(target, "unchanged")  # the branch already has the same changes from elsewhere
-    message = f"Merge session {departure.session_id} into {branch}\n\n{departure.steps[-1].message}"
-    return Planned(await commit(git, merged, [target, mine], message, int(time.time())), "merged")
+    work_commit = await create_session_commit(git, delivery)
+    if target is not None and await _contains(git, target, work_commit):
+        return PlannedUpdate(target, "unchanged")
+    if target is None or await _contains(git, work_commit, target):
+        return PlannedUpdate(work_commit, "fast_forwarded")
+    merged = await _merge_trees(git, target, work_commit, branch)
+    if merged == await read_commit_tree(git, target) and not delivery.steps[-1].snapshot.commits:
+        return PlannedUpdate(target, "unchanged")  # the branch already has the same changes from elsewhere
+    message = f"Merge session {delivery.session_id} into {branch}\n\n{delivery.steps[-1].message}"
+    return PlannedUpdate(await create_commit(git, merged, [target, work_commit], message, int(time.time())), "merged")
 
 
-async def commit(git: Git, tree: str, parents: list[str], message: str, at: int) -> str:
-    who = {
+async def create_commit(git: Git, tree: str, parents: list[str], message: str, at: int) -> str:
+    identity = {
         f"GIT_{role}_{key}": value
         for role in ("AUTHOR", "COMMITTER")
         for key, value in (("NAME", _NAME), ("EMAIL", _EMAIL), ("DATE", f"@{at} +0000"))
     }
-    words = [word for parent in parents for word in ("-p", parent)]
-    made = await replace(git, variables={**git.variables, **who}).run(
-        "commit-tree", tree, *words, "-F", "-", stdin=message.encode("utf-8", "replace")
+    parent_arguments = [argument for parent in parents for argument in ("-p", parent)]
+    made = await replace(git, variables={**git.variables, **identity}).run(
+        "commit-tree", tree, *parent_arguments, "-F", "-", stdin=message.encode("utf-8", "replace")
     )
     return made.decode().strip()
 
 
-async def _has(git: Git, descendant: str, ancestor: str) -> bool:
+async def _contains(git: Git, descendant: str, ancestor: str) -> bool:
     code, _ = await git.run_with_exit_code("merge-base", "--is-ancestor", ancestor, descendant)
     return code == 0
 
 
-async def _merge(git: Git, ours: str, theirs: str, branch: str) -> str:
+async def _merge_trees(git: Git, ours: str, theirs: str, branch: str) -> str:
     try:
-        merging = replace(git, memory=_MERGE_MEMORY)
-        code, out = await merging.run_with_exit_code(
+        limited_git = replace(git, memory=_MERGE_MEMORY)
+        code, out = await limited_git.run_with_exit_code(
             "merge-tree", "--write-tree", "-z", "--messages", ours, theirs, seconds=_MERGE_SECONDS
         )
     except GitFailed as error:
@@ -153,33 +153,33 @@ async def _merge(git: Git, ours: str, theirs: str, branch: str) -> str:
     tree, *rest = out.split(b"\0")
     if code == 0:
         return tree.decode()
-    raise MergeConflict(branch, await _explained(git, tree.decode(), rest, ours, theirs))
+    raise MergeConflict(branch, await _parse_conflicts(git, tree.decode(), rest, ours, theirs))
 
 
-async def _explained(git: Git, tree: str, fields: list[bytes], ours: str, theirs: str) -> list[FileConflict]:
+async def _parse_conflicts(git: Git, tree: str, fields: list[bytes], ours: str, theirs: str) -> list[FileConflict]:
     """Parses the conflicts. After the tree come `ls-files` lines, an empty field, and messages: path count, paths,
     kind, text.
     """
-    place = fields.index(b"") + 1
-    stages = [line.split(b" ", 2)[2].partition(b"\t") for line in fields[: place - 1]]
-    branch_has = {path for stage, _, path in stages if stage == _BRANCH_HAS}
-    session_has = {path for stage, _, path in stages if stage == _SESSION_HAS}
+    position = fields.index(b"") + 1
+    stages = [line.split(b" ", 2)[2].partition(b"\t") for line in fields[: position - 1]]
+    branch_has = {path for stage, _, path in stages if stage == _BRANCH_STAGE}
+    session_has = {path for stage, _, path in stages if stage == _SESSION_STAGE}
     found: dict[bytes, str] = {}
-    while place < len(fields) and fields[place].isdigit():
-        count = int(fields[place])
-        paths, kind = fields[place + 1 : place + 1 + count], fields[place + 1 + count].decode("utf-8", "replace")
-        place += count + 3
+    while position < len(fields) and fields[position].isdigit():
+        count = int(fields[position])
+        paths, kind = fields[position + 1 : position + 1 + count], fields[position + 1 + count].decode("utf-8", "replace")
+        position += count + 3
         if paths and (match := re.match(r"CONFLICT \(([^)]*)\)", kind)):
             found.setdefault(
                 paths[0], _reason(match[1], branch=paths[0] in branch_has, session=paths[0] in session_has)
             )
     conflicts = []
     for number, (path, reason) in enumerate(sorted(found.items())):
-        if number < _MOST_READ:
-            places, last = await _places(git, tree, path), await _last(git, ours, theirs, path)
-            conflicts.append(FileConflict(path=shown(path), reason=reason, places=places, theirs=last))
+        if number < _MAX_DETAILED:
+            lines, last = await _conflict_lines(git, tree, path), await _last_branch_commit(git, ours, theirs, path)
+            conflicts.append(FileConflict(path=display_path(path), reason=reason, line_numbers=lines, last_commit=last))
         else:
-            conflicts.append(FileConflict(path=shown(path), reason=reason))
+            conflicts.append(FileConflict(path=display_path(path), reason=reason))
     return conflicts
 
 
@@ -191,17 +191,17 @@ def _reason(kind: str, *, branch: bool, session: bool) -> str:
     return _REASONS.get(kind, f"git reports {kind!r}")
 
 
-async def _places(git: Git, tree: str, path: bytes) -> list[int]:
+async def _conflict_lines(git: Git, tree: str, path: bytes) -> list[int]:
     name = f"{tree}:{path.decode('utf-8', 'surrogateescape')}"
     try:
         size = int(await git.run("cat-file", "-s", name))
-        content = await git.run("cat-file", "blob", name) if size <= _LONGEST else b""
+        content = await git.run("cat-file", "blob", name) if size <= _MAX_FILE_BYTES else b""
     except GitFailed:  # the file is deleted, or a directory
         return []
-    return [number for number, line in enumerate(content.split(b"\n"), start=1) if line.startswith(_MARK)]
+    return [number for number, line in enumerate(content.split(b"\n"), start=1) if line.startswith(_CONFLICT_MARK)]
 
 
-async def _last(git: Git, ours: str, theirs: str, path: bytes) -> str | None:
+async def _last_branch_commit(git: Git, ours: str, theirs: str, path: bytes) -> str | None:
     """Returns the branch's last commit that touched the file and is not in the session, as display text."""
     out = await git.run(
         *("log", "-1", "--no-show-signature", "--format=%h %s (%an)", ours, f"^{theirs}", "--"),

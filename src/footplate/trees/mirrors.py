@@ -9,29 +9,29 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.organisations import directory_of
-from footplate.domain.projects import Base, SessionProject, root_of
+from footplate.domain.organisations import directory_name
+from footplate.domain.projects import BaseCommit, SessionProject, resolve_projects_root
 from footplate.trees import repacking, size_limits
 from footplate.trees.git import Git, GitFailed, write_attributes
-from footplate.trees.locks import locked
+from footplate.trees.locks import hold_lock
 from footplate.trees.size_limits import RepositoryTooLarge
-from footplate.trees.sources import Source, explained, not_written, opened
+from footplate.trees.sources import RepositorySource, fetch_error, push_rejected_error, open_source
 
-MIRRORS: Final = "mirrors"
+MIRRORS_DIRECTORY: Final = "mirrors"
 """Directory name inside the data directory."""
 _REFS: Final = ("refs/heads/", "refs/tags/")
-_LOCK: Final = "{}.lock"
-_MOVED: Final = (b"(stale info)", b"(fetch first)", b"(non-fast-forward)", b"failed to update ref", b"cannot lock ref")
+_LOCK_NAME: Final = "{}.lock"
+_BRANCH_MOVED_MESSAGES: Final = (b"(stale info)", b"(fetch first)", b"(non-fast-forward)", b"failed to update ref", b"cannot lock ref")
 _READABLE_BY_ALL: Final = "0644"
-_ONE_PACK: Final = {"fetch.unpackLimit": "1"}
+_FETCH_ONE_PACK: Final = {"fetch.unpackLimit": "1"}
 """A fetch writes one pack file, whose size can be limited, instead of many object files."""
-_MOST_MEASURED: Final = 1000
+_MAX_SIZE_CHECKED: Final = 1000
 _MERGE_SECONDS: Final = 300.0
 
 
-class Written(Enum):
+class BranchUpdateResult(Enum):
     DONE = "done"
     MOVED = "moved"
     """The branch was changed in the meantime."""
@@ -40,7 +40,7 @@ class Written(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class BranchUpdate:
     branch: str
     commit: str
     expected_commit: str | None
@@ -48,7 +48,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class _Offered:
+class _RemoteRefs:
     """The branches and tags of a source, and which branch is checked out."""
 
     refs: dict[str, str]
@@ -59,7 +59,7 @@ class _Offered:
 
 class Mirrors:
     def __init__(
-        self, data: Path, *, root: str, address_policy: Reach, seconds: float, max_bytes: int = size_limits.BYTES
+        self, data: Path, *, root: str, address_policy: AddressPolicy, seconds: float, max_bytes: int = size_limits.DEFAULT_MAX_BYTES
     ) -> None:
         """`root`: the directory of projects that have a path. `seconds`: timeout of a fetch. `most_bytes`: maximum size
         of a mirror, and of the files of a session's first commit.
@@ -74,27 +74,27 @@ class Mirrors:
         self._merging: dict[Path, asyncio.Task[None]] = {}
 
     def mirror_path(self, organisation: str, project_id: str) -> Path:
-        return self._data / MIRRORS / directory_of(organisation) / project_id
+        return self._data / MIRRORS_DIRECTORY / directory_name(organisation) / project_id
 
-    async def refresh(self, organisation: str, project: SessionProject) -> Base:
+    async def refresh(self, organisation: str, project: SessionProject) -> BaseCommit:
         """Fetches new commits and returns the base for a session that starts now."""
         path = self.mirror_path(organisation, project.id)
-        lock = path.with_name(_LOCK.format(path.name))
-        root = root_of(self._root, organisation) if project.url is None else ""
-        async with locked(lock, seconds=self._seconds), opened(project, root, self._address_policy) as source:
+        lock = path.with_name(_LOCK_NAME.format(path.name))
+        root = resolve_projects_root(self._root, organisation) if project.url is None else ""
+        async with hold_lock(lock, seconds=self._seconds), open_source(project, root, self._address_policy) as source:
             git = await self._open_mirror(path, source)
             try:
                 remote = await self._list_remote_refs(git, source)
-                if remote.refs != await _known(git):
+                if remote.refs != await _list_local_refs(git):
                     await self._fetch(git, source, [f"+{kind}*:{kind}*" for kind in _REFS])
-                base = _base(remote, project, source)
-                if base.commit is not None and not await has(git, base.commit):
+                base = _select_base(remote, project, source)
+                if base.commit is not None and not await has_commit(git, base.commit):
                     await self._fetch(git, source, [base.commit])  # checked out in the source, but on no branch
                 if base.commit is not None:
                     await self.check_size(git, base.commit)
-                    base = replace(base, tree=await tree_of(git, base.commit))
+                    base = replace(base, tree=await read_commit_tree(git, base.commit))
             except GitFailed as error:
-                raise explained(error, project) from error
+                raise fetch_error(error, project) from error
             return base
 
     async def ensure_commit(self, organisation: str, project: SessionProject, commit: str) -> Path:
@@ -102,18 +102,18 @@ class Mirrors:
         on another host.
         """
         path = self.mirror_path(organisation, project.id)
-        if path.is_dir() and await has(Git(git_dir=path), commit):
+        if path.is_dir() and await has_commit(Git(git_dir=path), commit):
             return path
         await self.refresh(organisation, project)
-        lock = path.with_name(_LOCK.format(path.name))
-        root = root_of(self._root, organisation) if project.url is None else ""
-        async with locked(lock, seconds=self._seconds), opened(project, root, self._address_policy) as source:
+        lock = path.with_name(_LOCK_NAME.format(path.name))
+        root = resolve_projects_root(self._root, organisation) if project.url is None else ""
+        async with hold_lock(lock, seconds=self._seconds), open_source(project, root, self._address_policy) as source:
             git = await self._open_mirror(path, source)
-            if not await has(git, commit):
+            if not await has_commit(git, commit):
                 try:
                     await self._fetch(git, source, [commit])
                 except GitFailed as error:
-                    raise explained(error, project) from error
+                    raise fetch_error(error, project) from error
         return path
 
     def merge_packs_later(self, organisation: str, project_id: str) -> None:
@@ -126,12 +126,12 @@ class Mirrors:
     async def find_branch_commit(self, organisation: str, project: SessionProject, branch: str) -> str | None:
         """Returns the commit of a branch, as of the last refresh of the mirror."""
         git = Git(git_dir=self.mirror_path(organisation, project.id))
-        return (await _known(git)).get(f"refs/heads/{branch}")
+        return (await _list_local_refs(git)).get(f"refs/heads/{branch}")
 
-    async def push_branch(self, organisation: str, project: SessionProject, git: Git, update: Update) -> Written:
+    async def push_branch(self, organisation: str, project: SessionProject, git: Git, update: BranchUpdate) -> BranchUpdateResult:
         """Updates a branch at the project's source, if it has not moved. `git` has the commit."""
-        root = root_of(self._root, organisation) if project.url is None else ""
-        async with opened(project, root, self._address_policy) as source:
+        root = resolve_projects_root(self._root, organisation) if project.url is None else ""
+        async with open_source(project, root, self._address_policy) as source:
             push_git = replace(
                 git, configuration={**git.configuration, **source.configuration}, descriptors=source.descriptors
             )
@@ -146,16 +146,16 @@ class Mirrors:
                     seconds=self._seconds,
                 )
             except GitFailed as error:
-                raise not_written(project, error.output) from error
+                raise push_rejected_error(project, error.output) from error
         if code == 0:
-            return Written.DONE
+            return BranchUpdateResult.DONE
         if b"branch is currently checked out" in output:
-            return Written.CHECKED_OUT
-        if any(message in output for message in _MOVED):
-            return Written.MOVED
-        raise not_written(project, output.decode("utf-8", "replace"))
+            return BranchUpdateResult.CHECKED_OUT
+        if any(message in output for message in _BRANCH_MOVED_MESSAGES):
+            return BranchUpdateResult.MOVED
+        raise push_rejected_error(project, output.decode("utf-8", "replace"))
 
-    async def _open_mirror(self, path: Path, source: Source) -> Git:
+    async def _open_mirror(self, path: Path, source: RepositorySource) -> Git:
         git = Git(git_dir=path, configuration=source.configuration, inherited_descriptors=source.descriptors)
         if not (path / "info" / "attributes").exists():
             await asyncio.to_thread(path.mkdir, parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ class Mirrors:
             await asyncio.to_thread(write_attributes, path)
         return git
 
-    async def _list_remote_refs(self, git: Git, source: Source) -> _Offered:
+    async def _list_remote_refs(self, git: Git, source: RepositorySource) -> _RemoteRefs:
         patterns = ("HEAD", *(f"{kind}*" for kind in _REFS))
         arguments = ("ls-remote", "-q", "--symref", *source.fetch_options, source.address, *patterns)
         out = await size_limits.read_listing(git, *arguments, seconds=self._seconds)
@@ -173,16 +173,16 @@ class Mirrors:
         for line in out.decode("utf-8", "surrogateescape").splitlines():
             value, _, name = line.partition("\t")
             if name == "HEAD" and value.startswith("ref: refs/heads/"):
-                branch = _printable(value.removeprefix("ref: refs/heads/"))
+                branch = _printable_or_none(value.removeprefix("ref: refs/heads/"))
             elif name == "HEAD":
                 head = value
             elif name.startswith(_REFS) and not name.endswith("^{}"):
                 refs[name] = value
-        return _Offered(refs, head, branch)
+        return _RemoteRefs(refs, head, branch)
 
-    async def _fetch(self, git: Git, source: Source, refspecs: list[str]) -> None:
+    async def _fetch(self, git: Git, source: RepositorySource, refspecs: list[str]) -> None:
         max_fetch_bytes = await size_limits.remaining_fetch_bytes(git.git_dir, self._max_bytes)
-        limited = replace(git, largest_file=max_fetch_bytes, configuration={**git.configuration, **_ONE_PACK})
+        limited = replace(git, largest_file=max_fetch_bytes, configuration={**git.configuration, **_FETCH_ONE_PACK})
         try:
             await limited.run(
                 *("fetch", "-q", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"),
@@ -202,32 +202,32 @@ class Mirrors:
         if commit in self._size_checked:
             return
         await size_limits.check_files(git, commit, self._max_bytes)
-        while len(self._size_checked) >= _MOST_MEASURED:
+        while len(self._size_checked) >= _MAX_SIZE_CHECKED:
             self._size_checked.pop(next(iter(self._size_checked)))
         self._size_checked[commit] = None
 
 
-def _printable(name: str) -> str | None:
+def _printable_or_none(name: str) -> str | None:
     """Returns None if the name is not valid text, because the log cannot store it."""
     return None if any("\udc80" <= char <= "\udcff" for char in name) else name
 
 
-async def has(git: Git, commit: str) -> bool:
+async def has_commit(git: Git, commit: str) -> bool:
     code, _ = await git.run_with_exit_code("cat-file", "-e", f"{commit}^{{commit}}", accept=(0, 1, 128))
     return code == 0
 
 
-async def tree_of(git: Git, commit: str) -> str:
+async def read_commit_tree(git: Git, commit: str) -> str:
     return (await git.run("rev-parse", "--verify", f"{commit}^{{tree}}")).decode().strip()
 
 
-async def _known(git: Git) -> dict[str, str]:
+async def _list_local_refs(git: Git) -> dict[str, str]:
     out = await git.run("for-each-ref", "--format=%(objectname)%09%(refname)", *_REFS)
     lines = out.decode("utf-8", "surrogateescape").splitlines()
     return {name: value for value, _, name in (line.partition("\t") for line in lines)}
 
 
-def _base(remote: _Offered, project: SessionProject, source: Source) -> Base:
+def _select_base(remote: _RemoteRefs, project: SessionProject, source: RepositorySource) -> BaseCommit:
     if project.branch is not None:
         commit = remote.refs.get(f"refs/heads/{project.branch}")
         if commit is None and remote.refs:
@@ -236,5 +236,5 @@ def _base(remote: _Offered, project: SessionProject, source: Source) -> Base:
                 field="branch",
                 help_text="Set an existing branch, or remove the setting to use the branch that is checked out.",
             )
-        return Base(commit, project.branch)
-    return Base(remote.head, remote.branch or source.initial_branch)
+        return BaseCommit(commit, project.branch)
+    return BaseCommit(remote.head, remote.branch or source.initial_branch)

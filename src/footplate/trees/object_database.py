@@ -17,7 +17,7 @@ from dulwich.object_store import DiskObjectStore
 from dulwich.objects import S_ISGITLINK, Blob, ObjectID, ShaFile, Tree
 from dulwich.pack import write_pack_objects
 
-from footplate.domain.snapshots import EMPTY
+from footplate.domain.snapshots import EMPTY_TREE
 
 MAX_BYTES: Final = 1 << 20
 MAX_FILES: Final = 200
@@ -31,7 +31,7 @@ _MAX_WRITTEN_BYTES: Final = 64 << 10
 """Size limit for an object that is cached until it is packed."""
 _DIRECTORY: Final = 0o40000
 _FILE: Final = 0o100644
-_PROGRAM: Final = 0o100755
+_EXECUTABLE: Final = 0o100755
 
 
 class TreeTooLarge(Exception):
@@ -108,7 +108,7 @@ class ObjectDatabase:
                 del entries[name]
         for name, inner in below.items():
             mode, object_id = entries[name] if name in entries else (0, b"")  # noqa: SIM401 - a Tree has no get method
-            after = self._change_tree(object_id.decode() if stat.S_ISDIR(mode) else EMPTY, inner)
+            after = self._change_tree(object_id.decode() if stat.S_ISDIR(mode) else EMPTY_TREE, inner)
             if after is not None:
                 entries[name] = (_DIRECTORY, ObjectID(after.encode()))
             elif stat.S_ISDIR(mode):
@@ -127,7 +127,7 @@ class ObjectDatabase:
                 continue
             if stat.S_ISDIR(mode):
                 old_entry = old.get(name)
-                directory = old_entry.sha.decode() if old_entry is not None and stat.S_ISDIR(old_entry.mode) else EMPTY
+                directory = old_entry.sha.decode() if old_entry is not None and stat.S_ISDIR(old_entry.mode) else EMPTY_TREE
                 yield from self.iter_added_objects(directory, object_id.decode())
             else:
                 yield object_id.decode(), False
@@ -152,7 +152,7 @@ class ObjectDatabase:
         return self._tree_cache[object_id]
 
     def _load_tree(self, object_id: str) -> Tree:
-        if object_id == EMPTY:
+        if object_id == EMPTY_TREE:
             return Tree()
         found = self._store[ObjectID(object_id.encode())]
         assert isinstance(found, Tree)
@@ -192,5 +192,5 @@ def count_packs(git_dir: Path, *, alternates: bool = True) -> int:
 def _normalise_modes(entries: Tree) -> None:
     """Normalises file modes, as git does when it rewrites a directory: old repositories contain files of mode 664."""
     for name, mode, object_id in entries.items():
-        if stat.S_ISREG(mode) and mode not in {_FILE, _PROGRAM}:
-            entries[name] = (_PROGRAM if mode & stat.S_IXUSR else _FILE, object_id)
+        if stat.S_ISREG(mode) and mode not in {_FILE, _EXECUTABLE}:
+            entries[name] = (_EXECUTABLE if mode & stat.S_IXUSR else _FILE, object_id)

@@ -14,74 +14,74 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from footplate.domain.errors import Permanent
-from footplate.domain.packs import NONE, Pack, Place, short, whole
+from footplate.domain.packs import NO_BASE, Pack, PackPosition, short_id, complete_packs
 from footplate.domain.snapshots import Snapshot
 from footplate.trees.git import Git
-from footplate.trees.joining import take_in
-from footplate.trees.scratch import scratch
-from footplate.trees.snapshots import CONFIGURATION
+from footplate.trees.joining import import_packs
+from footplate.trees.scratch import scratch_directory
+from footplate.trees.snapshots import SNAPSHOT_GIT_CONFIGURATION
 
-PART: Final = 16 << 20
+MAX_PART_BYTES: Final = 16 << 20
 """A larger pack is split into several objects, because a conditional write is one request with all content in memory.
 """
-_NOBODY: Final = "footplate <> 0 +0000"
+_COMMIT_IDENTITY: Final = "footplate <> 0 +0000"
 
 
-class Shelf(Protocol):
+class PackStore(Protocol):
     """The part of an object store that packs need. Keys are separated by `/`."""
 
     async def create(self, key: str, content: bytes) -> bool:
         """Creates an object. Returns False and changes nothing if the key exists."""
 
-    async def names(self, prefix: str) -> Sequence[str]:
+    async def list_names(self, prefix: str) -> Sequence[str]:
         """Lists the keys below the folder `prefix`, relative to it."""
 
-    def pieces(self, key: str) -> AsyncIterator[bytes]: ...
+    def read_chunks(self, key: str) -> AsyncIterator[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SnapshotStep:
     """A snapshot and its position among the session's snapshots that changed something."""
 
     number: int
     snapshot: Snapshot
-    before: Snapshot | None
+    previous: Snapshot | None
     """None: this is the first snapshot, and its pack is complete."""
 
-    def name(self, part: int, parts: int, digest: str = "") -> str:
+    def part_name(self, part: int, parts: int, digest: str = "") -> str:
         """Returns the name of a part. With several parts, `digest` identifies the pack, because git may pack the same
         objects differently.
         """
-        before = NONE if self.before is None else short(self.before)
+        before = NO_BASE if self.previous is None else short_id(self.previous)
         suffix = f"-{digest}" if parts > 1 and digest else ""
-        return f"{self.number:08d}-{before}-{short(self.snapshot)}.{part}-{parts}{suffix}.pack"
+        return f"{self.number:08d}-{before}-{short_id(self.snapshot)}.{part}-{parts}{suffix}.pack"
 
 
-async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
+async def upload_pack(store: PackStore, prefix: str, git_dir: Path, step: SnapshotStep) -> int:
     """Uploads the pack of a step and returns the number of new bytes. Safe to retry after a crash."""
-    git = Git(git_dir=git_dir, configuration=CONFIGURATION)
-    with scratch(git_dir) as place:
-        wanted, pack = place / "wanted", place / "pack"
-        known = [step.before] if step.before is not None else []
-        *others, this = await _commits(git, [*known, step.snapshot], place)
-        wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
+    git = Git(git_dir=git_dir, configuration=SNAPSHOT_GIT_CONFIGURATION)
+    with scratch_directory(git_dir) as scratch_dir:
+        revisions, pack = scratch_dir / "wanted", scratch_dir / "pack"
+        known = [step.previous] if step.previous is not None else []
+        *known_commits, commit = await _create_commits(git, [*known, step.snapshot], scratch_dir)
+        revisions.write_text("".join([f"{commit}\n", *(f"^{other}\n" for other in known_commits)]))
         await git.run_with_files(
-            *("pack-objects", "-q", "--revs", "--thin", "--stdout", "--delta-base-offset"), source=wanted, target=pack
+            *("pack-objects", "-q", "--revs", "--thin", "--stdout", "--delta-base-offset"), source=revisions, target=pack
         )
-        parts = max(1, -(-pack.stat().st_size // PART))
+        parts = max(1, -(-pack.stat().st_size // MAX_PART_BYTES))
         digest = await asyncio.to_thread(_digest, pack) if parts > 1 else ""
         written = 0
         with pack.open("rb") as file:
             for part in range(parts):
-                content = await asyncio.to_thread(file.read, PART)
+                content = await asyncio.to_thread(file.read, MAX_PART_BYTES)
                 # The last part is written last, so its presence means that the pack is complete.
-                if await shelf.create(f"{prefix}/{step.name(part, parts, digest)}", content):
+                if await store.create(f"{prefix}/{step.part_name(part, parts, digest)}", content):
                     written += len(content)
         return written
 
 
-async def download(
-    shelf: Shelf,
+async def download_packs(
+    store: PackStore,
     prefixes: Sequence[str],
     git_dir: Path,
     number: int,
@@ -93,39 +93,39 @@ async def download(
     """
     names: dict[str, str] = {}
     for prefix in prefixes:
-        names |= dict.fromkeys(await shelf.names(prefix), prefix)
-    wanted = chain(names, number, snapshot, known)
-    if not wanted:
+        names |= dict.fromkeys(await store.list_names(prefix), prefix)
+    pack_chain = find_pack_chain(names, number, snapshot, known)
+    if not pack_chain:
         return 0
-    git = Git(git_dir=git_dir, configuration=CONFIGURATION)
-    with scratch(git_dir) as place:
-        return await take_in(
-            git, [[f"{names[name]}/{name}" for name in parts] for parts in wanted], shelf.pieces, place
+    git = Git(git_dir=git_dir, configuration=SNAPSHOT_GIT_CONFIGURATION)
+    with scratch_directory(git_dir) as scratch_dir:
+        return await import_packs(
+            git, [[f"{names[name]}/{name}" for name in parts] for parts in pack_chain], store.read_chunks, scratch_dir
         )
 
 
-async def copy(source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot | None = None) -> bool:
+async def copy_snapshot(source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot | None = None) -> bool:
     """Copies a snapshot from another git directory on this host, in one pack. Returns False if objects are missing
     there.
     """
-    beside = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(source / "objects")}
-    git = Git(git_dir=git_dir, configuration=CONFIGURATION, variables=beside)
-    if not await has_all(git, ids_of(snapshot)):
+    variables = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(source / "objects")}
+    git = Git(git_dir=git_dir, configuration=SNAPSHOT_GIT_CONFIGURATION, variables=variables)
+    if not await has_objects(git, tree_ids(snapshot)):
         return False
-    with scratch(git_dir) as place:
-        wanted, pack = place / "wanted", place / "pack"
-        *others, this = await _commits(git, [*([] if known is None else [known]), snapshot], place)
-        wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
-        await git.run_with_files("pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset", source=wanted, target=pack)
-        await replace(git, variables={}).run_with_files("index-pack", "--stdin", source=pack, target=place / "said")
+    with scratch_directory(git_dir) as scratch_dir:
+        revisions, pack = scratch_dir / "wanted", scratch_dir / "pack"
+        *known_commits, commit = await _create_commits(git, [*([] if known is None else [known]), snapshot], scratch_dir)
+        revisions.write_text("".join([f"{commit}\n", *(f"^{other}\n" for other in known_commits)]))
+        await git.run_with_files("pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset", source=revisions, target=pack)
+        await replace(git, variables={}).run_with_files("index-pack", "--stdin", source=pack, target=scratch_dir / "said")
     return True
 
 
-async def has_all(git: Git, trees: Sequence[str]) -> bool:
+async def has_objects(git: Git, trees: Sequence[str]) -> bool:
     """Whether all trees are present. A tree is stored after its objects, so a stored tree is complete."""
-    asked = "".join(f"{tree}\n" for tree in trees).encode()
-    code, said = await git.run_with_exit_code("cat-file", "--batch-check", stdin=asked, accept=(0, 128))
-    return code == 0 and b"missing" not in said
+    query = "".join(f"{tree}\n" for tree in trees).encode()
+    code, output = await git.run_with_exit_code("cat-file", "--batch-check", stdin=query, accept=(0, 128))
+    return code == 0 and b"missing" not in output
 
 
 def _digest(pack: Path) -> str:
@@ -135,50 +135,50 @@ def _digest(pack: Path) -> str:
         return file.read()[:8].hex()
 
 
-def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[Sequence[str]]:
+def find_pack_chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[Sequence[str]]:
     """Returns the packs that lead to a snapshot, starting from `known`, in order. Each is given as the names of its
     parts.
     """
-    begins = {NONE} if known is None else {NONE, short(known)}
-    return _back(whole(names), number, short(snapshot), begins)[::-1]
+    begins = {NO_BASE} if known is None else {NO_BASE, short_id(known)}
+    return _follow_back(complete_packs(names), number, short_id(snapshot), begins)[::-1]
 
 
-def _back(
-    found: Mapping[Place, Sequence[Pack]], number: int, wanted: str, begins: Collection[str]
+def _follow_back(
+    found: Mapping[PackPosition, Sequence[Pack]], number: int, target: str, begins: Collection[str]
 ) -> list[Sequence[str]]:
     """Follows the packs from the last to the first. If several packs lead to a snapshot, some may be dead ends: the
     snapshot before them never reached the log and was garbage-collected.
     """
-    if wanted in begins:
+    if target in begins:
         return []
-    way: list[Sequence[str]] = []
-    left = [iter(found.get((number, wanted), ()))]
-    while left:
-        if (pack := next(left[-1], None)) is None:
-            left.pop()
-            del way[-1:]
+    path: list[Sequence[str]] = []
+    candidates = [iter(found.get((number, target), ()))]
+    while candidates:
+        if (pack := next(candidates[-1], None)) is None:
+            candidates.pop()
+            del path[-1:]
             continue
-        way.append(pack.names)
-        if pack.before in begins:
-            return way
-        left.append(iter(found.get((number - len(way), pack.before), ())))
+        path.append(pack.names)
+        if pack.base in begins:
+            return path
+        candidates.append(iter(found.get((number - len(path), pack.base), ())))
     raise Permanent(
         f"The session's files cannot be restored: snapshot {number} is not in the object store.",
         help_text="Check whether objects were deleted by hand or by a bucket rule, and restore them from a backup.",
     )
 
 
-async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list[str]:
+async def _create_commits(git: Git, snapshots: Sequence[Snapshot], scratch_dir: Path) -> list[str]:
     """Creates a commit for each snapshot, each the parent of the next. git uses commits to determine which objects a
     reader has, and then compares only the trees that differ.
     """
-    listed = "\n".join("".join(f"040000 tree {tree}\t{name}\n" for name, tree in _trees(it)) for it in snapshots)
+    listed = "\n".join("".join(f"040000 tree {tree}\t{name}\n" for name, tree in _named_trees(snapshot)) for snapshot in snapshots)
     roots = (await git.run("mktree", "--batch", stdin=f"{listed}\n".encode())).decode().split()
     files: list[Path] = []
     parent = ""
     for number, root in enumerate(roots):
-        body = f"tree {root}\n{parent}author {_NOBODY}\ncommitter {_NOBODY}\n\nsnapshot\n".encode()
-        files.append(place / f"commit-{number}")
+        body = f"tree {root}\n{parent}author {_COMMIT_IDENTITY}\ncommitter {_COMMIT_IDENTITY}\n\nsnapshot\n".encode()
+        files.append(scratch_dir / f"commit-{number}")
         files[-1].write_bytes(body)
         digest = hashlib.sha1(b"commit %d\0" % len(body) + body, usedforsecurity=False)
         parent = f"parent {digest.hexdigest()}\n"
@@ -186,11 +186,11 @@ async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list
     return (await git.run("hash-object", "-t", "commit", "-w", "--stdin-paths", stdin=paths)).decode().split()
 
 
-def ids_of(snapshot: Snapshot) -> list[str]:
+def tree_ids(snapshot: Snapshot) -> list[str]:
     """Returns the trees of a snapshot. A git directory that has these objects has the whole snapshot."""
-    return [tree for _, tree in _trees(snapshot)]
+    return [tree for _, tree in _named_trees(snapshot)]
 
 
-def _trees(snapshot: Snapshot) -> list[tuple[str, str]]:
-    named = [("files", snapshot.tree), ("apart", snapshot.apart), ("bundles", snapshot.bundles)]
+def _named_trees(snapshot: Snapshot) -> list[tuple[str, str]]:
+    named = [("files", snapshot.tree), ("apart", snapshot.sidecar), ("bundles", snapshot.bundles)]
     return [(name, tree) for name, tree in named if tree is not None]

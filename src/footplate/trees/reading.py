@@ -10,70 +10,70 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.organisation_slots import OrganisationSlots
-from footplate.domain.snapshots import SCRATCH, FileChange, KeptSnapshot, TreeDiff, bases_of, prefix_of
+from footplate.domain.organisation_slots import OrganisationLimiter
+from footplate.domain.snapshots import SCRATCH_TREE, FileChange, StoredSnapshot, TreeDiff, base_packs_prefix, packs_prefix
 from footplate.trees import diffs, packs
 from footplate.trees.git import Git
-from footplate.trees.packs import Shelf
-from footplate.trees.placing import host_of, init, private_of
-from footplate.trees.scratch import scratch
+from footplate.trees.packs import PackStore
+from footplate.trees.placing import host_git_dir_path, init_git_dir, private_dir_path
+from footplate.trees.scratch import scratch_directory
 
-_PLACE: Final = "diffs"
+_DIRECTORY_NAME: Final = "diffs"
 """Directory name inside the data directory."""
 
 
 class DiffReader:
-    def __init__(self, data: Path, store: Shelf, *, max_concurrent: int) -> None:
+    def __init__(self, data: Path, store: PackStore, *, max_concurrent: int) -> None:
         """`at_once`: maximum number of diffs that are computed concurrently; others wait."""
         self._data = data.resolve()
-        self._shelf = store
-        self._slots = OrganisationSlots(max_concurrent)
+        self._store = store
+        self._slots = OrganisationLimiter(max_concurrent)
 
     async def changes(self, diff: TreeDiff) -> Sequence[FileChange]:
-        old, new = diff.ids
+        old, new = diff.tree_ids
         if old == new:
             return ()
-        async with self._slots.held(diff.organisation), self.objects(diff, diff.ids) as git_dir:
-            return await diffs.summary(git_dir, old, new)
+        async with self._slots.acquire_slot(diff.organisation), self.open_objects(diff, diff.tree_ids) as git_dir:
+            return await diffs.summarise_changes(git_dir, old, new)
 
     @contextlib.asynccontextmanager
     async def patch(self, diff: TreeDiff) -> AsyncGenerator[AsyncIterator[bytes], None]:
-        old, new = diff.ids
+        old, new = diff.tree_ids
         if old == new:
-            yield _nothing()
+            yield _empty_stream()
             return
         async with (
-            self._slots.held(diff.organisation),
-            self.objects(diff, diff.ids) as git_dir,
-            diffs.patch(git_dir, old, new) as pieces,
+            self._slots.acquire_slot(diff.organisation),
+            self.open_objects(diff, diff.tree_ids) as git_dir,
+            diffs.stream_patch(git_dir, old, new) as pieces,
         ):
             yield pieces
 
     @contextlib.asynccontextmanager
-    async def objects(self, diff: TreeDiff, object_ids: Sequence[str]) -> AsyncGenerator[Path, None]:
+    async def open_objects(self, diff: TreeDiff, object_ids: Sequence[str]) -> AsyncGenerator[Path, None]:
         """Yields a git directory that has these objects of the session."""
-        local_git_dir = host_of(private_of(self._data, diff.organisation, diff.session_id), diff.tree, is_additional=diff.beside)
-        if await packs.has_all(Git(git_dir=local_git_dir), object_ids):
+        local_git_dir = host_git_dir_path(private_dir_path(self._data, diff.organisation, diff.session_id), diff.tree, is_additional=diff.is_additional)
+        if await packs.has_objects(Git(git_dir=local_git_dir), object_ids):
             yield local_git_dir
             return
-        directory = self._data / _PLACE
+        directory = self._data / _DIRECTORY_NAME
         await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
-        with scratch(directory) as git_dir:
-            await init(git_dir, "main", None)
+        with scratch_directory(directory) as git_dir:
+            await init_git_dir(git_dir, "main", None)
             for stored in (diff.new, diff.old):  # usually one contains the other
-                if stored is not None and not await packs.has_all(Git(git_dir=git_dir), object_ids):
-                    await self._fetch(git_dir, diff, stored)
+                if stored is not None and not await packs.has_objects(Git(git_dir=git_dir), object_ids):
+                    await self._download(git_dir, diff, stored)
             yield git_dir
 
-    async def _fetch(self, git_dir: Path, diff: TreeDiff, stored: KeptSnapshot) -> None:
-        sessions = [diff.session_id, *diff.owners]
-        prefixes = [prefix_of(f"{diff.organisation}/{session}", diff.tree) for session in sessions]
-        if diff.tree != SCRATCH:
-            prefixes.append(bases_of(diff.organisation, diff.tree))
-        await packs.download(self._shelf, prefixes, git_dir, stored.number, stored.snapshot)
+    async def _download(self, git_dir: Path, diff: TreeDiff, stored: StoredSnapshot) -> None:
+        sessions = [diff.session_id, *diff.ancestors]
+        prefixes = [packs_prefix(f"{diff.organisation}/{session}", diff.tree) for session in sessions]
+        if diff.tree != SCRATCH_TREE:
+            prefixes.append(base_packs_prefix(diff.organisation, diff.tree))
+        await packs.download_packs(self._store, prefixes, git_dir, stored.number, stored.snapshot)
 
 
-async def _nothing() -> AsyncIterator[bytes]:
+async def _empty_stream() -> AsyncIterator[bytes]:
     pieces: tuple[bytes, ...] = ()
     for piece in pieces:
         yield piece

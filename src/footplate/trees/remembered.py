@@ -10,11 +10,11 @@ from typing import Final
 
 import orjson
 
-_NAME: Final = "snapshot.json"
+_CACHE_FILE: Final = "snapshot.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedFile:
     """A file of the sidecar tree: its blob, and its status when it was read."""
 
     mode: str
@@ -23,62 +23,62 @@ class Kept:
 
 
 @dataclass(slots=True, kw_only=True)
-class Remembered:
+class SnapshotCache:
     tree: str
-    apart: str | None = None
+    sidecar: str | None = None
     directories: set[bytes] = field(default_factory=set)
     """Directories of the tree, including some former ones, where a nested repository may begin."""
     submodules: set[bytes] = field(default_factory=set)
-    kept: dict[bytes, Kept] = field(default_factory=dict)
+    sidecar_files: dict[bytes, CachedFile] = field(default_factory=dict)
     """Sidecar files, by path."""
 
 
-def load(git_dir: Path) -> Remembered | None:
+def load_cache(git_dir: Path) -> SnapshotCache | None:
     try:
-        found = orjson.loads((git_dir / _NAME).read_bytes())
-        if found["index"] != _state(git_dir / "index"):
+        found = orjson.loads((git_dir / _CACHE_FILE).read_bytes())
+        if found["index"] != _index_state(git_dir / "index"):
             return None
-        return Remembered(
+        return SnapshotCache(
             tree=found["tree"],
-            apart=found["apart"],
-            directories={_bytes(path) for path in found["directories"]},
-            submodules={_bytes(path) for path in found["submodules"]},
-            kept={_bytes(path): Kept(mode, blob, tuple(sign)) for path, mode, blob, sign in found["kept"]},
+            sidecar=found["apart"],
+            directories={_decode_path(path) for path in found["directories"]},
+            submodules={_decode_path(path) for path in found["submodules"]},
+            sidecar_files={_decode_path(path): CachedFile(mode, blob, tuple(sign)) for path, mode, blob, sign in found["kept"]},
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
 
-def save(git_dir: Path, index: Path, remembered: Remembered, *, scratch: Path) -> None:
+def save_cache(git_dir: Path, index: Path, cache: SnapshotCache, *, scratch: Path) -> None:
     """Moves the index into place, then the cache file. If the process is killed in between, the cache does not match
     the index and is ignored.
     """
     body = {
-        "index": _state(index),
-        "tree": remembered.tree,
-        "apart": remembered.apart,
-        "directories": _texts(remembered.directories),
-        "submodules": _texts(remembered.submodules),
-        "kept": [(_text(path), kept.mode, kept.blob, kept.signature) for path, kept in remembered.kept.items()],
+        "index": _index_state(index),
+        "tree": cache.tree,
+        "apart": cache.sidecar,
+        "directories": _encode_paths(cache.directories),
+        "submodules": _encode_paths(cache.submodules),
+        "kept": [(_encode_path(path), cached.mode, cached.blob, cached.signature) for path, cached in cache.sidecar_files.items()],
     }
-    written = scratch / _NAME
+    written = scratch / _CACHE_FILE
     written.write_bytes(orjson.dumps(body))
     index.replace(git_dir / "index")
-    written.replace(git_dir / _NAME)
+    written.replace(git_dir / _CACHE_FILE)
 
 
-def _state(index: Path) -> list[int]:
+def _index_state(index: Path) -> list[int]:
     status = index.stat()
     return [status.st_ino, status.st_size, status.st_mtime_ns]
 
 
-def _texts(paths: Iterable[bytes]) -> list[str]:
-    return [_text(path) for path in paths]
+def _encode_paths(paths: Iterable[bytes]) -> list[str]:
+    return [_encode_path(path) for path in paths]
 
 
-def _text(path: bytes) -> str:
+def _encode_path(path: bytes) -> str:
     return path.decode("latin-1")
 
 
-def _bytes(text: str) -> bytes:
+def _decode_path(text: str) -> bytes:
     return text.encode("latin-1")

@@ -19,7 +19,7 @@ from footplate.domain.errors import FootplateError
 from footplate.trees.git import Git
 from footplate.trees.locks import lock_directory
 from footplate.trees.object_database import count_packs
-from footplate.trees.scratch import scratch
+from footplate.trees.scratch import scratch_directory
 
 log = structlog.get_logger(__name__)
 
@@ -29,9 +29,9 @@ snapshot scans every file.
 """
 _UNFINISHED_SECONDS: Final = 3600
 _PROCESSOR_SECONDS: Final = 120
-_COPY: Final = {"pack.window": "0", "pack.threads": "1", "core.bigFileThreshold": "16m"}
+_COPY_CONFIGURATION: Final = {"pack.window": "0", "pack.threads": "1", "core.bigFileThreshold": "16m"}
 """Objects are copied as they are stored: searching for better deltas is expensive, and the content is untrusted."""
-_ALLOCATIONS: Final = {"GIT_ALLOC_LIMIT": "512m"}
+_ALLOCATION_LIMIT: Final = {"GIT_ALLOC_LIMIT": "512m"}
 _failed: set[Path] = set()
 """Git directories whose packs could not be merged. This process does not retry them at every turn."""
 
@@ -63,17 +63,17 @@ async def _merge_locked(git_dir: Path, seconds: float) -> None:
 
 async def _merge(git_dir: Path, seconds: float) -> None:
     packs = git_dir / "objects" / "pack"
-    with scratch(git_dir) as place:
+    with scratch_directory(git_dir) as scratch_dir:
         await asyncio.to_thread(_remove_unfinished_packs, packs)
-        merged = place / "objects" / "pack"
+        merged = scratch_dir / "objects" / "pack"
         merged.mkdir(parents=True)
         before = await asyncio.to_thread(_link_packs, packs, merged)
         # git sees only these packs. Before 2.41 it would also merge those of alternates.
         git = Git(
             git_dir=git_dir,
             object_directory=merged.parent,
-            configuration=_COPY,
-            variables=_ALLOCATIONS,
+            configuration=_COPY_CONFIGURATION,
+            variables=_ALLOCATION_LIMIT,
             max_cpu_seconds=_PROCESSOR_SECONDS,
         )
         await git.run("repack", "--geometric=2", "-d", "-n", "-q", seconds=seconds)

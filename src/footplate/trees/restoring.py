@@ -18,14 +18,14 @@ from footplate.domain.errors import Permanent
 from footplate.domain.snapshots import Snapshot
 from footplate.trees import apart
 from footplate.trees.git import Git
-from footplate.trees.indexing import split
-from footplate.trees.snapshots import CONFIGURATION
+from footplate.trees.indexing import split_nul_separated
+from footplate.trees.snapshots import SNAPSHOT_GIT_CONFIGURATION
 
 # git requires these two directories in a git directory, and a tree cannot store empty directories.
-_EMPTY: Final = (b"objects", b"refs")
+_REQUIRED_DIRECTORIES: Final = (b"objects", b"refs")
 
 
-async def restore(git_dir: Path, snapshot: Snapshot, work_tree: Path, *, user: tuple[int, int] | None = None) -> None:
+async def restore_snapshot(git_dir: Path, snapshot: Snapshot, work_tree: Path, *, user: tuple[int, int] | None = None) -> None:
     """Restores a snapshot. `work_tree` exists and is empty. `git_dir` is the host's git directory for this tree. Its
     index matches the files afterwards.
 
@@ -33,48 +33,48 @@ async def restore(git_dir: Path, snapshot: Snapshot, work_tree: Path, *, user: t
     """
     if os.listdir(work_tree):  # noqa: PTH208 - the shortest check
         raise Permanent(f"The snapshot cannot be restored to {work_tree.name!r}: the directory is not empty.")
-    git = Git(git_dir=git_dir, work_tree=work_tree, user=user, configuration=CONFIGURATION)
+    git = Git(git_dir=git_dir, work_tree=work_tree, user=user, configuration=SNAPSHOT_GIT_CONFIGURATION)
     (git_dir / "index").unlink(missing_ok=True)
     await git.run("read-tree", snapshot.tree)
     await git.run("checkout-index", "--all", "--index")
-    if snapshot.apart is not None:
-        await _restore_apart(git, snapshot.apart, work_tree)
+    if snapshot.sidecar is not None:
+        await _restore_sidecar(git, snapshot.sidecar, work_tree)
 
 
-async def _restore_apart(git: Git, tree: str, work_tree: Path) -> None:
+async def _restore_sidecar(git: Git, tree: str, work_tree: Path) -> None:
     """Checks out the sidecar tree to a temporary directory, under escaped names, and then moves each file to its real
     path.
     """
-    with _beside(work_tree, git.user) as (place, index):
+    with _temporary_checkout(work_tree, git.user) as (checkout_dir, index):
         git = replace(git, index=index)
         await git.run("read-tree", tree)
-        await git.run("checkout-index", "--all", f"--prefix={place}/")
-        paths = split(await git.run("ls-files", "-z", "--cached"))
-        await asyncio.to_thread(_move, place, work_tree, paths, git.user)
+        await git.run("checkout-index", "--all", f"--prefix={checkout_dir}/")
+        paths = split_nul_separated(await git.run("ls-files", "-z", "--cached"))
+        await asyncio.to_thread(_move_files, checkout_dir, work_tree, paths, git.user)
 
 
-def _move(place: Path, work_tree: Path, paths: list[bytes], user: tuple[int, int] | None) -> None:
-    source, target = os.fsencode(place) + b"/", os.fsencode(work_tree) + b"/"
+def _move_files(checkout_dir: Path, work_tree: Path, paths: list[bytes], user: tuple[int, int] | None) -> None:
+    source, target = os.fsencode(checkout_dir) + b"/", os.fsencode(work_tree) + b"/"
     made: set[bytes] = set()
     heads: list[bytes] = []
     for stored in paths:
-        path = apart.unescape(stored)
+        path = apart.unescape_path(stored)
         directory, _, name = path.rpartition(b"/")
-        if not _make(target, directory, made, user):
+        if not _make_directory(target, directory, made, user):
             continue  # a link that appeared while the snapshot was taken: it could lead anywhere
         if name == b"HEAD":
             heads.append(directory)
         os.rename(source + stored, target + path)  # noqa: PTH104 - a name may be any bytes
     for directory in heads:  # last, because the agent may have had something else there, such as a link
-        for beside in _EMPTY:
-            _make(target, directory + b"/" + beside, made, user)
+        for name_in_git_dir in _REQUIRED_DIRECTORIES:
+            _make_directory(target, directory + b"/" + name_in_git_dir, made, user)
 
 
-def _make(root: bytes, directory: bytes, made: set[bytes], user: tuple[int, int] | None) -> bool:
+def _make_directory(root: bytes, directory: bytes, made: set[bytes], user: tuple[int, int] | None) -> bool:
     """Creates a directory and its parents, owned by the agent's user. Returns False if something else has the name."""
     if not directory or directory in made:
         return True
-    if not _make(root, directory.rpartition(b"/")[0], made, user):
+    if not _make_directory(root, directory.rpartition(b"/")[0], made, user):
         return False
     try:
         os.mkdir(root + directory)  # noqa: PTH102 - as above
@@ -88,15 +88,15 @@ def _make(root: bytes, directory: bytes, made: set[bytes], user: tuple[int, int]
 
 
 @contextlib.contextmanager
-def _beside(work_tree: Path, user: tuple[int, int] | None) -> Iterator[tuple[Path, Path]]:
+def _temporary_checkout(work_tree: Path, user: tuple[int, int] | None) -> Iterator[tuple[Path, Path]]:
     """Creates a temporary directory on the same filesystem, and the path of an index. git may run as another user."""
     scratch = Path(tempfile.mkdtemp(prefix=".restoring-", dir=work_tree.parent))
     try:
-        place = scratch / "apart"
-        place.mkdir()
+        checkout_dir = scratch / "apart"
+        checkout_dir.mkdir()
         if user is not None and os.geteuid() == 0:
             os.chown(scratch, *user)
-            os.chown(place, *user)
-        yield place, scratch / "index"
+            os.chown(checkout_dir, *user)
+        yield checkout_dir, scratch / "index"
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

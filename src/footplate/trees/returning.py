@@ -16,77 +16,77 @@ from typing import Final
 import orjson
 
 from footplate import failpoints
-from footplate.domain.snapshots import KeptSnapshot, Snapshot
-from footplate.trees.keeping import Keeper, TreePlace
-from footplate.trees.placing import HOST, begin_anew, init, own
+from footplate.domain.snapshots import StoredSnapshot, Snapshot
+from footplate.trees.keeping import SnapshotUploader, TreeLocation
+from footplate.trees.placing import HOST_GIT_DIR_NAME, reset_checkout, init_git_dir, change_owner
 
-_GOES_ON_FROM: Final = "goes_on_from.json"
+_BASE_SNAPSHOTS_FILE: Final = "goes_on_from.json"
 _ALTERNATES: Final = (".git", "objects", "info", "alternates")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Return:
-    place: TreePlace
+class RecoveryRequest:
+    location: TreeLocation
     """`git_dir` is the final path of the host's git directory."""
-    kept: KeptSnapshot
+    stored: StoredSnapshot
     user: tuple[int, int]
     branch: str = "main"
     mirror: Path | None = None
-    objects: str | None = None
+    objects_inside: str | None = None
     """Path of the mirror's objects as the agent sees it on this host."""
 
 
-async def bring_back(keeper: Keeper, wanted: Return) -> None:
+async def recover_tree(uploader: SnapshotUploader, request: RecoveryRequest) -> None:
     """Recovers the tree. The caller has exclusive access to the session and this tree."""
-    place, private = wanted.place, wanted.place.git_dir.parent
-    host = await asyncio.to_thread(begin_anew, private, place.tree, wanted.user)
-    await init(host, wanted.branch, wanted.mirror)
-    await keeper.bring_back(replace(place, git_dir=host), wanted.kept, user=wanted.user)
-    if wanted.objects is not None:
-        await asyncio.to_thread(_share_anew, place.tree, wanted.objects, wanted.user)
-    go_on_from(host, [wanted.kept])
+    location, private_dir = request.location, request.location.git_dir.parent
+    host_git_dir = await asyncio.to_thread(reset_checkout, private_dir, location.tree, request.user)
+    await init_git_dir(host_git_dir, request.branch, request.mirror)
+    await uploader.restore_files(replace(location, git_dir=host_git_dir), request.stored, user=request.user)
+    if request.objects_inside is not None:
+        await asyncio.to_thread(_update_alternates, location.tree, request.objects_inside, request.user)
+    record_base_snapshots(host_git_dir, [request.stored])
     await failpoints.hit("tree_written")
-    await asyncio.to_thread(host.rename, private / HOST)
+    await asyncio.to_thread(host_git_dir.rename, private_dir / HOST_GIT_DIR_NAME)
 
 
-def goes_on(host: Path, kept: KeptSnapshot | None) -> bool:
+def is_based_on(host_git_dir: Path, stored: StoredSnapshot | None) -> bool:
     """Whether the tree is based on the snapshot in the log. A tree without any snapshot matches a log without one."""
     try:
-        found = orjson.loads((host / _GOES_ON_FROM).read_bytes())
+        found = orjson.loads((host_git_dir / _BASE_SNAPSHOTS_FILE).read_bytes())
     except FileNotFoundError:
         found = [None]
     except orjson.JSONDecodeError:  # the machine died while the file was written
         return False
-    return _line(kept) in found
+    return _snapshot_key(stored) in found
 
 
-def go_on_from(host: Path, kept: Sequence[KeptSnapshot | None]) -> None:
-    new = host / f"{_GOES_ON_FROM}.{os.getpid()}"
-    new.write_bytes(orjson.dumps([_line(one) for one in kept]))
-    new.replace(host / _GOES_ON_FROM)
+def record_base_snapshots(host_git_dir: Path, snapshots: Sequence[StoredSnapshot | None]) -> None:
+    new = host_git_dir / f"{_BASE_SNAPSHOTS_FILE}.{os.getpid()}"
+    new.write_bytes(orjson.dumps([_snapshot_key(snapshot) for snapshot in snapshots]))
+    new.replace(host_git_dir / _BASE_SNAPSHOTS_FILE)
 
 
-def _line(kept: KeptSnapshot | None) -> list[int | str | None] | None:
-    if kept is None:
+def _snapshot_key(stored: StoredSnapshot | None) -> list[int | str | None] | None:
+    if stored is None:
         return None
-    snapshot: Snapshot = kept.snapshot
-    return [kept.number, snapshot.tree, snapshot.apart]
+    snapshot: Snapshot = stored.snapshot
+    return [stored.number, snapshot.tree, snapshot.sidecar]
 
 
-def _share_anew(tree: Path, objects: str, user: tuple[int, int]) -> None:
+def _update_alternates(tree: Path, objects: str, user: tuple[int, int]) -> None:
     """Updates the path of the mirror's objects, which may differ on this host. The agent owns these files, so nothing
     is written through a link.
     """
     *directories, name = _ALTERNATES
-    place = tree
+    path = tree
     for directory in directories:
-        place /= directory
+        path /= directory
         try:
-            if not stat.S_ISDIR(place.lstat().st_mode):
+            if not stat.S_ISDIR(path.lstat().st_mode):
                 return
         except FileNotFoundError:
             return  # the git directory was removed
-    file = place / name
+    file = path / name
     file.unlink(missing_ok=True)
     file.write_text(f"{objects}\n")
-    own(file, user)
+    change_owner(file, user)

@@ -14,7 +14,7 @@ _PREFIX: Final = "work-"
 
 
 @contextmanager
-def scratch(git_dir: Path) -> Iterator[Path]:
+def scratch_directory(git_dir: Path) -> Iterator[Path]:
     """Creates a scratch directory, after removing those of killed processes. A directory of a worker that is suspended
     stays, because the worker may resume at any time. So each directory is locked, and the lock ends with its process.
     Process ids would not work: workers in several containers may share the disk, and each container has its own ids.
@@ -23,7 +23,7 @@ def scratch(git_dir: Path) -> Iterator[Path]:
         if (abandoned_lock := lock_directory(abandoned)) is not None:
             shutil.rmtree(abandoned, ignore_errors=True)
             os.close(abandoned_lock)
-    directory, lock = _taken(git_dir)
+    directory, lock = _create_locked(git_dir)
     try:
         yield directory
     finally:
@@ -31,7 +31,7 @@ def scratch(git_dir: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def _taken(git_dir: Path) -> tuple[Path, int]:
+def _create_locked(git_dir: Path) -> tuple[Path, int]:
     """Creates and locks a directory. Before it is locked, another process may mistake it for an abandoned one and
     remove it. Then another directory is created.
     """

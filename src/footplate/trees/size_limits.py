@@ -13,9 +13,9 @@ from typing import Final
 from footplate.domain.errors import Permanent
 from footplate.trees.git import Git
 
-BYTES: Final = 10 << 30
-MOST_FILES: Final = 2_000_000
-MOST_LISTED: Final = 64 << 20
+DEFAULT_MAX_BYTES: Final = 10 << 30
+MAX_FILES: Final = 2_000_000
+MAX_LISTING_BYTES: Final = 64 << 20
 """Bytes of the list of branches and tags that a repository offers."""
 _HELP: Final = "The operator of this server can raise the limit with FOOTPLATE_GIT_BYTES."
 
@@ -33,9 +33,9 @@ async def read_listing(git: Git, *argv: str, seconds: float) -> bytes:
     async with git.stream_output(*argv, seconds=seconds) as pieces:
         async for piece in pieces:
             found += piece
-            if len(found) > MOST_LISTED:
+            if len(found) > MAX_LISTING_BYTES:
                 raise RepositoryTooLarge(
-                    f"the list of its branches and tags is larger than {MOST_LISTED} bytes",
+                    f"the list of its branches and tags is larger than {MAX_LISTING_BYTES} bytes",
                     "Remove some branches or tags. This limit is fixed.",
                 )
     return bytes(found)
@@ -52,9 +52,9 @@ async def check_files(git: Git, commit: str, max_bytes: int) -> None:
             size += sum(_size(entry) for entry in entries)
             if size > max_bytes:
                 raise RepositoryTooLarge(f"the files of commit {commit} are larger than {max_bytes} bytes in total")
-            if files > MOST_FILES:
+            if files > MAX_FILES:
                 raise RepositoryTooLarge(
-                    f"commit {commit} has more than {MOST_FILES} files",
+                    f"commit {commit} has more than {MAX_FILES} files",
                     "Use a repository with fewer files. This limit is fixed.",
                 )
 

@@ -19,19 +19,19 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.errors import Conflict, Permanent, Unavailable
 from footplate.domain.name_lookup import NameLookup
-from footplate.domain.projects import SessionProject, path_of
-from footplate.trees.git import Git, GitFailed, become, program
+from footplate.domain.projects import SessionProject, normalize_path
+from footplate.trees.git import Git, GitFailed, switch_user_prefix, find_git
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PORTS: Final = {"https": 443, "http": 80}
-_NAMES: Final = NameLookup(socket.getaddrinfo)
-_LONGEST_HEAD: Final = 1024
-_BRANCH: Final = "main"
+_NAME_LOOKUP: Final = NameLookup(socket.getaddrinfo)
+_MAX_HEAD_BYTES: Final = 1024
+_DEFAULT_BRANCH: Final = "main"
 # For the repository that receives a branch: none of its programs run, and the checked-out branch is not updated.
-_RECEIVING: Final = {
+_PUSH_CONFIGURATION: Final = {
     "core.hooksPath": os.devnull,
     "core.alternateRefsCommand": "/bin/false",
     "core.fsmonitor": "false",
@@ -49,7 +49,7 @@ class NoRepository(Permanent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RepositorySource:
     """A repository that git can fetch from while it is open."""
 
     address: str
@@ -59,25 +59,25 @@ class Source:
     """Options of the push command."""
     configuration: Mapping[str, str] = field(default_factory=dict)
     descriptors: Sequence[int] = ()
-    initial_branch: str = _BRANCH
+    initial_branch: str = _DEFAULT_BRANCH
     """The branch that the first commit creates, in a repository without commits."""
 
 
 @asynccontextmanager
-async def opened(project: SessionProject, root: str, address_policy: Reach) -> AsyncGenerator[Source, None]:
+async def open_source(project: SessionProject, root: str, address_policy: AddressPolicy) -> AsyncGenerator[RepositorySource, None]:
     """Opens a project's source. Raises `NoRepository` if it cannot be a repository, `Unavailable` if the host does not
     respond.
     """
     if project.url is not None:
-        yield await _behind(project.url, address_policy)
+        yield await _remote_source(project.url, address_policy)
         return
-    project_directory = await asyncio.to_thread(_open_path, root, project.path or "")
+    project_directory = await asyncio.to_thread(_open_project_directory, root, project.path or "")
     try:
         if project_directory.is_uninitialised:
-            await _initialise(project_directory)
-        git_dir = await asyncio.to_thread(_git_dir, project_directory, project.path or "")
+            await _init_repository(project_directory)
+        git_dir = await asyncio.to_thread(_open_git_dir, project_directory, project.path or "")
         try:
-            yield await asyncio.to_thread(_at, git_dir)
+            yield await asyncio.to_thread(_local_source, git_dir)
         finally:
             os.close(git_dir)
     finally:
@@ -85,38 +85,38 @@ async def opened(project: SessionProject, root: str, address_policy: Reach) -> A
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ProjectDirectory:
     descriptor: int
     """A file descriptor."""
     is_uninitialised: bool
     """The directory is empty, or contains only an interrupted initialisation."""
 
 
-def _open_path(root: str, path: str) -> _Found:
+def _open_project_directory(root: str, path: str) -> _ProjectDirectory:
     """Opens the directory, and creates it if needed. Each step is opened relative to the one before, without following
     links.
     """
-    steps = path_of(path, root).split("/")  # checked again: the stored path may be older than the rule
+    steps = normalize_path(path, root).split("/")  # checked again: the stored path may be older than the rule
     try:
         os.makedirs(root, exist_ok=True)  # noqa: PTH103 - the operator's own directory, which may be a link
         directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise _no_root(root, error) from error
+        raise _root_error(root, error) from error
     for step in steps:
         try:
-            inner = _step(directory, step)
+            inner = _open_step(directory, step)
         except OSError as error:
-            raise _no_way(path, step, error) from error
+            raise _path_error(path, step, error) from error
         finally:
             os.close(directory)
         directory = inner
     with os.scandir(directory) as entries:
         names = {entry.name for entry in entries}
     is_interrupted = names == {".git"} and not _is_git_dir_at(directory, ".git")
-    return _Found(directory, not names or is_interrupted)
+    return _ProjectDirectory(directory, not names or is_interrupted)
 
 
-def _step(parent: int, name: str) -> int:
+def _open_step(parent: int, name: str) -> int:
     try:
         return os.open(name, _DIRECTORY, dir_fd=parent)
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def _step(parent: int, name: str) -> int:
     return inner
 
 
-def _git_dir(found: _Found, path: str) -> int:
+def _open_git_dir(found: _ProjectDirectory, path: str) -> int:
     """Returns the descriptor of the git directory: `.git`, or the directory itself if the repository is bare."""
     try:
         git_dir = os.open(".git", _DIRECTORY, dir_fd=found.descriptor)
@@ -170,27 +170,27 @@ def _is_git_dir(directory: int) -> bool:
     return "HEAD" in names and "commondir" not in names
 
 
-async def _initialise(found: _Found) -> None:
+async def _init_repository(found: _ProjectDirectory) -> None:
     path = f"/proc/self/fd/{found.descriptor}"
     owner = os.fstat(found.descriptor)
     git = Git(git_dir=Path(path, ".git"), inherited_descriptors=[found.descriptor], user=(owner.st_uid, owner.st_gid))
-    await git.run("init", "-q", "--template=", f"--initial-branch={_BRANCH}", path)
+    await git.run("init", "-q", "--template=", f"--initial-branch={_DEFAULT_BRANCH}", path)
 
 
-def _at(git_dir: int) -> Source:
+def _local_source(git_dir: int) -> RepositorySource:
     owner = os.fstat(git_dir)
-    as_owner = become((owner.st_uid, owner.st_gid), bypasses_permissions=False) if os.geteuid() == 0 and owner.st_uid else []
-    return Source(
+    as_owner = switch_user_prefix((owner.st_uid, owner.st_gid), bypasses_permissions=False) if os.geteuid() == 0 and owner.st_uid else []
+    return RepositorySource(
         address=f"/proc/self/fd/{git_dir}",
-        fetch_options=[f"--upload-pack={shlex.join([*as_owner, *_with({}), program(), 'upload-pack', '--strict'])}"],
-        push_options=[f"--receive-pack={shlex.join([*as_owner, *_with(_RECEIVING), program(), 'receive-pack'])}"],
+        fetch_options=[f"--upload-pack={shlex.join([*as_owner, *_configuration_prefix({}), find_git(), 'upload-pack', '--strict'])}"],
+        push_options=[f"--receive-pack={shlex.join([*as_owner, *_configuration_prefix(_PUSH_CONFIGURATION), find_git(), 'receive-pack'])}"],
         configuration={"protocol.file.allow": "always"},
         descriptors=[git_dir],
-        initial_branch=_unborn(git_dir),
+        initial_branch=_read_initial_branch(git_dir),
     )
 
 
-def _with(configuration: Mapping[str, str]) -> list[str]:
+def _configuration_prefix(configuration: Mapping[str, str]) -> list[str]:
     """Returns a prefix that passes configuration to the command at the other repository. git removes ours there, and
     these settings are required.
     """
@@ -201,22 +201,22 @@ def _with(configuration: Mapping[str, str]) -> list[str]:
     return arguments
 
 
-def _unborn(git_dir: int) -> str:
+def _read_initial_branch(git_dir: int) -> str:
     head = os.open("HEAD", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=git_dir)
     try:
-        text = os.read(head, _LONGEST_HEAD).decode("utf-8", "replace").strip()
+        text = os.read(head, _MAX_HEAD_BYTES).decode("utf-8", "replace").strip()
     finally:
         os.close(head)
     prefix = "ref: refs/heads/"
-    return text.removeprefix(prefix) if text.startswith(prefix) else _BRANCH
+    return text.removeprefix(prefix) if text.startswith(prefix) else _DEFAULT_BRANCH
 
 
-async def _behind(url: str, address_policy: Reach) -> Source:
+async def _remote_source(url: str, address_policy: AddressPolicy) -> RepositorySource:
     """Resolves the host name once and makes git connect only to the allowed addresses. Redirects are not followed."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     try:
-        addresses = await _NAMES.find(host, port)
+        addresses = await _NAME_LOOKUP.resolve(host, port)
     except (OSError, UnicodeError) as error:
         raise Unavailable(f"The project's host {host!r} cannot be resolved: {error}.") from error
     allowed = [str(address) for address in addresses if address_policy.permits(host, address)]
@@ -226,7 +226,7 @@ async def _behind(url: str, address_policy: Reach) -> Source:
             help_text="The operator can allow internal hosts by name, address or network with FOOTPLATE_WEB_ALLOW.",
         )
     address_list = ",".join(f"[{address}]" if ":" in address else address for address in allowed)
-    return Source(
+    return RepositorySource(
         address=url,
         configuration={
             f"protocol.{parts.scheme}.allow": "always",
@@ -237,7 +237,7 @@ async def _behind(url: str, address_policy: Reach) -> Source:
     )
 
 
-def explained(error: GitFailed, project: SessionProject) -> Permanent:
+def fetch_error(error: GitFailed, project: SessionProject) -> Permanent:
     """Returns an error with git's message for a source that cannot be fetched from."""
     location = project.url or project.path
     return NoRepository(
@@ -246,7 +246,7 @@ def explained(error: GitFailed, project: SessionProject) -> Permanent:
     )
 
 
-def not_written(project: SessionProject, git_output: str) -> Conflict:
+def push_rejected_error(project: SessionProject, git_output: str) -> Conflict:
     reason = (git_output.strip().splitlines() or ["git gave no reason"])[-1]
     return Conflict(
         f"The project {project.name!r} at {project.url or project.path!r} rejected the branch: {reason}",
@@ -255,14 +255,14 @@ def not_written(project: SessionProject, git_output: str) -> Conflict:
     )
 
 
-def _no_root(root: str, error: OSError) -> NoRepository:
+def _root_error(root: str, error: OSError) -> NoRepository:
     return NoRepository(
         f"The projects root {root} cannot be opened: {error.strerror}.",
         help_text="Set FOOTPLATE_PROJECTS_ROOT to a directory that the workers can access.",
     )
 
 
-def _no_way(path: str, step: str, error: OSError) -> NoRepository:
+def _path_error(path: str, step: str, error: OSError) -> NoRepository:
     if error.errno in {errno.ELOOP, errno.ENOTDIR}:
         return NoRepository(
             f"The project's path {path!r} contains {step!r}, which is a link or not a directory.",

@@ -13,7 +13,7 @@ from typing import Final
 
 from inotify_simple import Event, INotify, flags
 
-from footplate.trees.beneath import GONE, Beneath
+from footplate.trees.beneath import MISSING_PATH_ERRNOS, SafeDirectory
 
 _MASK: Final = (
     flags.MODIFY
@@ -25,7 +25,7 @@ _MASK: Final = (
     | flags.MOVED_TO
     | flags.ONLYDIR
 )
-_LOST: Final = flags.Q_OVERFLOW | flags.UNMOUNT
+_EVENTS_LOST: Final = flags.Q_OVERFLOW | flags.UNMOUNT
 MAX_DIRECTORIES: Final = 2_000
 _MAX_ENTRIES: Final = 100_000
 """Maximum number of names to read while searching for directories."""
@@ -38,7 +38,7 @@ class WatchFailed(Exception):
 
 
 @dataclass(slots=True)
-class Touched:
+class TouchedPaths:
     paths: set[bytes] = field(default_factory=set)
     """Files and directories that were created, written, removed, renamed or changed in mode, and the files of a new
     directory.
@@ -63,7 +63,7 @@ class TreeWatch:
             raise WatchFailed from error
         try:
             self._identity = self._identify()
-            for _ in self._add(b"", _MAX_ENTRIES):
+            for _ in self._watch_recursively(b"", _MAX_ENTRIES):
                 pass
         except BaseException:
             self.close()
@@ -72,12 +72,12 @@ class TreeWatch:
     def close(self) -> None:
         self._inotify.close()
 
-    def read_touched(self) -> Touched:
+    def read_touched(self) -> TouchedPaths:
         """Returns the paths touched since the last call."""
-        touched = Touched()
+        touched = TouchedPaths()
         created: dict[bytes, None] = {}
         for event in self._read_events():
-            if event.mask & _LOST or len(touched.paths) > _MAX_TOUCHED:
+            if event.mask & _EVENTS_LOST or len(touched.paths) > _MAX_TOUCHED:
                 raise WatchFailed
             if event.mask & flags.IGNORED:
                 self._directories.pop(event.wd, None)
@@ -87,12 +87,12 @@ class TreeWatch:
                 if event.mask & flags.ISDIR:
                     self._note_directory(touched, created, path, event.mask)
         for path in created:
-            touched.paths.update(self._add(path, _MAX_TOUCHED - len(touched.paths)))
+            touched.paths.update(self._watch_recursively(path, _MAX_TOUCHED - len(touched.paths)))
         if self._identify() != self._identity:
             raise WatchFailed
         return touched
 
-    def _note_directory(self, touched: Touched, created: dict[bytes, None], path: bytes, mask: int) -> None:
+    def _note_directory(self, touched: TouchedPaths, created: dict[bytes, None], path: bytes, mask: int) -> None:
         if mask & flags.ATTRIB:  # files in the directory may have become readable or unreadable
             raise WatchFailed
         if mask & (flags.CREATE | flags.MOVED_FROM | flags.MOVED_TO):
@@ -114,18 +114,18 @@ class TreeWatch:
             raise WatchFailed from error
         return status.st_dev, status.st_ino
 
-    def _add(self, top: bytes, max_entries: int) -> Iterator[bytes]:
+    def _watch_recursively(self, top: bytes, max_entries: int) -> Iterator[bytes]:
         """Watches a directory and everything below it, and yields the files. A directory that is gone is reported next
         time.
         """
         waiting, entries = [top], 0
         try:
-            with Beneath(self._root) as workspace:
+            with SafeDirectory(self._root) as workspace:
                 while waiting:
                     directory = waiting.pop()
                     if len(self._directories) >= MAX_DIRECTORIES or directory.count(b"/") >= _MAX_DEPTH:
                         raise WatchFailed
-                    for name, is_directory in self._watch(workspace, directory):
+                    for name, is_directory in self._watch_directory(workspace, directory):
                         entries += 1
                         if entries > max_entries:
                             raise WatchFailed
@@ -137,13 +137,13 @@ class TreeWatch:
         except OSError as error:
             raise WatchFailed from error
 
-    def _watch(self, workspace: Beneath, directory: bytes) -> Iterator[tuple[bytes, bool]]:
+    def _watch_directory(self, workspace: SafeDirectory, directory: bytes) -> Iterator[tuple[bytes, bool]]:
         try:
             descriptor = workspace.open_directory(directory)
             watch = self._inotify.add_watch(f"/proc/self/fd/{descriptor}", _MASK)
             entries = os.scandir(descriptor)
         except OSError as error:
-            if error.errno in GONE:
+            if error.errno in MISSING_PATH_ERRNOS:
                 return
             raise
         self._directories[watch] = directory

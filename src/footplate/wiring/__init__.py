@@ -13,18 +13,18 @@ from footplate.domain.projects import DEFAULT_ORGANISATION as DEFAULT_ORGANISATI
 
 
 async def migrate(settings: Settings) -> None:
-    from footplate.store.migrate import upgrade
+    from footplate.store.migrate import upgrade_schema
 
-    await upgrade(settings.database_url)
+    await upgrade_schema(settings.database_url)
 
 
 async def create_key(settings: Settings, organisation: str, name: str, roles: list[str]) -> str:
     """Create an API key and return its secret, which cannot be read again."""
-    from footplate.store.keys import Keys
+    from footplate.store.keys import ApiKeys
     from footplate.wiring.parts import open_database
 
     async with open_database(settings) as database:
-        return await Keys(database).create(organisation, name, roles)
+        return await ApiKeys(database).create_key(organisation, name, roles)
 
 
 async def bootstrap_key(settings: Settings) -> str:

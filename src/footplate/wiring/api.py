@@ -16,100 +16,100 @@ from footplate.api.limited_protocols import LimitedConfig
 from footplate.api.services import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import FootplateError
-from footplate.domain.leaving import BranchAsked, Departure, Left
+from footplate.domain.leaving import BranchTarget, Delivery, DeliveryResult
 from footplate.domain.principals import Principal
 from footplate.domain.request_guard import RequestGuard
 from footplate.domain.running import Waker
-from footplate.domain.services import Accepted
+from footplate.domain.services import AcceptedInputs
 from footplate.engine.wake import TemporalWaker
 from footplate.harness import registry
 from footplate.store.database import Database
-from footplate.store.diffs import DiffReads
-from footplate.store.files import FileObjects
-from footplate.store.keys import Keys
-from footplate.store.leaving import Departures
+from footplate.store.diffs import DiffSnapshots
+from footplate.store.files import FileContents
+from footplate.store.keys import ApiKeys
+from footplate.store.leaving import Deliveries
 from footplate.store.objects import Objects
-from footplate.store.reads import Reads
-from footplate.store.units import Units
+from footplate.store.reads import ApiReads
+from footplate.store.units import UnitOfWorkFactory
 from footplate.store.usage import UsageReader
 from footplate.store.write_leases import WriteLeases
-from footplate.stream.hub import Hub
-from footplate.stream.nudges import Nudger
-from footplate.stream.publisher import Live
+from footplate.stream.hub import StreamHub
+from footplate.stream.nudges import NudgeSender
+from footplate.stream.publisher import LivePublisher
 from footplate.telemetry import metrics
-from footplate.trees.leaving import Leaver
+from footplate.trees.leaving import Deliverer
 from footplate.trees.reading import DiffReader
-from footplate.wiring.observing import observed
+from footplate.wiring.observing import running_telemetry
 from footplate.wiring.parts import (
-    backend_of,
+    get_backend,
     connect_temporal,
-    hook_access,
-    keep_what_is_loaded,
-    mirrors_of,
-    named_roots,
+    get_hook_access,
+    freeze_loaded_objects,
+    create_mirrors,
+    get_allowed_roots,
     open_database,
 )
 
 log = structlog.get_logger(__name__)
 
-_DIFFS: Final = 8
+_MAX_DIFFS: Final = 8
 """Concurrent diffs of one process. Each one runs git."""
-_LEAVING: Final = 4
+_MAX_DELIVERIES: Final = 4
 _SEND_BUFFER: Final = 128 * 1024
-_CLIENTS_FAULT: Final = (
+_CLIENT_ERRORS: Final = (
     "ASGI callable returned without completing handshake",
     "Invalid HTTP request received",
     "Invalid UTF-8 sequence",
     "Unsupported upgrade request",
 )
-_MAX_MESSAGE: Final = 64 * 1024
+_MAX_MESSAGE_BYTES: Final = 64 * 1024
 """Maximum size of a message from a WebSocket client. Clients have nothing to send; this only allows an error reply."""
 
 
 async def run(settings: Settings) -> None:
     async with AsyncExitStack() as exits:
-        await exits.enter_async_context(observed(settings, "api"))
+        await exits.enter_async_context(running_telemetry(settings, "api"))
         database = await exits.enter_async_context(open_database(settings))
         waker = TemporalWaker(await connect_temporal(settings), settings)
-        live = await exits.enter_async_context(Live(settings.redis_url))
-        nudger = Nudger(settings.redis_url)
+        live = await exits.enter_async_context(LivePublisher(settings.redis_url))
+        nudger = NudgeSender(settings.redis_url)
         exits.push_async_callback(nudger.aclose)
         objects = Objects.open(settings.objects_url, settings.data_dir)
-        reads = Reads(database, objects)
-        hub = await exits.enter_async_context(Hub(settings.redis_url, reads, keepalive=settings.keepalive))
-        metrics.STREAMS.set_function(lambda: hub.streams)
-        reader = DiffReader(settings.data_dir, objects, max_concurrent=_DIFFS)
+        reads = ApiReads(database, objects)
+        hub = await exits.enter_async_context(StreamHub(settings.redis_url, reads, keepalive=settings.keepalive))
+        metrics.STREAMS.set_function(lambda: hub.open_streams)
+        reader = DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DIFFS)
         services = ApiServices(
             reads=reads,
-            units=Units(database, objects),
+            units=UnitOfWorkFactory(database, objects),
             notifier=_Notifier(live, nudger, waker),
             tails=hub,
-            keys=Keys(database),
+            keys=ApiKeys(database),
             health=_Health(database),
             usage=UsageReader(database),
-            diffs=_Diffs(DiffReads(database, objects), reader),
-            delivery=_Leaving(
-                Departures(database),
-                Leaver(
+            diffs=_Diffs(DiffSnapshots(database, objects), reader),
+            delivery=_DeliveryService(
+                Deliveries(database),
+                Deliverer(
                     settings.data_dir,
                     reader,
-                    mirrors_of(settings),
+                    create_mirrors(settings),
                     WriteLeases(database, hold=settings.branch_lease),
-                    max_concurrent=_LEAVING,
+                    max_concurrent=_MAX_DELIVERIES,
                 ),
             ),
-            files=FileObjects(database, objects),
+            files=FileContents(database, objects),
             max_file_bytes=settings.file_bytes,
             limits=settings.request_limits,
-            harnesses=frozenset(registry.installed()),
-            transcripts=registry.transcripts,
+            harnesses=frozenset(registry.installed_harnesses()),
+            transcripts=registry.load_transcripts,
             default_harness=settings.default_harness,
-            prewarmed_harnesses=registry.with_programs() if settings.slots else frozenset(),
+            prewarmed_harnesses=registry.harnesses_with_programs() if settings.slots else frozenset(),
             has_search=settings.search_provider is not None,
-            backend=backend_of(settings),
-            hook_access=hook_access(settings),
-            projects_root=settings.projects_place,
-            named_roots=named_roots(settings),
+            backend=get_backend(settings),
+            hook_access=get_hook_access(settings),
+            projects_root=settings.resolved_projects_root,
+            named_roots=get_allowed_roots(settings),
             request_guard=RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins),
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
@@ -123,24 +123,24 @@ async def run(settings: Settings) -> None:
             access_log=False,
             lifespan="off",
             loop="uvloop",
-            ws_max_size=_MAX_MESSAGE,
+            ws_max_size=_MAX_MESSAGE_BYTES,
             ws_ping_interval=settings.keepalive,
             ws_ping_timeout=2 * settings.keepalive,
             ws_per_message_deflate=False,
             timeout_graceful_shutdown=3,
         )
-        logging.getLogger("uvicorn.error").addFilter(_is_news)
+        logging.getLogger("uvicorn.error").addFilter(_is_server_problem)
         logging.getLogger("python_multipart").setLevel(logging.ERROR)  # malformed forms are also the client's mistake
-        keep_what_is_loaded()
-        await _Server(config, hub).serve(sockets=[_listener(config)])
+        freeze_loaded_objects()
+        await _Server(config, hub).serve(sockets=[_bind_socket(config)])
 
 
-def _is_news(record: logging.LogRecord) -> bool:
+def _is_server_problem(record: logging.LogRecord) -> bool:
     """Filter out log records about mistakes of clients, which are not errors of the server."""
-    return not record.getMessage().startswith(_CLIENTS_FAULT)
+    return not record.getMessage().startswith(_CLIENT_ERRORS)
 
 
-def _listener(config: uvicorn.Config) -> socket.socket:
+def _bind_socket(config: uvicorn.Config) -> socket.socket:
     """Bind the socket. Connections inherit its options: packets are sent immediately, and the send buffer is small, so
     a client that does not read cannot make the kernel buffer megabytes.
     """
@@ -153,24 +153,24 @@ def _listener(config: uvicorn.Config) -> socket.socket:
 class _Server(uvicorn.Server):
     """Ends its streams on shutdown, so that clients reconnect to another replica immediately, not after a timeout."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+    def __init__(self, config: uvicorn.Config, hub: StreamHub) -> None:
         super().__init__(config)
         self._hub = hub
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._hub.end()
+        self._hub.end_streams()
         super().handle_exit(sig, frame)
 
 
 class _Notifier:
     """Notifies event streams, the running turn and the workflow of a commit. Missed notifications are recovered."""
 
-    def __init__(self, live: Live, nudger: Nudger, waker: Waker) -> None:
+    def __init__(self, live: LivePublisher, nudger: NudgeSender, waker: Waker) -> None:
         self._live = live
         self._nudger = nudger
         self._waker = waker
 
-    async def accepted(self, accepted: Accepted) -> None:
+    async def notify_accepted(self, accepted: AcceptedInputs) -> None:
         await self._live.publish(accepted.organisation, accepted.session_id, accepted.positions)
         if accepted.nudge:
             await self._nudger.nudge(accepted.session_id)
@@ -189,31 +189,31 @@ class _Notifier:
 class _Diffs:
     """Combines the diffs recorded in the log with git, which computes them."""
 
-    def __init__(self, log: DiffReads, reader: DiffReader) -> None:
-        self.find = log.find
-        self.changes = reader.changes
-        self.patch = reader.patch
+    def __init__(self, log: DiffSnapshots, reader: DiffReader) -> None:
+        self.find_diffs = log.find_diffs
+        self.list_changes = reader.changes
+        self.stream_patch = reader.patch
 
 
-class _Leaving:
+class _DeliveryService:
     """Delivers a session's work. Each delivery is recorded in the log before it is made."""
 
-    def __init__(self, log: Departures, leaver: Leaver) -> None:
+    def __init__(self, log: Deliveries, deliverer: Deliverer) -> None:
         self._log = log
-        self._leaver = leaver
-        self.find = log.find
+        self._deliverer = deliverer
+        self.find_delivery = log.find_delivery
 
-    async def merge(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
-        async with self._log.leaving(departure) as known:
-            return await self._leaver.merge(known, asked.branch, actor=principal.name, wait=asked.wait)
+    async def merge(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
+        async with self._log.record_delivery(delivery) as known:
+            return await self._deliverer.merge(known, target.branch, actor=principal.name, wait=target.wait)
 
-    async def push(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
-        async with self._log.leaving(departure) as known:
-            return await self._leaver.push(known, asked.branch, actor=principal.name, wait=asked.wait)
+    async def push(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
+        async with self._log.record_delivery(delivery) as known:
+            return await self._deliverer.push(known, target.branch, actor=principal.name, wait=target.wait)
 
     @asynccontextmanager
-    async def bundle(self, departure: Departure) -> AsyncIterator[AsyncIterator[bytes]]:
-        async with self._log.leaving(departure) as known, self._leaver.bundle(known) as pieces:
+    async def bundle(self, delivery: Delivery) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._log.record_delivery(delivery) as known, self._deliverer.bundle(known) as pieces:
             yield pieces
 
 

@@ -11,74 +11,74 @@ from typing import Final
 import structlog
 
 from footplate.config import Settings
-from footplate.domain.collecting import Verdict, Why
+from footplate.domain.collecting import ObjectVerdict, RetentionReason
 from footplate.environments.reaper.reaping import Reaper
-from footplate.environments.reaper.workspaces import Workspaces
-from footplate.store.collecting import Collector
+from footplate.environments.reaper.workspaces import WorkspaceReaper
+from footplate.store.collecting import ObjectGarbageCollector
 from footplate.store.database import Database
-from footplate.store.expiry import Expiry
+from footplate.store.expiry import SessionExpiry
 from footplate.store.objects import Objects
-from footplate.store.session_log import SessionLog
-from footplate.wiring.environments import own_groups
+from footplate.store.session_log import SessionRegistry
+from footplate.wiring.environments import find_cgroup_directories
 from footplate.wiring.parts import open_database
 
 log = structlog.get_logger(__name__)
 
-_EVERY: Final = timedelta(days=1)
-_LOOK_EVERY: Final = 600.0
+_INTERVAL: Final = timedelta(days=1)
+_CHECK_INTERVAL_SECONDS: Final = 600.0
 
 
 @dataclass(slots=True)
-class Collected:
-    objects: Counter[Why] = field(default_factory=Counter)
-    bytes: Counter[Why] = field(default_factory=Counter)
-    going: list[Verdict] = field(default_factory=list)
+class GcReport:
+    objects: Counter[RetentionReason] = field(default_factory=Counter)
+    bytes: Counter[RetentionReason] = field(default_factory=Counter)
+    removed: list[ObjectVerdict] = field(default_factory=list)
     expired: list[str] = field(default_factory=list)
     """Sessions that a worker will delete because of the retention policy."""
     released: list[str] = field(default_factory=list)
     """Sessions whose directories the worker on this host will remove."""
-    kept_here: list[tuple[str, str]] = field(default_factory=list)
+    retained_directories: list[tuple[str, str]] = field(default_factory=list)
     """Expired sessions whose directories stay on this host, each with the reason."""
 
-    def tell(self, verdict: Verdict) -> None:
-        self.objects[verdict.why] += 1
-        self.bytes[verdict.why] += verdict.stored.size
-        if verdict.why.goes:
-            self.going.append(verdict)
+    def add(self, verdict: ObjectVerdict) -> None:
+        self.objects[verdict.reason] += 1
+        self.bytes[verdict.reason] += verdict.stored.size
+        if verdict.reason.is_deletable:
+            self.removed.append(verdict)
 
 
-async def collect(settings: Settings, *, dry: bool) -> Collected:
+async def collect_garbage(settings: Settings, *, dry_run: bool) -> GcReport:
     """Remove unneeded objects, unless `dry_run`. Work that workers do by themselves is only reported."""
-    found = Collected()
+    report = GcReport()
     async with open_database(settings) as database:
         objects = Objects.open(settings.objects_url, settings.data_dir)
-        async for verdict in Collector(database, objects, settings.gc_grace).verdicts(remove=not dry):
-            found.tell(verdict)
-        found.expired = [row["session_id"] async for row in Expiry(database, settings.retention_delete).due()]
-        await _here(settings, SessionLog(database), found)
-    return found
+        async for verdict in ObjectGarbageCollector(database, objects, settings.gc_grace).collect(remove=not dry_run):
+            report.add(verdict)
+        report.expired = [row["session_id"] async for row in SessionExpiry(database, settings.retention_delete).list_expired()]
+        await _check_host(settings, SessionRegistry(database), report)
+    return report
 
 
-async def _here(settings: Settings, sessions: SessionLog, found: Collected) -> None:
+async def _check_host(settings: Settings, sessions: SessionRegistry, report: GcReport) -> None:
     if settings.retention_trees is None:
         return
-    in_use = await asyncio.to_thread(lambda: Reaper(settings.data_dir, own_groups()).look().sessions)
-    workspaces = Workspaces(settings.data_dir, sessions, released_after=settings.retention_trees)
-    for organisation, session_id in await workspaces.expired(in_use):
+    in_use = await asyncio.to_thread(lambda: Reaper(settings.data_dir, find_cgroup_directories()).find_leftovers().sessions)
+    workspaces = WorkspaceReaper(settings.data_dir, sessions, released_after=settings.retention_trees)
+    for organisation, session_id in await workspaces.find_expired(in_use):
         async with sessions.resting(session_id, settings.retention_trees) as files:
             if files is None:
                 continue
-            why = await asyncio.to_thread(workspaces.why_kept, organisation, session_id, files)
-        if why is None:
-            found.released.append(session_id)
+            reason = await asyncio.to_thread(workspaces.retention_reason, organisation, session_id, files)
+        if reason is None:
+            report.released.append(session_id)
         else:
-            found.kept_here.append((session_id, why))
+            report.retained_directories.append((session_id, reason))
 
 
 @asynccontextmanager
-async def collecting(database: Database, objects: Objects, grace: timedelta) -> AsyncIterator[None]:
+async def collecting_daily(database: Database, objects: Objects, grace: timedelta) -> AsyncIterator[None]:
     """Run the garbage collection once a day, in the background of one worker. It is cancelled when the worker stops."""
-    task = asyncio.create_task(_rounds(database, Collector(database, objects, grace)), name="collecting")
+    task = asyncio.create_task(_collect_daily(database, ObjectGarbageCollector(database, objects, grace)), name="collecting")
     try:
         yield
     finally:
@@ -86,20 +86,20 @@ async def collecting(database: Database, objects: Objects, grace: timedelta) -> 
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _rounds(database: Database, collector: Collector) -> None:
+async def _collect_daily(database: Database, collector: ObjectGarbageCollector) -> None:
     while True:
         try:
-            if await database.fetch("round_due", _EVERY):
-                found = Collected()
-                async for verdict in collector.verdicts(remove=True):
-                    found.tell(verdict)
+            if await database.fetch("round_due", _INTERVAL):
+                report = GcReport()
+                async for verdict in collector.collect(remove=True):
+                    report.add(verdict)
                 log.info(
                     "garbage collection finished",
                     action="collecting.round",
-                    removed=len(found.going),
-                    bytes=sum(verdict.stored.size for verdict in found.going),
-                    kept=found.objects.total() - len(found.going),
+                    removed=len(report.removed),
+                    bytes=sum(verdict.stored.size for verdict in report.removed),
+                    kept=report.objects.total() - len(report.removed),
                 )
         except Exception as error:  # noqa: BLE001 - the next round retries
             log.warning("garbage collection failed", action="collecting.failed", reason=repr(error))
-        await asyncio.sleep(_LOOK_EVERY)
+        await asyncio.sleep(_CHECK_INTERVAL_SECONDS)

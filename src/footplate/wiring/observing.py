@@ -12,7 +12,7 @@ from footplate.config import Settings
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.request_guard import RequestGuard
 from footplate.telemetry import errors, serving, traces
-from footplate.telemetry.serving import Address
+from footplate.telemetry.serving import MetricsAddress
 
 log = structlog.get_logger(__name__)
 
@@ -21,33 +21,33 @@ API_METRICS_PORT: Final = 8701
 
 
 @asynccontextmanager
-async def observed(settings: Settings, service: Service) -> AsyncIterator[None]:
-    own = version("footplate")
+async def running_telemetry(settings: Settings, service: Service) -> AsyncIterator[None]:
+    own_version = version("footplate")
     if settings.otlp_endpoint and not settings.otel_sdk_disabled:
-        traces.start(service, own)
+        traces.start_tracing(service, own_version)
     if settings.sentry_dsn is not None:
-        errors.start_sentry(settings.sentry_dsn.get_secret_value(), service, own)
+        errors.start_sentry(settings.sentry_dsn.get_secret_value(), service, own_version)
     address, token = _metrics_access(settings, service)
     try:
-        with serving.served(address, token, RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins)):
+        with serving.serve_metrics(address, token, RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins)):
             yield
     finally:
         # In a thread: both wait up to a few seconds for an external server.
-        await asyncio.to_thread(_say_the_last)
+        await asyncio.to_thread(_stop_telemetry)
 
 
-def _metrics_access(settings: Settings, service: Service) -> tuple[Address | None, str | None]:
+def _metrics_access(settings: Settings, service: Service) -> tuple[MetricsAddress | None, str | None]:
     """Return the address of the metrics server and the token that requests need. No address: metrics are not served,
     for example because no token can be read or created.
     """
-    address = serving.parse(settings.metrics_address, default_port=API_METRICS_PORT if service == "api" else None)
+    address = serving.parse_address(settings.metrics_address, default_port=API_METRICS_PORT if service == "api" else None)
     given = settings.metrics_token.get_secret_value() if settings.metrics_token is not None else None
     if address is None:
         return None, None
     try:
         return address, serving.find_token(given, settings.data_dir)
     except OSError as error:
-        if address.must:
+        if address.is_required:
             raise InvalidRequest(
                 f"The metrics token cannot be read or created in {settings.data_dir}: {error}.",
                 field="FOOTPLATE_METRICS_TOKEN",
@@ -57,6 +57,6 @@ def _metrics_access(settings: Settings, service: Service) -> tuple[Address | Non
         return None, None
 
 
-def _say_the_last() -> None:
-    traces.stop()
-    errors.stop()
+def _stop_telemetry() -> None:
+    traces.stop_tracing()
+    errors.flush_sentry()

@@ -12,39 +12,39 @@ import stamina.instrumentation
 from temporalio.client import Client
 
 from footplate.config import Settings
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.environments import Backend
 from footplate.domain.errors import Unavailable
 from footplate.domain.hooks import HookAccess
-from footplate.domain.named_directories import NamedRoots
+from footplate.domain.named_directories import AllowedRoots
 from footplate.domain.networks import Network
 from footplate.stack import temporal_connection
-from footplate.store.database import Database, Plans
+from footplate.store.database import Database, PlanCacheMode
 from footplate.trees.mirrors import Mirrors
 
-_PEOPLE: Final = range(1000, 60_000)
+_HUMAN_USER_IDS: Final = range(1000, 60_000)
 """The range of user ids for human users on Debian and systemd."""
 
 
-def backend_of(settings: Settings) -> Backend:
+def get_backend(settings: Settings) -> Backend:
     """Return what environments may request. The API refuses everything that the workers cannot enforce."""
     if settings.environment == "unsandboxed":
-        return Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
+        return Backend(name="unsandboxed", network=Network("open"), can_limit_network=False)
     if settings.environment == "docker":
         network = Network("none" if settings.docker_network == "none" else "open")
-        own = settings.docker_container is None  # the network of an existing container cannot be changed
+        has_own_container = settings.docker_container is None  # the network of an existing container cannot be changed
         return Backend(
             name="docker",
-            network=network if own else Network("open"),
-            cuts_network=own,
-            allow_lists=own,
-            images=frozenset(settings.docker_image_names) if own else frozenset(),
-            setups=own,
+            network=network if has_own_container else Network("open"),
+            can_limit_network=has_own_container,
+            supports_allow_lists=has_own_container,
+            images=frozenset(settings.docker_image_names) if has_own_container else frozenset(),
+            supports_setup=has_own_container,
         )
-    return Backend(name="sandbox", network=settings.network, cuts_network=True, allow_lists=True)
+    return Backend(name="sandbox", network=settings.network, can_limit_network=True, supports_allow_lists=True)
 
 
-def hook_access(settings: Settings) -> HookAccess:
+def get_hook_access(settings: Settings) -> HookAccess:
     secret = settings.hook_secret
     return HookAccess(
         hosts=settings.hook_network,
@@ -53,24 +53,24 @@ def hook_access(settings: Settings) -> HookAccess:
     )
 
 
-def named_roots(settings: Settings) -> NamedRoots:
-    homes = {str(Path.home()), *(one.pw_dir for one in pwd.getpwall() if one.pw_uid == 0 or one.pw_uid in _PEOPLE)}
-    return NamedRoots(settings.directory_roots, sorted({*homes, *map(os.path.realpath, homes)} - {"/"}))
+def get_allowed_roots(settings: Settings) -> AllowedRoots:
+    homes = {str(Path.home()), *(one.pw_dir for one in pwd.getpwall() if one.pw_uid == 0 or one.pw_uid in _HUMAN_USER_IDS)}
+    return AllowedRoots(settings.allowed_directory_roots, sorted({*homes, *map(os.path.realpath, homes)} - {"/"}))
 
 
-def mirrors_of(settings: Settings) -> Mirrors:
-    reach = Reach(settings.web_allowed)
+def create_mirrors(settings: Settings) -> Mirrors:
+    address_policy = AddressPolicy(settings.web_allowed)
     return Mirrors(
         settings.data_dir,
-        root=settings.projects_place,
-        address_policy=reach,
+        root=settings.resolved_projects_root,
+        address_policy=address_policy,
         seconds=settings.git_seconds,
         max_bytes=settings.git_bytes,
     )
 
 
 @asynccontextmanager
-async def open_database(settings: Settings, *, patience: float = 5.0, plans: Plans = "auto") -> AsyncIterator[Database]:
+async def open_database(settings: Settings, *, patience: float = 5.0, plans: PlanCacheMode = "auto") -> AsyncIterator[Database]:
     # Retries while a database restarts are not logged. Giving up is logged where it is caught.
     stamina.instrumentation.set_on_retry_hooks([])
     database = await Database.open(settings.database_url, size=settings.database_pool, retry_seconds=patience, plan_cache_mode=plans)
@@ -92,7 +92,7 @@ async def connect_temporal(settings: Settings) -> Client:
         ) from error
 
 
-def keep_what_is_loaded() -> None:
+def freeze_loaded_objects() -> None:
     """Exclude all loaded objects from garbage collection, once a process is ready.
 
     A full collection would pause the whole process, including every stream, for a tenth of a second.

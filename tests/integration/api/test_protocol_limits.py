@@ -49,12 +49,12 @@ class Server:
         finally:
             writer.close()
 
-    async def exchange(self, *pieces: bytes, pause: float = 0) -> bytes:
+    async def exchange(self, *chunks: bytes, pause: float = 0) -> bytes:
         """Sends the chunks and returns everything that the server sends until it closes the connection."""
         async with self.connection() as (reader, writer), asyncio.timeout(30):
             receiving = asyncio.create_task(reader.read())
-            for piece in pieces:
-                writer.write(piece)
+            for chunk in chunks:
+                writer.write(chunk)
                 await asyncio.sleep(pause)
                 if receiving.done():
                     break
@@ -94,10 +94,10 @@ def _refusal(received: bytes, status: int, setting: str) -> dict[str, Any]:
     assert head.startswith(b"HTTP/1.1 %d " % status), received[:300]
     assert b"connection: close" in head
     assert b"request-id: req_" in head
-    answer = json.loads(body)
-    Error.model_validate(answer)
-    assert setting in answer["error"]["help"]
-    error: dict[str, Any] = answer["error"]
+    response = json.loads(body)
+    Error.model_validate(response)
+    assert setting in response["error"]["help"]
+    error: dict[str, Any] = response["error"]
     return error
 
 
@@ -112,18 +112,18 @@ def _refusal(received: bytes, status: int, setting: str) -> dict[str, Any]:
         [b"GET /livez HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\nx: " + b"a" * 8_100 + b"\r\n\r\n"],
     ],
 )
-async def test_large_headers(server: Server, pieces: list[bytes]) -> None:
+async def test_large_headers_are_refused(server: Server, pieces: list[bytes]) -> None:
     error = _refusal(await server.exchange(*pieces), 431, "FOOTPLATE_HEADER_BYTES")
     assert "larger than 8192 bytes" in error["message"]
     assert await wait_until(server.is_empty, 5)
 
 
-async def test_many_headers(server: Server) -> None:
+async def test_many_headers_are_refused(server: Server) -> None:
     received = await server.exchange(b"GET /livez HTTP/1.1\r\n", *[b"x: y\r\n" * 150] * 50)
     assert "more than 200 headers" in _refusal(received, 431, "FOOTPLATE_HEADER_COUNT")["message"]
 
 
-async def test_large_trailers(server: Server) -> None:
+async def test_large_trailers_are_refused(server: Server) -> None:
     head = (
         b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
     )
@@ -131,7 +131,7 @@ async def test_large_trailers(server: Server) -> None:
         assert b"HTTP/1.1 431" in await server.exchange(head, trailers, pause=0.05)
 
 
-async def test_small_chunks(server: Server) -> None:
+async def test_many_small_chunks_are_refused(server: Server) -> None:
     head = (
         b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
         + KEY
@@ -146,7 +146,7 @@ async def test_small_chunks(server: Server) -> None:
 @pytest.mark.parametrize(
     "sent", [b"G", b"GET /livez HTTP/1.1\r\nhost: localhost\r\n", HEALTH + b"GET /livez HTTP/1.1\r\nx"]
 )
-async def test_a_head_that_never_ends(server: Server, sent: bytes) -> None:
+async def test_a_head_that_never_ends_times_out(server: Server, sent: bytes) -> None:
     received = await server.exchange(sent)
     last = received[received.rindex(b"HTTP/1.1 ") :]
     assert "within 0.3 seconds" in _refusal(last, 408, "FOOTPLATE_HEADER_SECONDS")["message"]
@@ -159,7 +159,7 @@ async def test_a_connection_without_a_request_is_closed(server: Server, pieces: 
 
 
 @pytest.mark.parametrize("path", ["/v1/agents", "/v1/files"])
-async def test_slow_bodies(server: Server, path: str) -> None:
+async def test_slow_bodies_time_out(server: Server, path: str) -> None:
     kind = b"content-type: multipart/form-data; boundary=x\r\n" if path == "/v1/files" else b""
     head = b"POST %s HTTP/1.1\r\nhost: localhost\r\n%s%scontent-length: 1000\r\n\r\n--x\r\n" % (
         path.encode(),
@@ -185,7 +185,7 @@ async def test_a_client_sees_why_its_body_was_refused(api: Api) -> None:
     assert received.count(b"HTTP/1.1 200 OK") == 1
 
 
-async def test_connections_of_one_address(api: Api) -> None:
+async def test_connections_per_address_are_limited(api: Api) -> None:
     async with asyncio.timeout(30), _serve(api, LIMITS.model_copy(update={"header_seconds": 60})) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(10)]
         error = _refusal(await server.exchange(b""), 429, "FOOTPLATE_CONNECTIONS_PER_ADDRESS")
@@ -196,7 +196,7 @@ async def test_connections_of_one_address(api: Api) -> None:
         assert b"200 OK" in await server.exchange(HEALTH)
 
 
-async def test_pipelined_requests(server: Server) -> None:
+async def test_pipelined_requests_are_limited(server: Server) -> None:
     received = await server.exchange(HEALTH * 500)
     assert received.count(b"HTTP/1.1 200 OK") == 4
     last = received[received.rindex(b"HTTP/1.1 ") :]
@@ -244,7 +244,7 @@ async def test_a_stream_ends_with_its_connection(server: Server, behind: bytes) 
     assert await _within(lambda: quotas.streams == 0 and not server.config.slots.used)
 
 
-async def test_a_client_that_does_not_read(server: Server) -> None:
+async def test_a_client_that_does_not_read_is_disconnected(server: Server) -> None:
     server.api.tails.forever = _flood
     quotas = server.api.app.state.services.quotas
     reader, writer = await _open_stream(server)
@@ -253,7 +253,7 @@ async def test_a_client_that_does_not_read(server: Server) -> None:
     writer.close()
 
 
-async def test_a_websocket_outlives_the_time_for_headers(server: Server) -> None:
+async def test_a_websocket_outlives_the_header_timeout(server: Server) -> None:
     server.api.tails.forever = _silence
     url = f"ws://127.0.0.1:{server.port}/v1/sessions/{await _session(server.api)}/ws"
     async with connect(url, proxy=None, additional_headers={"x-api-key": "secret-a"}) as socket:
@@ -276,7 +276,7 @@ async def _fragments(socket: Any) -> None:
 
 
 @pytest.mark.parametrize("attack", [_ping, _fragments])
-async def test_websocket_floods(server: Server, attack: Attack) -> None:
+async def test_websocket_floods_are_closed(server: Server, attack: Attack) -> None:
     server.api.tails.forever = _silence
     url = f"ws://127.0.0.1:{server.port}/v1/sessions/{await _session(server.api)}/ws"
     async with connect(url, proxy=None, additional_headers={"x-api-key": "secret-a"}) as socket:

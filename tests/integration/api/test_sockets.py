@@ -26,8 +26,8 @@ from footplate.stream import sse
 pytestmark = pytest.mark.timing
 
 KEY = {"authorization": "Bearer secret-a"}
-EVENT = sse.durable(7, {"id": "sevt_1", "type": "agent.message", "content": []})
-DELETED = sse.durable(9, {"id": "sevt_9", "type": "session.deleted"})
+EVENT = sse.encode_event(7, {"id": "sevt_1", "type": "agent.message", "content": []})
+DELETED = sse.encode_event(9, {"id": "sevt_9", "type": "session.deleted"})
 
 
 async def _silence() -> AsyncIterator[bytes]:
@@ -70,7 +70,7 @@ def _connect(server: str, session_id: str, query: str = "", **options: Any) -> c
     return connect(f"ws://{server}/v1/sessions/{session_id}/ws{query}", proxy=None, additional_headers=KEY, **options)
 
 
-async def _to_the_end(socket: ClientConnection) -> tuple[list[dict[str, Any]], int]:
+async def _receive_all(socket: ClientConnection) -> tuple[list[dict[str, Any]], int]:
     received = []
     with suppress(ConnectionClosed):
         async with asyncio.timeout(30):
@@ -90,10 +90,10 @@ async def _refused(server: str, path: str, headers: dict[str, str] | None = None
     return response.status_code, body["error"]
 
 
-async def test_messages_are_the_frames(api: Api, server: str, session_id: str) -> None:
-    api.tails.chunks = [EVENT + sse.preview_start(7, "sevt_2", "agent.message"), b"", DELETED]
+async def test_websocket_messages_are_the_frames(api: Api, server: str, session_id: str) -> None:
+    api.tails.chunks = [EVENT + sse.encode_preview_start(7, "sevt_2", "agent.message"), b"", DELETED]
     async with _connect(server, session_id) as socket:
-        received, code = await _to_the_end(socket)
+        received, code = await _receive_all(socket)
     assert received == [
         {"event": "agent.message", "id": "7", "data": {"id": "sevt_1", "type": "agent.message", "content": []}},
         {
@@ -114,23 +114,23 @@ async def test_messages_are_the_frames(api: Api, server: str, session_id: str) -
         ("?after=7", {"last-event-id": "9.sevt_1.12"}, Cursor(9, "sevt_1", 12)),
     ],
 )
-async def test_cursor(
+async def test_the_cursor_is_read_from_query_and_header(
     api: Api, server: str, session_id: str, query: str, headers: dict[str, str], cursor: Cursor | None
 ) -> None:
     url = f"ws://{server}/v1/sessions/{session_id}/ws{query}"
     async with connect(url, proxy=None, additional_headers={**KEY, **headers}) as socket:
-        await _to_the_end(socket)
+        await _receive_all(socket)
     assert api.tails.asked == [("org_a", session_id, cursor, frozenset())]
 
 
-async def test_previews_are_asked_for(api: Api, server: str, session_id: str) -> None:
+async def test_previews_are_requested_in_the_query(api: Api, server: str, session_id: str) -> None:
     async with _connect(server, session_id, "?event_deltas[]=agent.message") as socket:
-        await _to_the_end(socket)
+        await _receive_all(socket)
     assert api.tails.asked[0][3] == {"agent.message"}
 
 
 @pytest.mark.parametrize("headers", [KEY, {"x-api-key": "secret-a"}])
-async def test_a_key_in_a_header(server: str, session_id: str, headers: dict[str, str]) -> None:
+async def test_a_key_in_a_header_is_accepted(server: str, session_id: str, headers: dict[str, str]) -> None:
     url = f"ws://{server}/v1/sessions/{session_id}/ws"
     async with connect(url, proxy=None, additional_headers=headers) as socket:
         assert socket.response is not None
@@ -148,7 +148,7 @@ async def test_a_browser_offers_its_key_as_a_subprotocol(server: str, session_id
     assert caught.value.response.status_code == 401
 
 
-async def test_refusals_come_at_the_handshake(api: Api, server: str, session_id: str) -> None:
+async def test_requests_are_refused_at_the_handshake(api: Api, server: str, session_id: str) -> None:
     path = f"/v1/sessions/{session_id}/ws"
     status, error = await _refused(server, path, {})
     assert (status, error["type"]) == (401, "authentication_error")
@@ -169,7 +169,7 @@ async def test_another_organisations_session_does_not_exist(server: str, session
     assert json.dumps(seen).replace(session_id, "ID") == json.dumps(unknown).replace(session_id[:-1], "ID")
 
 
-async def test_a_failure_at_the_handshake_is_an_answer_too(api: Api, server: str, session_id: str) -> None:
+async def test_a_failure_at_the_handshake_is_an_error_response(api: Api, server: str, session_id: str) -> None:
     api.keys.failure = Unavailable("The database does not answer.")
     assert (await _refused(server, f"/v1/sessions/{session_id}/ws"))[0] == 503
     api.keys.failure = RuntimeError("secret detail")
@@ -179,11 +179,11 @@ async def test_a_failure_at_the_handshake_is_an_answer_too(api: Api, server: str
 
 
 @pytest.mark.parametrize("said", ["{}", "", "not json", "\x00", b"", b"\xff\xfe", "x" * 4000])
-async def test_nothing_may_be_said(api: Api, server: str, session_id: str, said: str | bytes) -> None:
+async def test_a_message_from_the_client_closes_the_connection(api: Api, server: str, session_id: str, message_sent: str | bytes) -> None:
     api.tails.forever = _silence
     async with _connect(server, session_id) as socket:
-        await socket.send(said)
-        received, code = await _to_the_end(socket)
+        await socket.send(message_sent)
+        received, code = await _receive_all(socket)
     (message,) = received
     assert message["event"] == "error"
     Error.model_validate(message["data"])
@@ -192,34 +192,34 @@ async def test_nothing_may_be_said(api: Api, server: str, session_id: str, said:
     assert api.tails.closed == 1
 
 
-async def test_a_message_that_is_too_large_is_not_even_read(api: Api, server: str, session_id: str) -> None:
+async def test_a_message_that_is_too_large_is_not_read(api: Api, server: str, session_id: str) -> None:
     api.tails.forever = _silence
     async with _connect(server, session_id) as socket:
         await socket.send("x" * 5000)
-        assert (await _to_the_end(socket))[1] == 1009
+        assert (await _receive_all(socket))[1] == 1009
     await _until(lambda: api.tails.closed == 1)
 
 
-async def test_a_tail_that_ends_means_come_back(api: Api, server: str, session_id: str) -> None:
+async def test_the_end_of_a_stream_asks_the_client_to_reconnect(api: Api, server: str, session_id: str) -> None:
     api.tails.chunks = [EVENT]
     async with _connect(server, session_id) as socket:
-        received, code = await _to_the_end(socket)
+        received, code = await _receive_all(socket)
     assert [message["id"] for message in received] == ["7"]
     assert code == 1012
 
 
 @pytest.mark.parametrize("failure", [Unavailable("The database does not answer."), RuntimeError("secret detail")])
-async def test_a_broken_stream_says_so(api: Api, server: str, session_id: str, failure: Exception) -> None:
+async def test_a_broken_stream_sends_an_error(api: Api, server: str, session_id: str, failure: Exception) -> None:
     api.tails.chunks = [EVENT]
     api.tails.failure = failure
     async with _connect(server, session_id) as socket:
-        received, code = await _to_the_end(socket)
+        received, code = await _receive_all(socket)
     assert [message["event"] for message in received] == ["agent.message", "error"]
     assert "secret" not in json.dumps(received)
     assert code == 1011
 
 
-async def test_leaving_ends_everything(api: Api, server: str, session_id: str) -> None:
+async def test_a_disconnect_ends_all_tasks(api: Api, server: str, session_id: str) -> None:
     api.tails.forever = _silence
     before = len(asyncio.all_tasks())
     for politely in (True, False):
@@ -232,10 +232,10 @@ async def test_leaving_ends_everything(api: Api, server: str, session_id: str) -
     await _until(lambda: len(asyncio.all_tasks()) == before)
 
 
-async def test_plain_http_is_told_what_this_is(api: Api, session_id: str) -> None:
+async def test_plain_http_is_refused_with_an_explanation(api: Api, session_id: str) -> None:
     async with client_of(api.app) as http:
-        answer = await http.get(f"/v1/sessions/{session_id}/ws")
-        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "upgrade")
+        response = await http.get(f"/v1/sessions/{session_id}/ws")
+        assert (response.status_code, response.json()["error"]["field"]) == (400, "upgrade")
     async with client_of(api.app, "secret-b") as stranger:
         assert (await stranger.get(f"/v1/sessions/{session_id}/ws")).status_code == 404
 

@@ -16,12 +16,12 @@ SEATS = [Seat("agent_1", "env_1", "sesn_1", "turn_1")]
 
 
 @asynccontextmanager
-async def serving(answer: bytes) -> AsyncIterator[str]:
+async def serving(response: bytes) -> AsyncIterator[str]:
     """Runs a server that sends the same bytes to every client and closes the connection."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(65536)
-        writer.write(answer)
+        writer.write(response)
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
@@ -39,21 +39,21 @@ def test_the_same_seed_gives_the_same_bytes(kind: Callable[[random.Random, Wire]
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        (b"HTTP/1.1 500 x\r\ncontent-length: 0\r\n\r\n", "cursor: answered 500"),
-        (b"HTTP/1.1 400 x\r\ncontent-length: 2\r\n\r\n{}", "cursor: a refusal without the envelope"),
-        (b"", "cursor: no answer"),
+        (b"HTTP/1.1 500 x\r\ncontent-length: 0\r\n\r\n", "cursor: unexpected status 500"),
+        (b"HTTP/1.1 400 x\r\ncontent-length: 2\r\n\r\n{}", "cursor: an error without the error envelope"),
+        (b"", "cursor: no response"),
         (b"HTTP/1.1 101 x\r\n\r\n\x88\x02\x03\xe8", "socket: closed with 1000 and not one of [1003]"),
-        (b"HTTP/1.1 101 x\r\n\r\n", "socket: cut without an answer"),
+        (b"HTTP/1.1 101 x\r\n\r\n", "socket: disconnected without a response"),
     ],
 )
-async def test_a_wrong_answer_is_found(answer: bytes, complaint: str) -> None:
-    async with serving(answer) as url:
+async def test_a_wrong_response_is_detected(response: bytes, complaint: str) -> None:
+    async with serving(response) as url:
         thrown = await throw(url, "key", SEATS, count=100, seed=1)
     assert thrown.cases.total() == 100
     assert complaint in thrown.wrong
 
 
-def test_reports_add_up() -> None:
+def test_reports_are_summed() -> None:
     one = Report.of({"cases": {"fuzzing": 2}, "failures": {"x": 1}, "samples": ["a"]})
     total = one + Report.of({"cases": {"fuzzing": 1, "stateful": 5}, "samples": ["b"]})
     assert total.cases == {"fuzzing": 3, "stateful": 5}

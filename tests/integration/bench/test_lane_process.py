@@ -36,7 +36,7 @@ def test_orphans_are_counted(tmp_path: Path) -> None:
     assert 1 <= float(str(found["cpu_seconds"])) < 5
 
 
-def test_what_outlives_the_command_is_named_and_ended(tmp_path: Path) -> None:
+def test_a_process_that_outlives_the_command_is_reported_and_killed(tmp_path: Path) -> None:
     started = tmp_path / "pid"
     found = _lane(tmp_path, "sh", "-c", f"setsid sleep 4321 & echo $! > {started}; exit 3", patience=1)
     assert (found["exit_code"], found["leftovers"]) == (3, ["sleep 4321"])

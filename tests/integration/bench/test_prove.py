@@ -74,17 +74,17 @@ def test_every_claim_has_a_module_and_every_module_is_a_claim() -> None:
     assert len({claim.name for claim in registry.claims()}) == len(registry.claims())
 
 
-def test_a_headline_is_short() -> None:
+def test_a_long_headline_is_refused() -> None:
     with pytest.raises(ValueError, match="more than 15 words"):
         Figure(headline="word " * 16, holds=True)
 
 
-def test_require_raises() -> None:
+def test_require_raises_if_the_claim_does_not_hold() -> None:
     with pytest.raises(NotHeld, match="lost one"):
         require(holds=False, otherwise="lost one")
 
 
-def test_remains_are_found_by_mark_and_by_place(tmp_path: Path) -> None:
+def test_remaining_processes_are_found_by_mark_and_by_directory(tmp_path: Path) -> None:
     marked = subprocess.Popen(["sleep", "60"], env={"PATH": "/bin:/usr/bin", remains.MARK: "here"}, cwd="/")
     placed = subprocess.Popen(["sleep", "60"], env={"PATH": "/bin:/usr/bin"}, cwd=tmp_path)
     try:
@@ -96,7 +96,7 @@ def test_remains_are_found_by_mark_and_by_place(tmp_path: Path) -> None:
     assert remains.of("here", tmp_path) == {}
 
 
-def test_remains_in_a_sandbox_are_found_by_what_it_shows_them(tmp_path: Path) -> None:
+def test_remaining_processes_in_a_sandbox_are_found_by_their_mounts(tmp_path: Path) -> None:
     argv = ["unshare", "--mount", "bash", "-c", f"mount --bind {tmp_path} /mnt && cd / && sleep 60 & wait"]
     if subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode != 0:
         argv = ["unshare", "--map-root-user", *argv[1:]]

@@ -12,10 +12,10 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from footplate.cli.app import app
-from footplate.stack.ports import free_port
+from footplate.stack.ports import find_free_port
 
 
-def test_version() -> None:
+def test_the_version_is_printed() -> None:
     """Started as a shell starts the program."""
     result = subprocess.run(
         [sys.executable, "-m", "footplate", "version"], capture_output=True, text=True, check=False, timeout=60
@@ -75,7 +75,7 @@ def test_every_command_has_help(command: tuple[str, ...]) -> None:
     assert "\x1b[" not in result.stdout
 
 
-def test_no_command_is_missing_here() -> None:
+def test_every_command_is_listed_here() -> None:
     named = {command[0] for command in COMMANDS if command}
     assert set(get_command(app).commands) == named  # type: ignore[attr-defined]
 
@@ -113,12 +113,12 @@ async def test_without_a_server_commands_exit_7_with_a_hint(footplate: Footplate
     result = await footplate(*command)
     assert (result.code, result.out) == (7, "")
     assert "footplate dev" in result.err
-    nobody = {"FOOTPLATE_BASE_URL": f"http://127.0.0.1:{free_port()}", "FOOTPLATE_API_KEY": "key"}
-    result = await footplate(*command, "--json", **nobody)
+    unreachable = {"FOOTPLATE_BASE_URL": f"http://127.0.0.1:{find_free_port()}", "FOOTPLATE_API_KEY": "key"}
+    result = await footplate(*command, "--json", **unreachable)
     assert result.code == 7
-    answer = json.loads(result.out)
-    assert (answer["error"]["code"], answer["exit_code"]) == ("unreachable", 7)
-    assert "footplate config list" in answer["error"]["help"]
+    response = json.loads(result.out)
+    assert (response["error"]["code"], response["exit_code"]) == ("unreachable", 7)
+    assert "footplate config list" in response["error"]["help"]
 
 
 async def test_dev_rejects_an_unknown_scenario_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:
@@ -129,12 +129,12 @@ async def test_dev_rejects_an_unknown_scenario_before_anything_starts(footplate:
 
 
 async def test_doctor_reports_unreachable_services_and_how_to_fix_them(footplate: Footplate) -> None:
-    nobody = f"127.0.0.1:{free_port()}"
+    unreachable = f"127.0.0.1:{find_free_port()}"
     result = await footplate(
         *("doctor", "--json"),
-        FOOTPLATE_DATABASE_URL=f"postgresql://somebody:hidden@{nobody}/x",
-        FOOTPLATE_REDIS_URL=f"redis://:hidden@{nobody}/0",
-        FOOTPLATE_TEMPORAL_ADDRESS=nobody,
+        FOOTPLATE_DATABASE_URL=f"postgresql://somebody:hidden@{unreachable}/x",
+        FOOTPLATE_REDIS_URL=f"redis://:hidden@{unreachable}/0",
+        FOOTPLATE_TEMPORAL_ADDRESS=unreachable,
     )
     findings = {finding["name"]: finding for finding in json.loads(result.out)}
     assert result.code == 1
@@ -147,7 +147,7 @@ async def test_doctor_reports_unreachable_services_and_how_to_fix_them(footplate
     assert "hidden" not in result.out
 
 
-async def test_env_without_a_running_dev_fails_and_says_so(footplate: Footplate) -> None:
+async def test_env_without_a_running_dev_fails_with_a_hint(footplate: Footplate) -> None:
     result = await footplate("env")
     assert result.code == 1
     assert result.out == ""

@@ -43,15 +43,15 @@ def api() -> Iterator[str]:
 
 
 def _complete(shell: str, line: str, home: Path, **extra: str) -> subprocess.CompletedProcess[str]:
-    words = line.split(" ")
-    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_TYPER_COMPLETE_ARGS": line}
+    arguments = line.split(" ")
+    request = {"COMP_WORDS": line, "COMP_CWORD": str(len(arguments) - 1), "_TYPER_COMPLETE_ARGS": line}
     return subprocess.run(
         [sys.executable, "-m", "footplate"],
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(home),
             "_FOOTPLATE_COMPLETE": f"complete_{shell}",
-            **asked,
+            **request,
             **extra,
         },
         capture_output=True,
@@ -76,11 +76,11 @@ def known(api: str) -> dict[str, str]:
         "footplate run -s ",
     ],
 )
-def test_sessions_where_a_session_belongs(line: str, tmp_path: Path, known: dict[str, str]) -> None:
+def test_session_ids_are_completed(line: str, tmp_path: Path, known: dict[str, str]) -> None:
     assert _complete("bash", line, tmp_path, **known).stdout == "sesn_one\nsesn_two\n"
 
 
-def test_only_what_fits(tmp_path: Path, known: dict[str, str]) -> None:
+def test_only_matching_values_are_completed(tmp_path: Path, known: dict[str, str]) -> None:
     assert _complete("bash", "footplate show sesn_t", tmp_path, **known).stdout == "sesn_two\n"
     assert _complete("bash", "footplate agents show ", tmp_path, **known).stdout == "agent_one\n"
     assert _complete("bash", "footplate config get ba", tmp_path).stdout == "base_url\n"
@@ -96,16 +96,16 @@ def test_nothing_harmful_reaches_a_shell(tmp_path: Path, known: dict[str, str]) 
     assert power.splitlines()[1] == "sesn_two:::running"
 
 
-def test_fish_asks_first_whether_there_is_anything(tmp_path: Path, known: dict[str, str]) -> None:
-    asking = {"_TYPER_COMPLETE_FISH_ACTION": "is-args", **known}
-    assert _complete("fish", "footplate attach sesn", tmp_path, **asking).returncode == 0
-    assert _complete("fish", "footplate attach nobody", tmp_path, **asking).returncode == 1
+def test_fish_checks_first_whether_there_are_completions(tmp_path: Path, known: dict[str, str]) -> None:
+    request = {"_TYPER_COMPLETE_FISH_ACTION": "is-args", **known}
+    assert _complete("fish", "footplate attach sesn", tmp_path, **request).returncode == 0
+    assert _complete("fish", "footplate attach nobody", tmp_path, **request).returncode == 1
 
 
-def test_without_a_server_there_is_silence(tmp_path: Path) -> None:
+def test_without_a_server_nothing_is_printed(tmp_path: Path) -> None:
     assert _complete("bash", "footplate attach ", tmp_path).stdout.strip() == ""
-    nobody = {"FOOTPLATE_BASE_URL": "http://127.0.0.1:9", "FOOTPLATE_API_KEY": "key"}
-    done = _complete("bash", "footplate attach ", tmp_path, **nobody)
+    unreachable = {"FOOTPLATE_BASE_URL": "http://127.0.0.1:9", "FOOTPLATE_API_KEY": "key"}
+    done = _complete("bash", "footplate attach ", tmp_path, **unreachable)
     assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
@@ -114,7 +114,7 @@ def test_commands_and_options_are_completed_too(tmp_path: Path) -> None:
     assert "attach" in _complete("bash", "footplate at", tmp_path).stdout
 
 
-def test_it_loads_nothing_that_is_slow(tmp_path: Path, known: dict[str, str]) -> None:
+def test_completion_loads_no_slow_module(tmp_path: Path, known: dict[str, str]) -> None:
     program = (
         "import sys; from footplate.cli.main import main; main();"
         "print(sorted({'typer', 'rich', 'pydantic', 'httpx2', 'asyncio', 'structlog'} & set(sys.modules)))"

@@ -22,17 +22,17 @@ def test_a_listener_is_known_by_its_process(family: socket.AddressFamily, host: 
     assert not dev_process.listens(os.getpid(), url)
 
 
-def test_a_wildcard_listener_answers_for_loopback() -> None:
+def test_a_wildcard_listener_counts_for_loopback() -> None:
     with socket.create_server(("0.0.0.0", 0)) as listener:
         assert dev_process.listens(os.getpid(), f"http://127.0.0.1:{listener.getsockname()[1]}")
 
 
-def test_an_address_elsewhere_is_nobodys() -> None:
+def test_an_address_of_another_host_has_no_process() -> None:
     assert not dev_process.listens(os.getpid(), "http://192.0.2.1:80")
     assert not dev_process.listens(os.getpid(), "nonsense")
 
 
-def test_children_and_start_times() -> None:
+def test_children_and_start_times_are_found() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         assert dev_process.is_child(child.pid, os.getpid())
         assert not dev_process.is_child(1, os.getpid())

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from footplate.cli import disaster, stories
-from footplate.stack import Part
+from footplate.stack import Service
 from footplate.stack.leftovers import wait_until
 from footplate.testing import Replies, ScriptedModel, script_json
 from footplate.testing.steps import Tool
@@ -17,7 +17,7 @@ from footplate.testing.steps import Tool
 pytestmark = pytest.mark.timing
 
 
-class Sleeper(Part):
+class Sleeper(Service):
     title = "Worker 0"
     owns_directory = False
 
@@ -32,62 +32,62 @@ class Sleeper(Part):
     def arguments(self) -> Sequence[str]:
         return ["-c", "import time; time.sleep(60)"]
 
-    async def ready(self) -> bool:
+    async def is_ready(self) -> bool:
         return True
 
 
 def _demo() -> Replies:
-    return script_json.load_file(stories.find("demo"))["default"]
+    return script_json.load_file(stories.find_scenario("demo"))["default"]
 
 
-def test_it_strikes_at_the_slow_command() -> None:
-    (call,) = [step for step in _demo().replies[stories.DISASTER_AT].steps if isinstance(step, Tool)]
+def test_the_crash_happens_at_the_slow_command() -> None:
+    (call,) = [step for step in _demo().replies[stories.CRASH_REPLY].steps if isinstance(step, Tool)]
     assert "sleep 10" in str(call.input["command"])
 
 
-async def _ask(url: str, replies_before: int) -> None:
-    said = [message for _ in range(replies_before) for message in _exchange()]
-    body = {"model": "m", "max_tokens": 9, "messages": [*said, {"role": "user", "content": "Go on"}]}
+async def _request_model(url: str, replies_before: int) -> None:
+    messages = [message for _ in range(replies_before) for message in _exchange()]
+    body = {"model": "m", "max_tokens": 9, "messages": [*messages, {"role": "user", "content": "Go on"}]}
     async with httpx2.AsyncClient(trust_env=False) as client:
-        answer = await client.post(f"{url}/v1/messages", json=body, headers={"x-api-key": "none"}, timeout=60)
-        assert answer.status_code == 200
+        response = await client.post(f"{url}/v1/messages", json=body, headers={"x-api-key": "none"}, timeout=60)
+        assert response.status_code == 200
 
 
 def _exchange() -> list[dict[str, str]]:
     return [{"role": "user", "content": "Go on"}, {"role": "assistant", "content": "Yes"}]
 
 
-async def test_killed_once_and_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_worker_is_killed_once_and_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disaster, "_INTO_THE_COMMAND", 0)
     monkeypatch.setattr(disaster, "_LOOKS", 0.01)
     worker = Sleeper(tmp_path / "worker", log_file=tmp_path / "log")
-    said: list[str] = []
+    messages: list[str] = []
     async with ScriptedModel({"default": _demo()}, key="none") as model:
         await worker.start()
         first = worker.pid
-        death = asyncio.create_task(disaster.death_of(worker, model.url.removeprefix("http://"), "none", said.append))
+        death = asyncio.create_task(disaster.wait_and_kill_once(worker, model.url.removeprefix("http://"), "none", messages.append))
         try:
-            await _ask(model.url, stories.DISASTER_AT - 1)
+            await _request_model(model.url, stories.CRASH_REPLY - 1)
             await asyncio.sleep(0.1)
             assert worker.pid == first
-            await _ask(model.url, stories.DISASTER_AT)
+            await _request_model(model.url, stories.CRASH_REPLY)
 
-            async def told() -> bool:
-                return len(said) == 2
+            async def both_reported() -> bool:
+                return len(messages) == 2
 
-            assert await wait_until(told, 30)
+            assert await wait_until(both_reported, 30)
             assert worker.pid != first
-            assert f"pid {first}" in said[0]
+            assert f"pid {first}" in messages[0]
             assert not death.done()
         finally:
             await worker.kill()
         assert await death == -9
 
 
-async def test_another_death_is_told_at_once(tmp_path: Path) -> None:
+async def test_another_death_is_reported_at_once(tmp_path: Path) -> None:
     worker = Sleeper(tmp_path / "worker", log_file=tmp_path / "log")
     await worker.start()
-    death = asyncio.create_task(disaster.death_of(worker, "127.0.0.1:9", "", lambda _: None))
+    death = asyncio.create_task(disaster.wait_and_kill_once(worker, "127.0.0.1:9", "", lambda _: None))
     await asyncio.sleep(0.1)
     await worker.kill()
     async with asyncio.timeout(10):

@@ -29,7 +29,7 @@ main()
 """
 
 
-def _without(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+def _run_without_posix(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
         env={
@@ -46,20 +46,20 @@ def _without(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.requirement("C7")
-def test_a_command_gets_as_far_as_the_network(tmp_path: Path) -> None:
+def test_client_commands_reach_the_network(tmp_path: Path) -> None:
     for command in (["run", "hello"], ["ls"], ["agents", "ls"], ["logs", "sesn_1"]):
-        done = _without(*command, home=tmp_path)
+        done = _run_without_posix(*command, home=tmp_path)
         assert done.returncode == 7, done.stderr
         assert "127.0.0.1:9 does not respond" in done.stderr
 
 
-def test_what_needs_no_server_works(tmp_path: Path) -> None:
-    assert _without("config", "list", home=tmp_path).returncode == 0
-    assert _without("--help", home=tmp_path).returncode == 0
+def test_commands_without_a_server_work(tmp_path: Path) -> None:
+    assert _run_without_posix("config", "list", home=tmp_path).returncode == 0
+    assert _run_without_posix("--help", home=tmp_path).returncode == 0
 
 
-def test_the_way_is_really_blocked(tmp_path: Path) -> None:
+def test_the_modules_are_really_blocked(tmp_path: Path) -> None:
     """The server's commands need the blocked modules; otherwise the tests above would prove nothing."""
-    done = _without("worker", home=tmp_path)
+    done = _run_without_posix("worker", home=tmp_path)
     assert done.returncode == 1
     assert "ModuleNotFoundError" in done.stderr

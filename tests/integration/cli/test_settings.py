@@ -37,7 +37,7 @@ async def test_the_error_names_the_setting(footplate: Footplate, variable: str, 
         ({"docker_image": "one", "docker_setup": Path("/no/such/script")}, "not a file on this machine"),
     ],
 )
-def test_docker_settings_that_make_no_whole(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValidationError, match=says):
-        Settings(environment="docker", **given)
+def test_inconsistent_docker_settings_are_refused(settings: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        Settings(environment="docker", **settings)
     assert Settings(environment="docker", docker_image="one").docker_network == "none"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.client.server import Server, answer, failure
+from tests.integration.client.server import ScriptedServer, json_response, failure
 
 from footplate.cli import starting
 from footplate.cli.profiles import Server as Known
@@ -14,10 +14,10 @@ from footplate.client import AsyncFootplate, InvalidRequest
 
 AGENT = {"id": "agent_1", "name": "footplate-cli", "version": 1, "model": {"id": "claude-sonnet-5"}}
 DATES = {"created_at": "2026-11-15T12:00:00Z", "updated_at": "2026-11-15T12:00:00Z"}
-AGENTS = answer({"data": [{**AGENT, **DATES}], "next_page": None})
-ENVIRONMENT = answer({"id": "env_1", "name": "footplate-cli", **DATES})
-SESSION = answer({"id": "sesn_1", "agent": AGENT, "environment_id": "env_1", "status": "idle", **DATES})
-NO_CLAUDE = answer(failure(400, field="agent.harness"), 400)
+AGENTS = json_response({"data": [{**AGENT, **DATES}], "next_page": None})
+ENVIRONMENT = json_response({"id": "env_1", "name": "footplate-cli", **DATES})
+SESSION = json_response({"id": "sesn_1", "agent": AGENT, "environment_id": "env_1", "status": "idle", **DATES})
+NO_CLAUDE = json_response(failure(400, field="agent.harness"), 400)
 
 
 @pytest.fixture(autouse=True)
@@ -27,12 +27,12 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-async def _asked(answers: Sequence[bytes], *, known: dict[str, Any] | None = None, **said: Any) -> list[Any]:
+async def _start_session(responses: Sequence[bytes], *, known: dict[str, Any] | None = None, **options: Any) -> list[Any]:
     """Starts a session and returns the agents of the requests that the server received."""
-    async with Server([*answers]) as server, AsyncFootplate(server.url, "key", patience=5) as client:
-        place = Known(server.url, "key", "a test", **(known or {}))
-        await starting.begin(client, place, starting.Request(prompt="Hello", **said))
-    return [json.loads(each.body)["agent"] for each in server.asked if each.path == "/v1/sessions"]
+    async with ScriptedServer([*responses]) as server, AsyncFootplate(server.url, "key", patience=5) as client:
+        connection = Known(server.url, "key", "a test", **(known or {}))
+        await starting.start_turn(client, connection, starting.RunRequest(prompt="Hello", **options))
+    return [json.loads(each.body)["agent"] for each in server.requests if each.path == "/v1/sessions"]
 
 
 @pytest.mark.parametrize(
@@ -46,23 +46,23 @@ async def _asked(answers: Sequence[bytes], *, known: dict[str, Any] | None = Non
     ],
 )
 async def test_claude_models_run_in_claude_code(model: str | None, harness: str | None) -> None:
-    (agent,) = await _asked([AGENTS, ENVIRONMENT, SESSION], model=model)
+    (agent,) = await _start_session([AGENTS, ENVIRONMENT, SESSION], model=model)
     assert agent.get("harness") == harness
 
 
-async def test_where_the_server_has_it() -> None:
-    first, second = await _asked([AGENTS, ENVIRONMENT, NO_CLAUDE, SESSION])
+async def test_native_is_used_if_the_server_has_no_claude() -> None:
+    first, second = await _start_session([AGENTS, ENVIRONMENT, NO_CLAUDE, SESSION])
     assert (first["harness"], second.get("harness")) == ("claude", None)
 
 
-async def test_unless_somebody_says_otherwise() -> None:
-    (agent,) = await _asked([AGENTS, ENVIRONMENT, SESSION], harness="native")
+async def test_the_harness_can_be_chosen_by_option_or_profile() -> None:
+    (agent,) = await _start_session([AGENTS, ENVIRONMENT, SESSION], harness="native")
     assert agent["harness"] == "native"
-    (agent,) = await _asked([AGENTS, ENVIRONMENT, SESSION], known={"harness": "native"})
+    (agent,) = await _start_session([AGENTS, ENVIRONMENT, SESSION], known={"harness": "native"})
     assert agent["harness"] == "native"
     with pytest.raises(InvalidRequest):
-        await _asked([AGENTS, ENVIRONMENT, NO_CLAUDE] * 2, harness="claude")
+        await _start_session([AGENTS, ENVIRONMENT, NO_CLAUDE] * 2, harness="claude")
 
 
-async def test_a_named_agent_keeps_its_own() -> None:
-    assert await _asked([ENVIRONMENT, SESSION], agent="agent_1") == ["agent_1"]
+async def test_a_named_agent_keeps_its_harness() -> None:
+    assert await _start_session([ENVIRONMENT, SESSION], agent="agent_1") == ["agent_1"]

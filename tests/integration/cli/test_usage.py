@@ -14,39 +14,39 @@ SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schemas"
 
 
 @pytest.mark.parametrize("form", [["--json"], ["--output", "stream-json"], ["--output=json"]], ids=" ".join)
-async def test_as_json(footplate: Footplate, form: list[str]) -> None:
+async def test_a_usage_error_is_printed_as_json(footplate: Footplate, form: list[str]) -> None:
     done = await footplate("run", *form, "--timeout", "soon", "hello")
     assert (done.code, done.err) == (2, "")
-    answer = json.loads(done.out)
-    Draft202012Validator(json.loads((SCHEMAS / "run.json").read_text())).validate(answer)
-    assert (answer["error"]["code"], answer["exit_code"]) == ("usage", 2)
+    output = json.loads(done.out)
+    Draft202012Validator(json.loads((SCHEMAS / "run.json").read_text())).validate(output)
+    assert (output["error"]["code"], output["exit_code"]) == ("usage", 2)
 
 
-async def test_for_people(footplate: Footplate) -> None:
+async def test_a_usage_error_is_printed_as_text(footplate: Footplate) -> None:
     done = await footplate("run", "--timeout", "soon", "hello")
     assert (done.code, done.out) == (2, "")
     assert "Invalid value for '--timeout'" in done.err
     assert "footplate run --help" in done.err
 
 
-async def test_tools_and_directory_belong_to_a_sessions_beginning(footplate: Footplate, tmp_path: Path) -> None:
+async def test_tools_and_directory_cannot_change_in_an_existing_session(footplate: Footplate, tmp_path: Path) -> None:
     for option in (["--allowed-tools", "bash"], ["--directory", str(tmp_path)]):
         done = await footplate("run", "--session", "sesn_1", *option, "hello")
         assert done.code == 2
         assert "when a session begins" in done.err
 
 
-async def test_no_command_is_help(footplate: Footplate) -> None:
+async def test_no_command_prints_the_help(footplate: Footplate) -> None:
     done = await footplate()
     assert done.code == 2
     assert "Usage: footplate" in done.err
 
 
-async def test_the_version(footplate: Footplate) -> None:
+async def test_the_version_option_equals_the_command(footplate: Footplate) -> None:
     assert (await footplate("--version")).out == (await footplate("version")).out
 
 
-def test_a_reader_who_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m footplate --help | head -n 1"],
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReceivedRequest:
     method: str
     path: str
     headers: dict[str, str]
@@ -19,11 +19,11 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Server:
+class ScriptedServer:
     """When all responses are used up, it closes the connection without one."""
 
-    answers: list[bytes] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    responses: list[bytes] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     url: str = ""
     _server: asyncio.Server | None = None
 
@@ -44,9 +44,9 @@ class Server:
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
             body = await reader.readexactly(int(headers.get("content-length", 0)))
             method, path, _ = first.split()
-            self.asked.append(Asked(method, path, headers, body))
-            if self.answers:
-                writer.write(self.answers.pop(0))
+            self.requests.append(ReceivedRequest(method, path, headers, body))
+            if self.responses:
+                writer.write(self.responses.pop(0))
                 await writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             pass
@@ -54,7 +54,7 @@ class Server:
             writer.close()
 
 
-def answer(body: Any, status: int = 200, **headers: str) -> bytes:
+def json_response(body: Any, status: int = 200, **headers: str) -> bytes:
     data = json.dumps(body).encode()
     lines = [
         f"HTTP/1.1 {status} X",
@@ -82,5 +82,5 @@ def event(position: int | str, kind: str, **fields: Any) -> bytes:
     return f"event: {kind}\nid: {position}\ndata: {data}\n\n".encode()
 
 
-def cursors(asked: Sequence[Asked]) -> list[str | None]:
-    return [each.headers.get("last-event-id") for each in asked]
+def cursors(requests: Sequence[ReceivedRequest]) -> list[str | None]:
+    return [each.headers.get("last-event-id") for each in requests]

@@ -19,31 +19,31 @@ from footplate.domain.principals import Principal
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import LiveTurn, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.services import Input
-from footplate.domain.snapshots import NO_FILES, SCRATCH, Files
-from footplate.domain.turns import Mode, Outcome, Turn, TurnStatus
+from footplate.domain.snapshots import NO_FILES, SCRATCH_TREE, SessionFiles
+from footplate.domain.turns import Mode, TurnOutcome, Turn, TurnStatus
 from footplate.engine.activities import SweepActivities, TurnActivities
-from footplate.engine.conversations import Conversations
-from footplate.engine.kept import KeptHarnesses
-from footplate.engine.leases import LeaseKeeper
-from footplate.engine.slots import Slots
-from footplate.engine.turn import Limits, Parts, TurnRunner
+from footplate.engine.conversations import ConversationCache
+from footplate.engine.kept import WarmPool
+from footplate.engine.leases import WorkerLease
+from footplate.engine.slots import Prewarmer
+from footplate.engine.turn import TurnLimits, TurnServices, TurnRunner
 from footplate.engine.wake import TemporalWaker, workflow_id
 from footplate.engine.worker import run_worker
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
-from footplate.gate.door import Gates
+from footplate.gate.door import TurnGateFactory
 from footplate.proxy.models import ModelProxy
 from footplate.stack.leftovers import wait_until
 from footplate.stack.temporal_connection import connect_temporal
-from footplate.store.leases import Leases
-from footplate.store.policies import Rules
+from footplate.store.leases import WorkerLeases
+from footplate.store.policies import SessionRuleLoader
 from footplate.store.write_leases import WriteLeases
-from footplate.stream.nudges import NudgeListener, Nudger
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.nudges import NudgeListener, NudgeSender
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 
-Work = Callable[[TurnContext], Awaitable[Outcome]]
+Work = Callable[[TurnContext], Awaitable[TurnOutcome]]
 PATIENCE = 30.0
-DONE = Outcome(status=TurnStatus.COMPLETED, text="done")
+DONE = TurnOutcome(status=TurnStatus.COMPLETED, text="done")
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class ScriptedHarness:
     work: dict[str, Work] = field(default_factory=dict)
     opens_late: Literal[True] = True
 
-    async def run(self, turn: TurnContext) -> Outcome:
+    async def run(self, turn: TurnContext) -> TurnOutcome:
         return await self.work[turn.session_id](turn)
 
 
@@ -73,21 +73,21 @@ class Engine:
         return TemporalWaker(self.client, self.settings)
 
     @asynccontextmanager
-    async def worker(self, trees: Trees | None = None, *, tree: str = SCRATCH) -> AsyncIterator[str]:
+    async def worker(self, trees: Trees | None = None, *, tree: str = SCRATCH_TREE) -> AsyncIterator[str]:
         """Runs a worker and yields its id. With `trees` it stores a snapshot of `tree` at the end of each turn."""
         stop = asyncio.Event()
         settings = self.settings
         async with AsyncExitStack() as exits:
-            leases = Leases(self.cell.database)
-            keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host="test", lease=settings.lease)
-            live = await exits.enter_async_context(Live(settings.redis_url))
+            leases = WorkerLeases(self.cell.database)
+            keeper = WorkerLease(leases, worker_id=ids.new_id(ids.WORKER), host="test", lease_seconds=settings.lease)
+            live = await exits.enter_async_context(LivePublisher(settings.redis_url))
             environments, models = (
                 _Folders(self.folder, self.opened, tree=tree if trees is not None else None),
                 await exits.enter_async_context(ModelProxy({})),
             )
-            conversations = Conversations(self.cell.turns, max_bytes=1 << 20, max_idle_seconds=300)
-            slots = Slots(
-                KeptHarnesses(most=settings.slots, seconds=settings.slot_seconds, deadline=lambda: keeper.deadline),
+            conversations = ConversationCache(self.cell.turns, max_bytes=1 << 20, max_idle_seconds=300)
+            slots = Prewarmer(
+                WarmPool(max_processes=settings.slots, max_idle_seconds=settings.slot_seconds, deadline=lambda: keeper.deadline),
                 claims=self.cell.claims,
                 conversations=conversations,
                 environments=environments,
@@ -95,28 +95,28 @@ class Engine:
                 harness=lambda _: self.harness,
                 deadline=lambda: keeper.deadline,
             )
-            parts = Parts(
+            parts = TurnServices(
                 claims=self.cell.claims,
                 turns=self.cell.turns,
                 live=_LiveTurns(live),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=environments,
-                gates=Gates(Rules(self.cell.database)),
+                gate_factory=TurnGateFactory(SessionRuleLoader(self.cell.database)),
                 trees=trees,
-                writers=WriteLeases(self.cell.database),
-                files_of_each_call=False,
+                write_leases=WriteLeases(self.cell.database),
+                snapshot_each_call=False,
                 models=models,
-                harness=lambda _: self.harness,
-                leases=keeper,
+                find_harness=lambda _: self.harness,
+                lease=keeper,
                 conversations=conversations,
-                kept=KeptHarnesses(most=0, seconds=0, deadline=lambda: keeper.deadline),
-                slots=slots,
-                limits=Limits(
-                    lease=settings.lease,
+                warm_pool=WarmPool(max_processes=0, max_idle_seconds=0, deadline=lambda: keeper.deadline),
+                prewarmer=slots,
+                limits=TurnLimits(
+                    lease_seconds=settings.lease,
                     max_failures=settings.max_failures,
                     max_attempts=settings.max_attempts,
                     retry_wait=settings.retry_wait,
-                    retry_wait_most=settings.retry_wait_most,
+                    max_retry_wait=settings.retry_wait_most,
                 ),
                 stopping=stop,
             )
@@ -128,7 +128,7 @@ class Engine:
             client = await connect_temporal(settings.temporal_address)
             running = asyncio.create_task(run_worker(client, settings, activities, sweep, stop))
             try:
-                yield keeper.worker
+                yield keeper.worker_id
             finally:
                 stop.set()
                 await running
@@ -149,7 +149,7 @@ class Engine:
         """Sends inputs as the API does. Returns whether it woke the workflow."""
         accepted = await self.cell.send(self.principal, session_id, *inputs)
         if accepted.nudge and nudge:
-            nudger = Nudger(self.settings.redis_url)
+            nudger = NudgeSender(self.settings.redis_url)
             await nudger.nudge(session_id)
             await nudger.aclose()
         if accepted.wake:
@@ -160,7 +160,7 @@ class Engine:
         """Returns the turns, oldest first."""
         return [*await self.cell.reads.turns(self.principal, session_id, limit=100, before=None)][::-1]
 
-    async def ended(self, session_id: str, count: int = 1) -> list[Turn]:
+    async def wait_for_ended_turns(self, session_id: str, count: int = 1) -> list[Turn]:
         """Waits until `count` turns have ended, and returns them."""
 
         async def over() -> bool:
@@ -189,7 +189,7 @@ class Engine:
         handle = self.client.get_workflow_handle(workflow_id(self.principal.organisation, session_id))
         return (await handle.describe()).status is WorkflowExecutionStatus.RUNNING
 
-    async def completed(self, session_id: str) -> None:
+    async def wait_for_workflow_end(self, session_id: str) -> None:
         async def closed() -> bool:
             return not await self.is_open(session_id)
 
@@ -197,11 +197,11 @@ class Engine:
 
 
 class _LiveTurns:
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LivePublisher) -> None:
         self._live = live
 
-    def turn(self, organisation: str, session_id: str) -> LiveTurn:
-        return TurnLive(self._live, organisation, session_id)
+    def open_turn(self, organisation: str, session_id: str) -> LiveTurn:
+        return TurnPublisher(self._live, organisation, session_id)
 
 
 class _Folders:
@@ -210,7 +210,7 @@ class _Folders:
         self._opened = opened
         self._tree = tree
 
-    async def open(
+    async def open_environment(
         self,
         organisation: str,
         session_id: str,
@@ -220,7 +220,7 @@ class _Folders:
         config: EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
-        files: Files = NO_FILES,
+        files: SessionFiles = NO_FILES,
     ) -> OpenEnvironment:
         del organisation, config, models, projects, files
         self._opened.append(session_id)

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from bench.support import databases
 from tests.integration.engine.cell import Engine
-from tests.integration.store.cell import Cell, Forgetful, somebody
+from tests.integration.store.cell import Cell, LossyDatabase, new_principal
 
 from footplate.config import Settings
 from footplate.domain import ids
@@ -36,10 +36,10 @@ async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) ->
         drain=3,
         max_attempts=6,
     )
-    database = await Forgetful.open(dsn, size=10)
-    assert isinstance(database, Forgetful)
+    database = await LossyDatabase.open(dsn, size=10)
+    assert isinstance(database, LossyDatabase)
     client = await connect_temporal(stack.settings.temporal_address)
-    yield Engine(Cell(database, Objects.open(None, folder), folder), client, settings, somebody(), folder)
+    yield Engine(Cell(database, Objects.open(None, folder), folder), client, settings, new_principal(), folder)
     await database.close()
     await databases.drop_database(stack, _NAME)
 

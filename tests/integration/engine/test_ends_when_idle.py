@@ -7,38 +7,38 @@ from temporalio.api.enums.v1 import EventType
 from tests.integration.engine.cell import DONE, Engine
 
 from footplate.domain.ports import TurnContext
-from footplate.domain.turns import Outcome
+from footplate.domain.turns import TurnOutcome
 from footplate.engine.wake import workflow_id
 
 pytestmark = pytest.mark.timing
 
 
-async def _talk(turn: TurnContext) -> Outcome:
+async def _complete(turn: TurnContext) -> TurnOutcome:
     del turn
     return DONE
 
 
-async def test_it_ends_without_a_timer_and_the_next_message_starts_another(idle_engine: Engine) -> None:
+async def test_the_workflow_ends_without_a_timer_and_the_next_message_starts_another(idle_engine: Engine) -> None:
     engine = replace(idle_engine, settings=idle_engine.settings.model_copy(update={"linger": 30.0}))
     organisation = engine.principal.organisation
     async with engine.worker():
-        session_id = await engine.session(_talk)
+        session_id = await engine.session(_complete)
         await engine.cell.send(engine.principal, session_id, "hi")
         await engine.waker.wake(organisation, session_id, ends_when_idle=True)
-        await engine.ended(session_id)
-        await engine.completed(session_id)
+        await engine.wait_for_ended_turns(session_id)
+        await engine.wait_for_workflow_end(session_id)
         history = await engine.client.get_workflow_handle(workflow_id(organisation, session_id)).fetch_history()
         assert EventType.EVENT_TYPE_TIMER_FIRED not in {event.event_type for event in history.events}
         assert await engine.send(session_id, "again")
-        await engine.ended(session_id, 2)
+        await engine.wait_for_ended_turns(session_id, 2)
         assert await engine.is_open(session_id)
 
 
-async def test_a_message_during_its_turn_is_processed(engine: Engine) -> None:
+async def test_a_message_during_the_turn_is_processed(engine: Engine) -> None:
     organisation = engine.principal.organisation
     sent: list[bool] = []
 
-    async def work(turn: TurnContext) -> Outcome:
+    async def work(turn: TurnContext) -> TurnOutcome:
         if not sent:
             sent.append(True)
             await engine.send(turn.session_id, "again")
@@ -48,5 +48,5 @@ async def test_a_message_during_its_turn_is_processed(engine: Engine) -> None:
         session_id = await engine.session(work)
         await engine.cell.send(engine.principal, session_id, "hi")
         await engine.waker.wake(organisation, session_id, ends_when_idle=True)
-        await engine.ended(session_id, 2)
-        await engine.completed(session_id)
+        await engine.wait_for_ended_turns(session_id, 2)
+        await engine.wait_for_workflow_end(session_id)

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 from tests.integration.engine.cell import DONE, PATIENCE, Engine
-from tests.integration.store.cell import answer_to, ask, interrupt, message, waits_for
+from tests.integration.store.cell import tool_result_for, custom_tool_call, interrupt, message, awaiting
 
 from footplate.domain import events
 from footplate.domain.errors import ModelRefused, Overloaded, RateLimited
 from footplate.domain.ports import Entry, TurnContext
-from footplate.domain.turns import Outcome, SessionStatus, TurnStatus, WhenBusy
+from footplate.domain.turns import TurnOutcome, SessionStatus, TurnStatus, WhenBusy
 from footplate.engine.activities import SweepActivities
 from footplate.stack.leftovers import wait_until
-from footplate.store.leases import Leases
+from footplate.store.leases import WorkerLeases
 from footplate.store.write_leases import WriteLeases
 
 pytestmark = pytest.mark.timing
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.timing
 _IN_QUEUE = "select count(*) from write_queue where organisation = $1"
 
 
-def _filled(items: Sequence[object]) -> Callable[[], Awaitable[bool]]:
+def _is_filled(items: Sequence[object]) -> Callable[[], Awaitable[bool]]:
     async def filled() -> bool:
         return bool(items)
 
     return filled
 
 
-async def _answer(turn: TurnContext) -> Outcome:
+async def _append_message(turn: TurnContext) -> TurnOutcome:
     await turn.log.append([events.message("hello")], entries=[Entry("k", {"attempt": turn.attempt})])
     return DONE
 
@@ -37,9 +37,9 @@ async def _answer(turn: TurnContext) -> Outcome:
 @pytest.mark.requirement("K2")
 @pytest.mark.requirement("S6")
 async def test_a_message_becomes_a_turn(engine: Engine) -> None:
-    session_id = await engine.session(_answer)
+    session_id = await engine.session(_append_message)
     await engine.send(session_id, "hi")
-    (turn,) = await engine.ended(session_id)
+    (turn,) = await engine.wait_for_ended_turns(session_id)
     assert (turn.status, turn.attempt, turn.result["text"]) == (TurnStatus.COMPLETED, 1, "done")
     assert await engine.types(session_id) == [
         events.USER_MESSAGE,
@@ -51,57 +51,57 @@ async def test_a_message_becomes_a_turn(engine: Engine) -> None:
 
 
 @pytest.mark.requirement("O1")
-async def test_messages_to_a_busy_session_are_one_signal_and_all_become_turns(engine: Engine) -> None:
+async def test_messages_to_a_busy_session_cause_one_signal_and_all_become_turns(engine: Engine) -> None:
     release = asyncio.Event()
     taken: list[object] = []
 
-    async def wait(turn: TurnContext) -> Outcome:
+    async def wait(turn: TurnContext) -> TurnOutcome:
         taken.append(turn.content[0]["text"])
         await release.wait()
         return DONE
 
     session_id = await engine.session(wait)
     await engine.send(session_id, "0")
-    assert await wait_until(_filled(taken), PATIENCE)
+    assert await wait_until(_is_filled(taken), PATIENCE)
     woken = [await engine.send(session_id, f"{number}") for number in range(1, 8)]
     release.set()
-    await engine.ended(session_id, 8)
+    await engine.wait_for_ended_turns(session_id, 8)
     assert (sum(woken), taken) == (1, [f"{number}" for number in range(8)])
 
 
 async def test_an_idle_workflow_completes_and_the_next_message_starts_it_again(engine: Engine) -> None:
-    session_id = await engine.session(_answer)
+    session_id = await engine.session(_append_message)
     for count in (1, 2):
         await engine.send(session_id, "hi")
-        await engine.ended(session_id, count)
+        await engine.wait_for_ended_turns(session_id, count)
         assert await engine.is_open(session_id)
-        await engine.completed(session_id)
+        await engine.wait_for_workflow_end(session_id)
 
 
 async def test_a_conversation_grows_from_turn_to_turn(engine: Engine) -> None:
     seen: list[Sequence[Entry]] = []
 
-    async def remember(turn: TurnContext) -> Outcome:
+    async def remember(turn: TurnContext) -> TurnOutcome:
         seen.append(turn.history)
-        return await _answer(turn)
+        return await _append_message(turn)
 
     session_id = await engine.session(remember)
     for count in (1, 2, 3):
         await engine.send(session_id, "hi")
-        await engine.ended(session_id, count)
+        await engine.wait_for_ended_turns(session_id, count)
     assert [len(history) for history in seen] == [0, 1, 2]
 
 
 @pytest.mark.requirement("S5")
-async def test_a_temporary_failure_is_tried_again(engine: Engine) -> None:
+async def test_a_temporary_failure_is_retried(engine: Engine) -> None:
     statuses: list[SessionStatus] = []
 
-    async def at_the_third_try(turn: TurnContext) -> Outcome:
+    async def succeed_at_third_attempt(turn: TurnContext) -> TurnOutcome:
         if turn.attempt < 3:
             raise RateLimited("slow down", retry_after=0.4)
         return DONE
 
-    session_id = await engine.session(at_the_third_try)
+    session_id = await engine.session(succeed_at_third_attempt)
     await engine.send(session_id, "hi")
 
     async def parked() -> bool:
@@ -109,69 +109,69 @@ async def test_a_temporary_failure_is_tried_again(engine: Engine) -> None:
         return statuses[-1] is SessionStatus.RESCHEDULING
 
     assert await wait_until(parked, PATIENCE), set(statuses)
-    (turn,) = await engine.ended(session_id)
+    (turn,) = await engine.wait_for_ended_turns(session_id)
     assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 3)
     assert await engine.errors(session_id) == [("model_rate_limited_error", "retrying")] * 2
     assert (await engine.types(session_id)).count(events.STATUS_RESCHEDULED) == 2
     assert (await engine.types(session_id)).count(events.STATUS_RUNNING) == 3
 
 
-async def test_a_failure_that_stays_ends_the_turn_and_not_the_session(engine: Engine) -> None:
-    async def never(turn: TurnContext) -> Outcome:
+async def test_a_persistent_failure_ends_the_turn_but_not_the_session(engine: Engine) -> None:
+    async def never(turn: TurnContext) -> TurnOutcome:
         raise Overloaded("try later")
 
     session_id = await engine.session(never)
     await engine.send(session_id, "hi")
-    (turn,) = await engine.ended(session_id)
+    (turn,) = await engine.wait_for_ended_turns(session_id)
     assert (turn.status, turn.attempt, turn.result["error"]) == (TurnStatus.FAILED, 4, "try later")
     overloaded = "model_overloaded_error"
     assert await engine.errors(session_id) == [*[(overloaded, "retrying")] * 3, (overloaded, "terminal")]
 
-    engine.harness.work[session_id] = _answer
+    engine.harness.work[session_id] = _append_message
     await engine.send(session_id, "again")
-    assert (await engine.ended(session_id, 2))[1].status is TurnStatus.COMPLETED
+    assert (await engine.wait_for_ended_turns(session_id, 2))[1].status is TurnStatus.COMPLETED
 
 
 @pytest.mark.requirement("S5")
-async def test_a_permanent_failure_is_not_tried_again(engine: Engine) -> None:
-    async def refused(turn: TurnContext) -> Outcome:
+async def test_a_permanent_failure_is_not_retried(engine: Engine) -> None:
+    async def refused(turn: TurnContext) -> TurnOutcome:
         raise ModelRefused("no such model")
 
     session_id = await engine.session(refused)
     await engine.send(session_id, "hi")
-    (turn,) = await engine.ended(session_id)
+    (turn,) = await engine.wait_for_ended_turns(session_id)
     assert (turn.status, turn.attempt) == (TurnStatus.FAILED, 1)
     assert await engine.errors(session_id) == [("model_request_failed_error", "terminal")]
 
 
-async def test_a_crash_is_tried_again_and_its_details_stay_inside(engine: Engine) -> None:
-    async def crash(turn: TurnContext) -> Outcome:
+async def test_a_crash_is_retried_and_its_details_are_not_published(engine: Engine) -> None:
+    async def crash(turn: TurnContext) -> TurnOutcome:
         if turn.attempt == 1:
             raise ZeroDivisionError("a secret")
         return DONE
 
     session_id = await engine.session(crash)
     await engine.send(session_id, "hi")
-    (turn,) = await engine.ended(session_id)
+    (turn,) = await engine.wait_for_ended_turns(session_id)
     assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 2)
     positions = await engine.cell.positions(session_id, engine.principal)
     assert not [item for item in positions if "a secret" in str(item.event.body)]
 
 
 @pytest.mark.parametrize("nudge", [True, False])
-async def test_an_interrupt_reaches_the_turn_also_when_the_nudge_is_lost(engine: Engine, *, nudge: bool) -> None:
+async def test_an_interrupt_reaches_the_turn_even_if_the_nudge_is_lost(engine: Engine, *, nudge: bool) -> None:
     started = asyncio.Event()
 
-    async def until_interrupted(turn: TurnContext) -> Outcome:
+    async def until_interrupted(turn: TurnContext) -> TurnOutcome:
         started.set()
         await turn.interrupt.wait()
-        return Outcome(status=TurnStatus.INTERRUPTED)
+        return TurnOutcome(status=TurnStatus.INTERRUPTED)
 
     session_id = await engine.session(until_interrupted)
     await engine.send(session_id, "hi")
     await started.wait()
     await engine.send(session_id, interrupt(), nudge=nudge)
-    (turn,) = await engine.ended(session_id)
+    (turn,) = await engine.wait_for_ended_turns(session_id)
     assert turn.status is TurnStatus.INTERRUPTED
     listed = await engine.cell.positions(session_id, engine.principal)
     taken = [item.processed_at is not None for item in listed if item.event.type == events.USER_INTERRUPT]
@@ -179,10 +179,10 @@ async def test_an_interrupt_reaches_the_turn_also_when_the_nudge_is_lost(engine:
 
 
 async def test_an_interrupt_ends_a_turn_that_waits_for_its_directory(engine: Engine) -> None:
-    began: list[int] = []
+    attempts: list[int] = []
 
-    async def work(turn: TurnContext) -> Outcome:
-        began.append(turn.attempt)
+    async def work(turn: TurnContext) -> TurnOutcome:
+        attempts.append(turn.attempt)
         return DONE
 
     async def queued() -> bool:
@@ -191,49 +191,49 @@ async def test_an_interrupt_ends_a_turn_that_waits_for_its_directory(engine: Eng
 
     session_id = await engine.session(work, context={"directory": "/shared"})
     busy = f"{socket.gethostname()}:/shared"
-    async with WriteLeases(engine.cell.database).held(engine.principal.organisation, busy, who="another"):
+    async with WriteLeases(engine.cell.database).hold(engine.principal.organisation, busy, who="another"):
         await engine.send(session_id, "hi")
         assert await wait_until(queued, PATIENCE)
         await engine.send(session_id, interrupt())
-        (turn,) = await engine.ended(session_id)
-    assert (turn.status, began, await queued()) == (TurnStatus.INTERRUPTED, [], False)
+        (turn,) = await engine.wait_for_ended_turns(session_id)
+    assert (turn.status, attempts, await queued()) == (TurnStatus.INTERRUPTED, [], False)
     await engine.send(session_id, "again")
-    assert (await engine.ended(session_id, 2))[1].status is TurnStatus.COMPLETED
+    assert (await engine.wait_for_ended_turns(session_id, 2))[1].status is TurnStatus.COMPLETED
 
 
 @pytest.mark.parametrize("nudge", [True, False])
-async def test_steering_joins_the_turn_also_when_the_nudge_is_lost(engine: Engine, *, nudge: bool) -> None:
+async def test_steering_joins_the_turn_even_if_the_nudge_is_lost(engine: Engine, *, nudge: bool) -> None:
     started = asyncio.Event()
 
-    async def until_steered(turn: TurnContext) -> Outcome:
+    async def until_steered(turn: TurnContext) -> TurnOutcome:
         taken: list[object] = []
 
         async def steered() -> bool:
-            taken.extend(item.content[0]["text"] for item in await turn.take_steering())
+            taken.extend(item.content[0]["text"] for item in await turn.claim_steering())
             return bool(taken)
 
         started.set()
         assert await wait_until(steered, PATIENCE)
-        return Outcome(status=TurnStatus.COMPLETED, text=str(taken[0]))
+        return TurnOutcome(status=TurnStatus.COMPLETED, text=str(taken[0]))
 
     session_id = await engine.session(until_steered)
     await engine.send(session_id, "hi")
     await started.wait()
     await engine.send(session_id, message("left a bit", WhenBusy.STEER), nudge=nudge)
-    (turn,) = await engine.ended(session_id)
+    (turn,) = await engine.wait_for_ended_turns(session_id)
     assert turn.result["text"] == "left a bit"
 
 
 @pytest.mark.requirement("K9")
-async def test_a_parked_turn_goes_on_when_it_has_its_answer(engine: Engine) -> None:
-    asked = ask()
+async def test_a_parked_turn_resumes_with_its_tool_result(engine: Engine) -> None:
+    asked = custom_tool_call()
 
-    async def park(turn: TurnContext) -> Outcome:
+    async def park(turn: TurnContext) -> TurnOutcome:
         if turn.attempt == 1:
             await turn.log.append([asked])
-            return waits_for(asked)
+            return awaiting(asked)
         results = [event for event in turn.turn_events if event.type == events.USER_CUSTOM_TOOL_RESULT]
-        return DONE if results else waits_for(asked)
+        return DONE if results else awaiting(asked)
 
     session_id = await engine.session(park)
     await engine.send(session_id, "hi")
@@ -243,19 +243,19 @@ async def test_a_parked_turn_goes_on_when_it_has_its_answer(engine: Engine) -> N
         return bool(turns) and turns[0].status is TurnStatus.AWAITING
 
     assert await wait_until(parked, PATIENCE)
-    await engine.completed(session_id)  # a parked turn needs no workflow
-    await engine.send(session_id, answer_to(asked.id))
-    (turn,) = await engine.ended(session_id)
+    await engine.wait_for_workflow_end(session_id)  # a parked turn needs no workflow
+    await engine.send(session_id, tool_result_for(asked.id))
+    (turn,) = await engine.wait_for_ended_turns(session_id)
     assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 2)
 
 
 @pytest.mark.requirement("O4")
-async def test_a_turn_that_another_worker_took_writes_nothing_more(engine: Engine) -> None:
+async def test_a_turn_claimed_by_another_worker_writes_nothing_more(engine: Engine) -> None:
     """As after a pause, the epoch has advanced. The harness is cancelled, and the next worker resumes the turn."""
     attempts: list[int] = []
     cancelled = asyncio.Event()
 
-    async def work(turn: TurnContext) -> Outcome:
+    async def work(turn: TurnContext) -> TurnOutcome:
         attempts.append(turn.attempt)
         if turn.attempt > 1:
             return DONE
@@ -268,20 +268,20 @@ async def test_a_turn_that_another_worker_took_writes_nothing_more(engine: Engin
 
     session_id = await engine.session(work)
     await engine.send(session_id, "hi")
-    assert await wait_until(_filled(attempts), PATIENCE)
+    assert await wait_until(_is_filled(attempts), PATIENCE)
     await engine.cell.claim(session_id, engine.principal, "wrkr_thief")
-    (turn,) = await engine.ended(session_id)
+    (turn,) = await engine.wait_for_ended_turns(session_id)
     assert cancelled.is_set()
     assert (attempts, turn.attempt, turn.status) == ([1, 3], 3, TurnStatus.COMPLETED)
     assert (await engine.types(session_id)).count(events.STATUS_IDLE) == 1
 
 
-async def test_the_sweep_wakes_what_nobody_woke(engine: Engine) -> None:
-    session_id = await engine.session(_answer)
+async def test_the_sweep_wakes_a_session_whose_wake_was_lost(engine: Engine) -> None:
+    session_id = await engine.session(_append_message)
     await engine.cell.send(engine.principal, session_id, "hi")
     async with engine.cell.database.connection() as connection:
         await connection.execute(
             "update session_heads set wake_at = now() - interval '1 minute' where session_id = $1", session_id
         )
-    await SweepActivities(Leases(engine.cell.database), engine.waker).sweep()
-    assert (await engine.ended(session_id))[0].status is TurnStatus.COMPLETED
+    await SweepActivities(WorkerLeases(engine.cell.database), engine.waker).sweep()
+    assert (await engine.wait_for_ended_turns(session_id))[0].status is TurnStatus.COMPLETED

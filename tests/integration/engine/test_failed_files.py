@@ -6,14 +6,14 @@ import pytest
 from tests.integration.engine.cell import Engine
 
 from footplate.domain import events
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.errors import ModelRefused, Overloaded
 from footplate.domain.ports import TurnContext
-from footplate.domain.running import KeptTree
-from footplate.domain.snapshots import Collected, KeptSnapshot
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.running import SessionTree
+from footplate.domain.snapshots import CollectedCommits, StoredSnapshot
+from footplate.domain.turns import TurnOutcome, TurnStatus
 from footplate.store.objects import Objects
-from footplate.trees.keeping import Keeper
+from footplate.trees.keeping import SnapshotUploader
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.sessions import SessionTrees
 
@@ -25,30 +25,30 @@ COMMIT = (
 )
 
 
-class Full(SessionTrees):
+class FullSessionTrees(SessionTrees):
     """Session trees whose object store is full."""
 
-    async def keep(
+    async def store_snapshot(
         self,
-        tree: KeptTree,
-        last: KeptSnapshot | None,
-        collected: Collected | None = None,
+        tree: SessionTree,
+        last: StoredSnapshot | None,
+        collected: CollectedCommits | None = None,
         *,
         incremental: bool = False,
-    ) -> KeptSnapshot | None:
+    ) -> StoredSnapshot | None:
         del tree, last, collected, incremental
         raise OSError("No space left on device")
 
 
-def kept_by(kind: type[SessionTrees], at: Path) -> SessionTrees:
-    mirrors = Mirrors(at, root=str(at), address_policy=Reach(), seconds=60)
-    return kind(at, mirrors, Keeper(Objects.open(None, at)), seconds=60)
+def create_trees(kind: type[SessionTrees], root: Path) -> SessionTrees:
+    mirrors = Mirrors(root, root=str(root), address_policy=AddressPolicy(), seconds=60)
+    return kind(root, mirrors, SnapshotUploader(Objects.open(None, root)), seconds=60)
 
 
-async def failed(engine: Engine, trees: SessionTrees, error: Exception) -> list[int]:
+async def run_failing_turn(engine: Engine, trees: SessionTrees, error: Exception) -> list[int]:
     """Runs a turn that writes and fails on every attempt, and returns the numbers of its snapshots."""
 
-    async def work(turn: TurnContext) -> Outcome:
+    async def work(turn: TurnContext) -> TurnOutcome:
         await turn.log.append([events.tool_use("bash", {"command": "true"}, call_id=f"{turn.attempt}")])
         await turn.environment.write("file", f"{turn.attempt}".encode())
         raise error
@@ -56,7 +56,7 @@ async def failed(engine: Engine, trees: SessionTrees, error: Exception) -> list[
     async with engine.worker(trees):
         session_id = await engine.session(work, limits={"max_retries": 1})
         await engine.send(session_id, "hi")
-        (turn,) = await engine.ended(session_id)
+        (turn,) = await engine.wait_for_ended_turns(session_id)
     assert turn.status is TurnStatus.FAILED
     async with engine.cell.database.connection() as connection:
         found = await connection.fetch("select number from snapshots where session_id = $1 order by seq", session_id)
@@ -64,15 +64,15 @@ async def failed(engine: Engine, trees: SessionTrees, error: Exception) -> list[
 
 
 @pytest.mark.parametrize(("error", "attempts"), zip(FAILURES, (1, 2), strict=True))
-async def test_what_a_failed_attempt_wrote_is_kept(
+async def test_the_files_of_a_failed_attempt_are_stored(
     idle_engine: Engine, tmp_path: Path, error: Exception, attempts: int
 ) -> None:
-    numbers = await failed(idle_engine, kept_by(SessionTrees, tmp_path), error)
+    numbers = await run_failing_turn(idle_engine, create_trees(SessionTrees, tmp_path), error)
     assert numbers == [*range(attempts)]
 
 
-async def test_files_that_cannot_be_kept_fail_no_commit(idle_engine: Engine, tmp_path: Path) -> None:
-    assert await failed(idle_engine, kept_by(Full, tmp_path), ModelRefused("No.")) == []
+async def test_files_that_cannot_be_stored_fail_no_commit(idle_engine: Engine, tmp_path: Path) -> None:
+    assert await run_failing_turn(idle_engine, create_trees(FullSessionTrees, tmp_path), ModelRefused("No.")) == []
 
 
 @pytest.mark.requirement("K2")
@@ -82,17 +82,17 @@ async def test_the_commits_of_a_failed_turn_are_collected(
 ) -> None:
     made: list[str] = []
 
-    async def work(turn: TurnContext) -> Outcome:
+    async def work(turn: TurnContext) -> TurnOutcome:
         await turn.environment.write("before", b"as of a project")
         await turn.log.append([events.tool_use("bash", {"command": COMMIT}, call_id="1")])
         ran = await turn.environment.run(["sh", "-c", COMMIT])
         made.append(ran.stdout.decode().strip())
         raise error
 
-    async with idle_engine.worker(kept_by(SessionTrees, tmp_path), tree="proj_1"):
+    async with idle_engine.worker(create_trees(SessionTrees, tmp_path), tree="proj_1"):
         session_id = await idle_engine.session(work, limits={"max_retries": 0})
         await idle_engine.send(session_id, "hi")
-        (turn,) = await idle_engine.ended(session_id)
+        (turn,) = await idle_engine.wait_for_ended_turns(session_id)
     assert turn.status is TurnStatus.FAILED
     async with idle_engine.cell.database.connection() as connection:
         found = await connection.fetch("select commits from snapshots where session_id = $1 order by seq", session_id)

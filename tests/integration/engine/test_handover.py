@@ -10,7 +10,7 @@ from tests.integration.engine.cell import DONE, PATIENCE, Engine
 from footplate.domain import events
 from footplate.domain.errors import HandOver
 from footplate.domain.ports import TurnContext
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.turns import TurnOutcome, TurnStatus
 from footplate.stack.leftovers import wait_until
 
 pytestmark = pytest.mark.timing
@@ -20,7 +20,7 @@ async def test_a_worker_that_stops_hands_its_turn_over(idle_engine: Engine) -> N
     engine = idle_engine
     started = asyncio.Event()
 
-    async def work(turn: TurnContext) -> Outcome:
+    async def work(turn: TurnContext) -> TurnOutcome:
         if turn.attempt == 1:
             await turn.log.append([events.message("begun")])
             started.set()
@@ -33,7 +33,7 @@ async def test_a_worker_that_stops_hands_its_turn_over(idle_engine: Engine) -> N
         await engine.send(session_id, "hi")
         await started.wait()
     async with engine.worker() as second:
-        (turn,) = await engine.ended(session_id)
+        (turn,) = await engine.wait_for_ended_turns(session_id)
     assert first != second
     assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 2)
     types = await engine.types(session_id)
@@ -44,10 +44,10 @@ async def test_a_turn_is_handed_over_at_its_safe_point(idle_engine: Engine) -> N
     """At once, not after the lease of a worker that is still running. A handover does not count as a failed attempt."""
     engine = idle_engine
     rounds = engine.settings.max_attempts + 2
-    begun: list[float] = []
+    start_times: list[float] = []
 
-    async def work(turn: TurnContext) -> Outcome:
-        begun.append(asyncio.get_running_loop().time())
+    async def work(turn: TurnContext) -> TurnOutcome:
+        start_times.append(asyncio.get_running_loop().time())
         if turn.attempt <= rounds:
             await turn.handover.wait()
             await turn.log.append([events.message(f"attempt {turn.attempt}")])
@@ -61,34 +61,34 @@ async def test_a_turn_is_handed_over_at_its_safe_point(idle_engine: Engine) -> N
     stopped: list[float] = []
     exits = []
     for number in range(rounds):
-        assert await wait_until(partial(_reached, begun, number + 1), PATIENCE)
+        assert await wait_until(partial(_reached, start_times, number + 1), PATIENCE)
         following = engine.worker()
         await following.__aenter__()
         stopped.append(asyncio.get_running_loop().time())
-        exits.append(asyncio.create_task(_leave(current)))
+        exits.append(asyncio.create_task(_stop_worker(current)))
         current = following
-    (turn,) = await engine.ended(session_id)
-    await asyncio.gather(*exits, _leave(current))
+    (turn,) = await engine.wait_for_ended_turns(session_id)
+    await asyncio.gather(*exits, _stop_worker(current))
     assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, rounds + 1)
     assert await engine.errors(session_id) == []
-    waits = sorted(later - before for before, later in zip(stopped, begun[1:], strict=True))
+    waits = sorted(later - before for before, later in zip(stopped, start_times[1:], strict=True))
     assert waits[len(waits) // 2] < engine.settings.lease
     head = await engine.cell.head(session_id)
     assert (head["status"], head["holder"]) == ("idle", None)
 
 
-async def _leave(worker: AbstractAsyncContextManager[str]) -> None:
+async def _stop_worker(worker: AbstractAsyncContextManager[str]) -> None:
     await worker.__aexit__(None, None, None)
 
 
-async def _reached(begun: list[float], wanted: int) -> bool:
-    return len(begun) >= wanted
+async def _reached(start_times: list[float], wanted: int) -> bool:
+    return len(start_times) >= wanted
 
 
-async def test_messages_wait_for_a_worker(idle_engine: Engine) -> None:
+async def test_messages_are_queued_until_a_worker_runs(idle_engine: Engine) -> None:
     engine = idle_engine
 
-    async def work(turn: TurnContext) -> Outcome:
+    async def work(turn: TurnContext) -> TurnOutcome:
         return DONE
 
     session_id = await engine.session(work)
@@ -96,13 +96,13 @@ async def test_messages_wait_for_a_worker(idle_engine: Engine) -> None:
         await engine.send(session_id, text)
     assert await engine.turns(session_id) == []
     async with engine.worker():
-        assert len(await engine.ended(session_id, 3)) == 3
+        assert len(await engine.wait_for_ended_turns(session_id, 3)) == 3
 
 
-async def test_a_turn_that_kills_its_workers_is_given_up(idle_engine: Engine) -> None:
+async def test_a_turn_that_kills_its_workers_fails(idle_engine: Engine) -> None:
     engine = idle_engine
 
-    async def work(turn: TurnContext) -> Outcome:
+    async def work(turn: TurnContext) -> TurnOutcome:
         raise AssertionError("it must not be run again")
 
     session_id = await engine.session(work)
@@ -111,18 +111,18 @@ async def test_a_turn_that_kills_its_workers_is_given_up(idle_engine: Engine) ->
         await engine.cell.claim(session_id, engine.principal, f"wrkr_{number}")
     async with engine.worker():
         await engine.waker.wake(engine.principal.organisation, session_id)
-        (turn,) = await engine.ended(session_id)
+        (turn,) = await engine.wait_for_ended_turns(session_id)
     assert (turn.status, turn.attempt) == (TurnStatus.FAILED, engine.settings.max_attempts + 1)
     assert "workers were lost" in str(turn.result["error"])
     assert await engine.errors(session_id) == [("unknown_error", "terminal")]
 
 
-async def test_a_living_holder_is_waited_for(idle_engine: Engine) -> None:
+async def test_a_claimed_turn_waits_for_the_lease_of_its_previous_worker(idle_engine: Engine) -> None:
     """Its commands may run until its lease ends, so nothing starts before then."""
     engine = idle_engine
     started: list[float] = []
 
-    async def work(turn: TurnContext) -> Outcome:
+    async def work(turn: TurnContext) -> TurnOutcome:
         started.append(asyncio.get_running_loop().time())
         return DONE
 
@@ -141,5 +141,5 @@ async def test_a_living_holder_is_waited_for(idle_engine: Engine) -> None:
         await engine.waker.wake(engine.principal.organisation, session_id)
         assert await wait_until(held_by_another, PATIENCE)
         claimed = asyncio.get_running_loop().time()
-        await engine.ended(session_id)
+        await engine.wait_for_ended_turns(session_id)
     assert started[0] - claimed >= engine.settings.lease - 0.2

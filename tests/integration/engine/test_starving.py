@@ -8,39 +8,39 @@ from tests.integration.engine.cell import DONE, PATIENCE, Engine
 
 from footplate.domain import ids
 from footplate.domain.ports import TurnContext
-from footplate.domain.turns import Outcome
+from footplate.domain.turns import TurnOutcome
 from footplate.stack.leftovers import wait_until
-from footplate.store.leases import Leases
+from footplate.store.leases import WorkerLeases
 
 pytestmark = pytest.mark.timing
 
 
-async def test_the_sweep_runs_beside_as_many_turns_as_there_may_be(
+async def test_the_sweep_runs_beside_the_maximum_number_of_turns(
     idle_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = idle_engine.settings.model_copy(
         update={"max_turns": 1, "sweep_interval": 1, "task_queue": ids.new_id("queue")}
     )
     engine = replace(idle_engine, settings=settings)
-    begun: list[str] = []
+    started: list[str] = []
     release = asyncio.Event()
     sweeps: list[int] = []
 
-    async def forget(_: Leases) -> None:
-        sweeps.append(len(begun))
+    async def forget(_: WorkerLeases) -> None:
+        sweeps.append(len(started))
 
-    async def wait(turn: TurnContext) -> Outcome:
-        begun.append(turn.session_id)
+    async def wait(turn: TurnContext) -> TurnOutcome:
+        started.append(turn.session_id)
         await release.wait()
         return DONE
 
     async def full() -> bool:
-        return len(begun) == 2
+        return len(started) == 2
 
     async def swept() -> bool:
         return sweeps.count(2) > 1
 
-    monkeypatch.setattr(Leases, "forget", forget)
+    monkeypatch.setattr(WorkerLeases, "forget", forget)
     async with engine.worker():
         sessions = [await engine.session(wait) for _ in range(2)]
         for session_id in sessions:
@@ -49,5 +49,5 @@ async def test_the_sweep_runs_beside_as_many_turns_as_there_may_be(
         assert await wait_until(swept, 15)
         release.set()
         for session_id in sessions:
-            await engine.ended(session_id)
+            await engine.wait_for_ended_turns(session_id)
         await engine.client.get_schedule_handle(f"sweep/{settings.task_queue}").delete()

@@ -59,7 +59,7 @@ async def _make_rare(handle: ScheduleHandle) -> None:
     await handle.update(rarely)
 
 
-async def _lead_elsewhere(handle: ScheduleHandle) -> None:
+async def _replace_action(handle: ScheduleHandle) -> None:
     def elsewhere(found: ScheduleUpdateInput) -> ScheduleUpdate:
         schedule = found.description.schedule
         schedule.action = ScheduleActionStartWorkflow("Nothing", id="nothing", task_queue="nowhere")
@@ -68,7 +68,7 @@ async def _lead_elsewhere(handle: ScheduleHandle) -> None:
     await handle.update(elsewhere)
 
 
-@pytest.mark.parametrize("attack", [_pause, _delete, _make_rare, _lead_elsewhere])
+@pytest.mark.parametrize("attack", [_pause, _delete, _make_rare, _replace_action])
 async def test_the_schedule_is_repaired(
     schedule: ScheduleHandle, attack: Callable[[ScheduleHandle], Awaitable[None]]
 ) -> None:
@@ -87,7 +87,7 @@ async def test_an_untouched_schedule_has_no_fault(client: Client, interval: floa
     await handle.delete()
 
 
-async def test_a_pause_of_an_earlier_run_ends_with_the_start_of_a_worker(client: Client) -> None:
+async def test_the_start_of_a_worker_ends_an_earlier_pause(client: Client) -> None:
     sweep = SweepSchedule(client, Settings(task_queue=(queue := ids.new_id("queue")), sweep_interval=3600))
     await sweep.create_or_repair()
     handle = client.get_schedule_handle(f"sweep/{queue}")

@@ -16,27 +16,27 @@ from tests.unit.engine.parts import CLAIM
 from footplate.domain import parts
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.json import JsonObject
-from footplate.domain.parts import NotTaken, Part, PartFailed
+from footplate.domain.parts import AttachmentRefused, Attachment, AttachmentFailed
 from footplate.domain.ports import CommandResult, Environment
 from footplate.domain.running import Claim
-from footplate.engine.inputs import NoSources, TurnInputs
+from footplate.engine.inputs import NoAttachmentSources, TurnAttachments
 
 CLAUDE = ResolvedConfig(harness="claude", model="claude-opus-5", system="")
 
 
 @dataclass
-class Files:
+class FakeEnvironment:
     """The methods of an environment that are used here."""
 
     root: str = "/workspace"
     written: dict[str, bytes] = field(default_factory=dict)
     failure: OSError | None = None
-    tellings: int = 0
+    notices: int = 0
 
     async def ensure_open(self) -> None: ...
 
-    def told(self) -> None:
-        self.tellings += 1
+    def count_notice(self) -> None:
+        self.notices += 1
 
     async def write(self, path: str, content: bytes) -> None:
         if self.failure is not None:
@@ -56,34 +56,34 @@ class Files:
         return CommandResult(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr, duration=0)
 
 
-class Known:
+class FakeSources:
     def __init__(self) -> None:
         self.loaded: list[str] = []
 
-    async def size(self, organisation: str, file_id: str) -> int:
+    async def file_size(self, organisation: str, file_id: str) -> int:
         assert organisation == "org_a"
         return 5 if file_id == "file_1" else 1
 
-    async def file(self, organisation: str, file_id: str) -> Part:
+    async def load_file(self, organisation: str, file_id: str) -> Attachment:
         assert organisation == "org_a"
         if file_id == "file_9":
-            raise PartFailed("'file_9' is gone.", help_text="Upload it again.")
+            raise AttachmentFailed("'file_9' is gone.", help_text="Upload it again.")
         self.loaded.append(file_id)
         kind = {"file_1": "image/png", "file_2": "application/zip", "file_3": "text/csv"}[file_id]
-        return Part(b"\xff" if kind == "application/zip" else b"bytes", kind, f"{file_id}.x", file_id)
+        return Attachment(b"\xff" if kind == "application/zip" else b"bytes", kind, f"{file_id}.x", file_id)
 
-    async def url(self, url: str) -> Part:
+    async def fetch_url(self, url: str) -> Attachment:
         self.loaded.append(url)
-        return Part(b"%PDF", "application/pdf", url.rpartition("/")[2])
+        return Attachment(b"%PDF", "application/pdf", url.rpartition("/")[2])
 
 
 @pytest.fixture
-def files() -> Files:
-    return Files()
+def files() -> FakeEnvironment:
+    return FakeEnvironment()
 
 
-def inputs(files: Files, config: ResolvedConfig = CLAUDE, known: Known | None = None) -> TurnInputs:
-    return TurnInputs(known or Known(), "org_a", config, cast("Environment", files), files.told)
+def inputs(files: FakeEnvironment, config: ResolvedConfig = CLAUDE, known: FakeSources | None = None) -> TurnAttachments:
+    return TurnAttachments(known or FakeSources(), "org_a", config, cast("Environment", files), files.count_notice)
 
 
 def block(kind: str, source: JsonObject, **more: Any) -> JsonObject:
@@ -94,9 +94,9 @@ def base64_of(data: bytes, media_type: str) -> JsonObject:
     return {"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode()}
 
 
-async def test_inline_is_a_block_with_the_bytes_in_it(files: Files) -> None:
+async def test_an_inline_attachment_is_a_block_with_its_bytes(files: FakeEnvironment) -> None:
     text: JsonObject = {"type": "text", "text": "Look."}
-    found = await inputs(files).resolve(
+    found = await inputs(files).resolve_attachments(
         [
             text,
             block("image", {"type": "file", "file_id": "file_1"}),
@@ -112,16 +112,16 @@ async def test_inline_is_a_block_with_the_bytes_in_it(files: Files) -> None:
         block("document", {"type": "text", "media_type": "text/plain", "data": "bytes"}),
         block("image", base64_of(b"x", "image/webp")),
     ]
-    assert (files.written, files.tellings) == ({}, 0)
+    assert (files.written, files.notices) == ({}, 0)
 
 
-async def test_a_file_is_written_and_told_of(files: Files) -> None:
+async def test_a_file_attachment_is_written_and_announced(files: FakeEnvironment) -> None:
     blocks = [
         block("document", {"type": "file", "file_id": "file_2"}, deliver="file"),
         block("document", base64_of(b"z", "application/zip"), title="../a.zip", context="Unpack it.", deliver="file"),
         block("document", {"type": "text", "media_type": "text/plain", "data": "t"}, deliver="file"),
     ]
-    found = await inputs(files).resolve(blocks)
+    found = await inputs(files).resolve_attachments(blocks)
     first, second, third = files.written
     assert (first, files.written[first]) == (".footplate/uploads/file_2/file_2.x", b"\xff")
     assert second.endswith("/a.zip")
@@ -129,8 +129,8 @@ async def test_a_file_is_written_and_told_of(files: Files) -> None:
     texts = [str(one["text"]) for one in found]
     assert texts[0] == f"[The user attached a file: /workspace/{first} (application/zip, 1 bytes).]"
     assert texts[1].endswith("\nUnpack it.")
-    assert files.tellings == 3
-    await inputs(files).resolve(blocks)
+    assert files.notices == 3
+    await inputs(files).resolve_attachments(blocks)
     assert len(files.written) == 3, "the same again is at the same place"
 
 
@@ -145,61 +145,61 @@ async def test_a_file_is_written_and_told_of(files: Files) -> None:
         ("native", "google:gemini", "image", "application/pdf"),
     ],
 )
-async def test_what_a_model_does_not_take_names_both(
-    files: Files, harness: str, model: str, kind: str, media_type: str
+async def test_an_unsupported_media_type_is_refused_by_name(
+    files: FakeEnvironment, harness: str, model: str, kind: str, media_type: str
 ) -> None:
     config = replace(CLAUDE, harness=harness, model=model)
-    with pytest.raises(NotTaken) as caught:
-        await inputs(files, config).resolve([block(kind, base64_of(b"x", media_type))])
+    with pytest.raises(AttachmentRefused) as caught:
+        await inputs(files, config).resolve_attachments([block(kind, base64_of(b"x", media_type))])
     assert model in caught.value.message
     assert media_type in caught.value.message
     assert "deliver: file" in caught.value.help_text
     assert files.written == {}, "never a file instead"
 
 
-async def test_text_that_is_none_is_not_taken(files: Files) -> None:
-    with pytest.raises(NotTaken, match="text/plain that is no UTF-8"):
-        await inputs(files).resolve([block("document", base64_of(b"\xff", "text/plain"))])
+async def test_text_that_is_not_utf8_is_refused(files: FakeEnvironment) -> None:
+    with pytest.raises(AttachmentRefused, match="text/plain that is no UTF-8"):
+        await inputs(files).resolve_attachments([block("document", base64_of(b"\xff", "text/plain"))])
 
 
-async def test_too_many_bytes_inline(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_inline_attachments_have_a_size_limit(files: FakeEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "MOST_INLINE", 5)
     one = block("image", base64_of(b"xyz", "image/png"))
-    assert await inputs(files).resolve([one]) == [one]
-    with pytest.raises(NotTaken, match="at most 5"):
-        await inputs(files).resolve([one, one])
+    assert await inputs(files).resolve_attachments([one]) == [one]
+    with pytest.raises(AttachmentRefused, match="at most 5"):
+        await inputs(files).resolve_attachments([one, one])
 
 
-async def test_what_cannot_be_written_or_had_is_said(files: Files) -> None:
+async def test_an_attachment_that_cannot_be_written_or_loaded_is_an_error(files: FakeEnvironment) -> None:
     files.failure = IsADirectoryError(21, "Is a directory")
-    with pytest.raises(PartFailed, match="Is a directory"):
-        await inputs(files).resolve([block("image", {"type": "file", "file_id": "file_1"}, deliver="file")])
-    none = TurnInputs(NoSources(), "org_a", CLAUDE, cast("Environment", files))
+    with pytest.raises(AttachmentFailed, match="Is a directory"):
+        await inputs(files).resolve_attachments([block("image", {"type": "file", "file_id": "file_1"}, deliver="file")])
+    none = TurnAttachments(NoAttachmentSources(), "org_a", CLAUDE, cast("Environment", files))
     for source in ({"type": "file", "file_id": "f"}, {"type": "url", "url": "https://x"}, {"type": "other"}):
-        with pytest.raises(PartFailed):
-            await none.resolve([block("image", cast("JsonObject", source))])
-    with pytest.raises(PartFailed, match="base64"):
-        await none.resolve([block("image", {"type": "base64", "media_type": "image/png", "data": "%"})])
+        with pytest.raises(AttachmentFailed):
+            await none.resolve_attachments([block("image", cast("JsonObject", source))])
+    with pytest.raises(AttachmentFailed, match="base64"):
+        await none.resolve_attachments([block("image", {"type": "base64", "media_type": "image/png", "data": "%"})])
 
 
 async def never(_: Claim) -> datetime | None:
     return None
 
 
-async def test_files_of_the_session_are_put_where_they_are_missing(files: Files) -> None:
+async def test_missing_files_of_the_session_are_written(files: FakeEnvironment) -> None:
     files.written = {"b": b"the agent's own by now"}
-    places = [("a b/\u00e9", "file_1"), ("b", "file_2"), ("c", "file_3")]
-    resources: list[JsonObject] = [{"mount_path": path, "file_id": file_id} for path, file_id in places]
-    await inputs(files).mount(replace(CLAIM, resources=resources), never)
+    mounts = [("a b/\u00e9", "file_1"), ("b", "file_2"), ("c", "file_3")]
+    resources: list[JsonObject] = [{"mount_path": path, "file_id": file_id} for path, file_id in mounts]
+    await inputs(files).write_missing_resources(replace(CLAIM, resources=resources), never)
     assert files.written == {"b": b"the agent's own by now", "a b/\u00e9": b"bytes", "c": b"bytes"}
-    await inputs(files).mount(CLAIM, never)
+    await inputs(files).write_missing_resources(CLAIM, never)
     files.written = {}
     files.failure = PermissionError(13, "Permission denied")
-    with pytest.raises(PartFailed, match="Permission denied"):
-        await inputs(files).mount(replace(CLAIM, resources=resources), never)
+    with pytest.raises(AttachmentFailed, match="Permission denied"):
+        await inputs(files).write_missing_resources(replace(CLAIM, resources=resources), never)
 
 
-async def test_in_a_message_that_joins_a_turn_a_missing_part_is_told_of_and_the_rest_is_given(files: Files) -> None:
+async def test_steering_reports_a_missing_attachment_and_delivers_the_others(files: FakeEnvironment) -> None:
     text: JsonObject = {"type": "text", "text": "Look."}
     picture = block("image", base64_of(b"x", "image/png"))
     gone = block("image", {"type": "file", "file_id": "file_9"}, title="a.png")
@@ -213,8 +213,8 @@ async def test_in_a_message_that_joins_a_turn_a_missing_part_is_told_of_and_the_
     assert "does not accept application/zip" in str(found[3]["text"])
 
 
-async def test_in_a_message_that_joins_a_turn_what_is_too_much_is_told_of(
-    files: Files, monkeypatch: pytest.MonkeyPatch
+async def test_steering_reports_attachments_above_the_size_limit(
+    files: FakeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "MOST_INLINE", 5)
     one = block("image", base64_of(b"xyz", "image/png"))
@@ -223,24 +223,24 @@ async def test_in_a_message_that_joins_a_turn_what_is_too_much_is_told_of(
     assert "at most 5" in str(second["text"])
 
 
-async def test_text_counts_and_what_is_too_much_is_not_loaded(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_text_counts_towards_the_limit_and_larger_files_are_not_loaded(files: FakeEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "MOST_INLINE", 6)
-    known = Known()
+    known = FakeSources()
     picture = block("image", {"type": "file", "file_id": "file_1"})
     other = block("document", {"type": "url", "url": "https://x/a.pdf"})
-    words: JsonObject = {"type": "text", "text": "\u00e9"}
-    for given in ([words, picture, other], [picture, words, other]):
-        with pytest.raises(NotTaken, match=r"has at least 7 bytes .* text included; the limit is 6"):
-            await inputs(files, known=known).resolve(given)
+    text: JsonObject = {"type": "text", "text": "\u00e9"}
+    for blocks in ([text, picture, other], [picture, text, other]):
+        with pytest.raises(AttachmentRefused, match=r"has at least 7 bytes .* text included; the limit is 6"):
+            await inputs(files, known=known).resolve_attachments(blocks)
     assert known.loaded == ["file_1"], "the first time it was known before"
-    with pytest.raises(NotTaken, match="at most 6"):
-        await inputs(files).resolve(
+    with pytest.raises(AttachmentRefused, match="at most 6"):
+        await inputs(files).resolve_attachments(
             [block("document", {"type": "text", "media_type": "text/plain", "data": "7 bytes"})]
         )
-    assert await inputs(files, known=known).resolve([picture])
+    assert await inputs(files, known=known).resolve_attachments([picture])
 
 
-async def test_a_file_of_the_session_that_is_gone_ends_a_turn_only_if_no_turn_ever_had_it(files: Files) -> None:
+async def test_a_deleted_session_file_fails_a_turn_only_if_no_turn_had_it(files: FakeEnvironment) -> None:
     added = datetime(2026, 1, 2, tzinfo=UTC)
     gone: JsonObject = {
         "id": "sesrsc_1",
@@ -257,18 +257,18 @@ async def test_a_file_of_the_session_that_is_gone_ends_a_turn_only_if_no_turn_ev
     async def before(_: Claim) -> datetime | None:
         return added - timedelta(seconds=1)
 
-    await inputs(files).mount(claim, after)
+    await inputs(files).write_missing_resources(claim, after)
     assert files.written == {"b": b"bytes"}
     for last in (before, never):
-        with pytest.raises(PartFailed, match="'file_9' is gone") as caught:
-            await inputs(files).mount(claim, last)
+        with pytest.raises(AttachmentFailed, match="'file_9' is gone") as caught:
+            await inputs(files).write_missing_resources(claim, last)
         assert "DELETE /v1/sessions/sesn_1/resources/sesrsc_1" in caught.value.help_text
     fork = replace(claim, forked_at=added + timedelta(seconds=1))
-    (told,) = await inputs(files).mount(fork, never)
-    assert "The file a of the session that this one was forked from is missing" in str(told["text"])
-    assert "'file_9' is gone" in str(told["text"])
-    assert await inputs(files).mount(fork, after) == []
-    with pytest.raises(PartFailed, match="'file_9' is gone"):  # the file was attached to the fork itself
-        await inputs(files).mount(replace(claim, forked_at=added), never)
+    (notice,) = await inputs(files).write_missing_resources(fork, never)
+    assert "The file a of the session that this one was forked from is missing" in str(notice["text"])
+    assert "'file_9' is gone" in str(notice["text"])
+    assert await inputs(files).write_missing_resources(fork, after) == []
+    with pytest.raises(AttachmentFailed, match="'file_9' is gone"):  # the file was attached to the fork itself
+        await inputs(files).write_missing_resources(replace(claim, forked_at=added), never)
     files.written["a"] = b"kept with the tree"
-    assert await inputs(files).mount(claim, never) == []
+    assert await inputs(files).write_missing_resources(claim, never) == []

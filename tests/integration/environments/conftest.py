@@ -14,44 +14,44 @@ from pathlib import Path
 import psutil
 import pytest
 
-from footplate.environments.docker.engine import connected
-from footplate.environments.docker.images import Recipe
-from footplate.environments.docker.opening import Ground, InContainers
-from footplate.environments.docker.probe import find as find_docker
+from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.opening import WorkerSettings, ContainerFactory
+from footplate.environments.docker.probe import probe_docker as find_docker
 from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import clock
-from footplate.environments.output import DEFAULT_LIMIT
+from footplate.environments.guardian import lease_clock
+from footplate.environments.output import DEFAULT_OUTPUT_LIMIT
 from footplate.environments.sandbox.environment import SandboxEnvironment
-from footplate.environments.sandbox.limits import Limits
-from footplate.environments.sandbox.probe import Found, NoSandbox, find
-from footplate.environments.sandbox.view import STATE, View
+from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.sandbox.probe import SandboxProbe, NoSandbox, probe_sandbox
+from footplate.environments.sandbox.view import STATE_MOUNTS, FilesystemView
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
-from footplate.stack.dockerd import Dockerd, missing
-from footplate.stack.part import PartFailed
-from footplate.testing.scratch import context
+from footplate.stack.dockerd import Dockerd, dockerd_obstacle
+from footplate.stack.part import ServiceFailed
+from footplate.testing.scratch import build_context
 
-Open = Callable[..., GuardedEnvironment]
-Until = Callable[..., Awaitable[float]]
+EnvironmentOpener = Callable[..., GuardedEnvironment]
+Waiter = Callable[..., Awaitable[float]]
 UID = 65_520
 FULL, BARE = "footplate-test:full", "footplate-test:bare"
 IMAGES: dict[str, Callable[[], bytes]] = {
-    FULL: context,
-    BARE: lambda: context(["sh", "cat", "sleep"], instructions=["ENV OF_THE_IMAGE=yes", "VOLUME /data"]),
+    FULL: build_context,
+    BARE: lambda: build_context(["sh", "cat", "sleep"], instructions=["ENV OF_THE_IMAGE=yes", "VOLUME /data"]),
 }
-NOT_OURS: set[int] = set()
-NO_ENGINE: list[str] = []
+SHARED_PIDS: set[int] = set()
+ENGINE_PROBLEMS: list[str] = []
 
 
-def alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def own_children() -> list[psutil.Process]:
+def list_descendants() -> list[psutil.Process]:
     """Returns all descendants of this process, except the docker engine that the tests share."""
-    mine = [child for child in psutil.Process().children() if child.pid not in NOT_OURS]
+    mine = [child for child in psutil.Process().children() if child.pid not in SHARED_PIDS]
     return [process for child in mine for process in (child, *child.children(recursive=True))]
 
 
@@ -59,39 +59,39 @@ def count_descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-class Mark:
+class ProcessMark:
     """Marks a test's commands with an inherited environment variable, so that their processes can always be found."""
 
     def __init__(self) -> None:
         self.value = uuid.uuid4().hex
         self.env = {"FOOTPLATE_TEST_MARK": self.value}
 
-    def processes(self) -> list[psutil.Process]:
+    def find_processes(self) -> list[psutil.Process]:
         found = []
         for process in psutil.process_iter():
             try:
-                if process.environ().get("FOOTPLATE_TEST_MARK") == self.value and alive(process):
+                if process.environ().get("FOOTPLATE_TEST_MARK") == self.value and is_alive(process):
                     found.append(process)
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
         return found
 
-    def command_lines(self) -> set[str]:
+    def list_command_lines(self) -> set[str]:
         found = set()
-        for process in self.processes():
+        for process in self.find_processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 found.add(" ".join(process.cmdline()))
         return found
 
 
 @pytest.fixture
-def mark() -> Iterator[Mark]:
-    mark = Mark()
+def mark() -> Iterator[ProcessMark]:
+    mark = ProcessMark()
     yield mark
-    left = mark.processes()
-    for process in left:
+    remaining = mark.find_processes()
+    for process in remaining:
         process.kill()
-    assert left == []
+    assert remaining == []
 
 
 @pytest.fixture(params=[True, False], ids=["namespace", "descendants"])
@@ -100,10 +100,10 @@ def namespaces(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="session")
-async def sandbox_host() -> Found | None:
+async def sandbox_host() -> SandboxProbe | None:
     """Returns None if the kernel or a missing program prevents sandboxes. In CI that is an error."""
     try:
-        return await find(UID)
+        return await probe_sandbox(UID)
     except NoSandbox:
         if os.environ.get("FOOTPLATE_TESTS_NEED_DOCKER"):
             raise
@@ -116,53 +116,53 @@ async def engine() -> AsyncIterator[Dockerd | None]:
     directory = Path(tempfile.mkdtemp(prefix="footplate-docker-"))
     engine = Dockerd(directory / "engine", log_file=directory / "log")
     try:
-        if reason := missing():
-            raise PartFailed(reason)  # noqa: TRY301 - both are the same to the tests
+        if reason := dockerd_obstacle():
+            raise ServiceFailed(reason)  # noqa: TRY301 - both are the same to the tests
         await engine.start()
-    except PartFailed as error:
+    except ServiceFailed as error:
         shutil.rmtree(directory)
         if os.environ.get("FOOTPLATE_TESTS_NEED_DOCKER"):
             raise
-        NO_ENGINE.append(error.message)
+        ENGINE_PROBLEMS.append(error.message)
         yield None
         return
     assert engine.pid is not None
-    NOT_OURS.add(engine.pid)
-    async with connected(engine.address) as docker:
+    SHARED_PIDS.add(engine.pid)
+    async with connect_engine(engine.address) as docker:
         for name, content in IMAGES.items():
             await docker.images.build(fileobj=io.BytesIO(content()), encoding="identity", tag=name)
     yield engine
-    left = await left_after(engine, 5)
+    remaining = await wait_for_containers_to_end(engine, 5)
     await engine.remove()
     shutil.rmtree(directory)
-    assert left == []
+    assert remaining == []
 
 
-async def left_after(engine: Dockerd, seconds: float) -> list[str]:
+async def wait_for_containers_to_end(engine: Dockerd, seconds: float) -> list[str]:
     """Waits until no container exists and returns the names of those that remain after `seconds`.
 
     The engine removes a container by itself, shortly after its last process ended.
     """
     end = time.monotonic() + seconds
-    async with connected(engine.address) as docker:
+    async with connect_engine(engine.address) as docker:
         while (listed := await docker.containers.list(all=1)) and time.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     return [str(entry["Names"]) for entry in listed]
 
 
-async def containers(engine: Dockerd, directory: Path, image: str) -> InContainers:
-    worker_settings = Ground(root=directory / "workspaces", uid=UID, worker="worker_test")
-    found = await find_docker(engine.address, worker_settings, directory / "docker", wanted=Recipe(image=image))
-    assert isinstance(found.environments, InContainers)
-    return found.environments
+async def open_containers(engine: Dockerd, directory: Path, image: str) -> ContainerFactory:
+    worker_settings = WorkerSettings(root=directory / "workspaces", uid=UID, worker="worker_test")
+    found = await find_docker(engine.address, worker_settings, directory / "docker", image_or_container=ImageRecipe(image=image))
+    assert isinstance(found.factory, ContainerFactory)
+    return found.factory
 
 
 @pytest.fixture(scope="session")
-async def docker(engine: Dockerd | None) -> InContainers | None:
-    return None if engine is None else await containers(engine, engine.directory.parent, FULL)
+async def docker(engine: Dockerd | None) -> ContainerFactory | None:
+    return None if engine is None else await open_containers(engine, engine.directory.parent, FULL)
 
 
-EVERY_WAY = pytest.mark.parametrize("backend", ["unsandboxed", "descendants", "sandbox", "docker"], indirect=True)
+ALL_BACKENDS = pytest.mark.parametrize("backend", ["unsandboxed", "descendants", "sandbox", "docker"], indirect=True)
 """All backends, and also no namespaces, where the guardian ends a turn's processes one by one."""
 
 
@@ -175,35 +175,35 @@ def sandboxed_user() -> tuple[int, int]:
     return (UID, UID) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
 
 
-def sandbox_view(tree: Path, state: Path, limits: Limits | None = None) -> View:
+def sandbox_view(tree: Path, state: Path, limits: SandboxLimits | None = None) -> FilesystemView:
     """The tree keeps its host path, like a directory that a user named, so the same test fits every backend."""
-    for place in (state, *(state / name for name in STATE)):
-        place.mkdir(exist_ok=True)
-    for place in (tree, *state.rglob("*")):
-        os.chown(place, *sandboxed_user())
-    return View(tree=tree, state=state, named=True, limits=limits or Limits())
+    for path in (state, *(state / name for name in STATE_MOUNTS)):
+        path.mkdir(exist_ok=True)
+    for path in (tree, *state.rglob("*")):
+        os.chown(path, *sandboxed_user())
+    return FilesystemView(tree=tree, state=state, named=True, limits=limits or SandboxLimits())
 
 
 @pytest.fixture
 async def open_environment(
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
-    mark: Mark,
+    mark: ProcessMark,
     backend: str,
-    sandbox_host: Found | None,
-    docker: InContainers | None,
-) -> AsyncIterator[Open]:
+    sandbox_host: SandboxProbe | None,
+    docker: ContainerFactory | None,
+) -> AsyncIterator[EnvironmentOpener]:
     """Closes the environments that a test opens. Closing must end all processes and close all descriptors."""
     if backend == "sandbox" and sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
     if backend == "docker" and docker is None:
-        pytest.skip(f"no private dockerd: {NO_ENGINE[0]}")
+        pytest.skip(f"no private dockerd: {ENGINE_PROBLEMS[0]}")
     opened: list[GuardedEnvironment] = []
 
-    def open_one(*, lease: float = 60, **options: float) -> GuardedEnvironment:
-        deadline, grace = clock() + lease, options.get("grace", 0.3)
-        limit = int(options.get("output_limit", DEFAULT_LIMIT))
-        limits = Limits(cpus=options.get("cpus", Limits().cpus))
+    def open_one_environment(*, lease: float = 60, **options: float) -> GuardedEnvironment:
+        deadline, grace = lease_clock() + lease, options.get("grace", 0.3)
+        limit = int(options.get("output_limit", DEFAULT_OUTPUT_LIMIT))
+        limits = SandboxLimits(cpus=options.get("cpus", SandboxLimits().cpus))
         environment: GuardedEnvironment
         if backend == "sandbox" and sandbox_host is not None:
             environment = SandboxEnvironment(
@@ -216,7 +216,7 @@ async def open_environment(
                 output_limit=limit,
             )
         elif backend == "docker" and docker is not None:
-            environment = docker.around(
+            environment = docker.create_environment(
                 sandbox_view(tmp_path, tmp_path_factory.mktemp("state"), limits),
                 sandboxed_user(),
                 {},
@@ -238,19 +238,19 @@ async def open_environment(
         return environment
 
     descriptors = count_descriptors()
-    yield open_one
+    yield open_one_environment
     for environment in opened:
         await environment.aclose()
-    await until(lambda: own_children() == [])  # they are dead, but a busy machine may not have reaped them
+    await wait_until(lambda: list_descendants() == [])  # they are dead, but a busy machine may not have reaped them
     assert count_descriptors() == descriptors
 
 
 @pytest.fixture
-def environment(open_environment: Open) -> GuardedEnvironment:
+def environment(open_environment: EnvironmentOpener) -> GuardedEnvironment:
     return open_environment()
 
 
-async def until(condition: Callable[[], object], *, limit: float = 15) -> float:
+async def wait_until(condition: Callable[[], object], *, limit: float = 15) -> float:
     """Waits until the condition holds and returns how many seconds that took."""
     began = time.monotonic()
     while not condition():
@@ -262,9 +262,9 @@ async def until(condition: Callable[[], object], *, limit: float = 15) -> float:
 
 @pytest.fixture
 def children() -> Callable[[], list[psutil.Process]]:
-    return lambda: [child for child in psutil.Process().children() if child.pid not in NOT_OURS]
+    return lambda: [child for child in psutil.Process().children() if child.pid not in SHARED_PIDS]
 
 
 @pytest.fixture(name="until")
 def until_fixture() -> Callable[..., object]:
-    return until
+    return wait_until

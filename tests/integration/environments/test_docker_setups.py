@@ -14,22 +14,22 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.integration.environments.conftest import BARE, FULL, NO_ENGINE, UID, left_after
+from tests.integration.environments.conftest import BARE, FULL, ENGINE_PROBLEMS, UID, wait_for_containers_to_end
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.networks import Network
 from footplate.environments.docker import images, sweep
-from footplate.environments.docker.engine import connected, container
+from footplate.environments.docker.engine import connect_engine, find_container
 from footplate.environments.docker.environment import DockerEnvironment
-from footplate.environments.docker.images import Recipe
-from footplate.environments.docker.opening import Ground, InContainers
-from footplate.environments.docker.probe import find
-from footplate.environments.docker.setup import Images, SetupFailed
-from footplate.environments.guardian import clock
+from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.opening import WorkerSettings, ContainerFactory
+from footplate.environments.docker.probe import probe_docker
+from footplate.environments.docker.setup import ImageProvider, SetupFailed
+from footplate.environments.guardian import lease_clock
 from footplate.environments.reaper.reaping import Reaper
-from footplate.environments.sandbox.limits import Limits
+from footplate.environments.sandbox.limits import SandboxLimits
 from footplate.proxy.egress import AllowListProxy
 from footplate.stack.dockerd import Dockerd
 
@@ -38,13 +38,13 @@ pytestmark = pytest.mark.timing
 BACKEND = Backend(
     name="docker",
     network=Network(),
-    cuts_network=True,
-    allow_lists=True,
+    can_limit_network=True,
+    supports_allow_lists=True,
     images=frozenset({FULL, BARE, "gone:1"}),
-    setups=True,
+    supports_setup=True,
 )
 MIB = 1 << 20
-MAKER = """
+BUILDER_PROGRAM = """
 import asyncio, sys
 from pathlib import Path
 from footplate.environments.docker.images import Recipe
@@ -62,31 +62,31 @@ asyncio.run(main())
 @pytest.fixture(name="dockerd")
 async def dockerd_fixture(engine: Dockerd | None) -> AsyncIterator[Dockerd]:
     if engine is None:
-        pytest.skip(f"no private dockerd: {NO_ENGINE[0]}")
+        pytest.skip(f"no private dockerd: {ENGINE_PROBLEMS[0]}")
     yield engine
-    async with connected(engine.address) as docker:
+    async with connect_engine(engine.address) as docker:
         for listed in await docker.images.list():
             for name in listed["RepoTags"] or []:
                 if name.startswith(images.REPOSITORY):
                     await docker.images.delete(name, force=True)
-    assert await left_after(engine, 5) == []
+    assert await wait_for_containers_to_end(engine, 5) == []
 
 
 @pytest.fixture
-def worker_settings(tmp_path: Path) -> Ground:
-    return Ground(root=tmp_path / "workspaces", data=tmp_path, backend=BACKEND, uid=UID, worker="worker_1")
+def worker_settings(tmp_path: Path) -> WorkerSettings:
+    return WorkerSettings(root=tmp_path / "workspaces", data=tmp_path, backend=BACKEND, uid=UID, worker="worker_1")
 
 
-async def in_containers(dockerd: Dockerd, worker_settings: Ground, *, network: str = "none") -> InContainers:
+async def open_containers(dockerd: Dockerd, worker_settings: WorkerSettings, *, network: str = "none") -> ContainerFactory:
     directory = worker_settings.root.parent / "docker"
-    found = await find(dockerd.address, worker_settings, directory, wanted=Recipe(image=FULL), network=network)
-    assert isinstance(found.environments, InContainers)
-    return found.environments
+    found = await probe_docker(dockerd.address, worker_settings, directory, image_or_container=ImageRecipe(image=FULL), network=network)
+    assert isinstance(found.factory, ContainerFactory)
+    return found.factory
 
 
-async def told(environments: InContainers, config: EnvironmentConfig, command: str, organisation: str = "acme") -> str:
-    environment = await environments.open(
-        organisation, "session", deadline=clock() + 60, variables={}, config=config, models=None
+async def run_for_output(environments: ContainerFactory, config: EnvironmentConfig, command: str, organisation: str = "acme") -> str:
+    environment = await environments.open_environment(
+        organisation, "session", deadline=lease_clock() + 60, variables={}, config=config, models=None
     )
     assert isinstance(environment, DockerEnvironment)
     try:
@@ -95,43 +95,43 @@ async def told(environments: InContainers, config: EnvironmentConfig, command: s
         await environment.aclose()
 
 
-async def test_an_environment_names_an_image(dockerd: Dockerd, worker_settings: Ground) -> None:
-    environments = await in_containers(dockerd, worker_settings)
-    assert await told(environments, EnvironmentConfig(), "echo x$OF_THE_IMAGE") == "x"
-    assert await told(environments, EnvironmentConfig(image=BARE), "echo x$OF_THE_IMAGE") == "xyes"
+async def test_an_environment_uses_its_own_image(dockerd: Dockerd, worker_settings: WorkerSettings) -> None:
+    environments = await open_containers(dockerd, worker_settings)
+    assert await run_for_output(environments, EnvironmentConfig(), "echo x$OF_THE_IMAGE") == "x"
+    assert await run_for_output(environments, EnvironmentConfig(image=BARE), "echo x$OF_THE_IMAGE") == "xyes"
     with pytest.raises(SetupFailed.__base__, match="no image 'gone:1'"):  # type: ignore[arg-type]
-        await told(environments, EnvironmentConfig(image="gone:1"), "true")
+        await run_for_output(environments, EnvironmentConfig(image="gone:1"), "true")
     with pytest.raises(InvalidRequest, match=r"config\.image: 'secret:1' is not among"):
-        await told(environments, EnvironmentConfig(image="secret:1"), "true")
+        await run_for_output(environments, EnvironmentConfig(image="secret:1"), "true")
 
 
-async def test_a_script_runs_once_for_turns_that_start_together(dockerd: Dockerd, worker_settings: Ground) -> None:
+async def test_a_script_runs_once_for_turns_that_start_together(dockerd: Dockerd, worker_settings: WorkerSettings) -> None:
     """The script runs as root, and its changes to the root file system persist. Turns run as their usual user."""
-    environments = await in_containers(dockerd, worker_settings)
+    environments = await open_containers(dockerd, worker_settings)
     script = "id -u > /made; date +%N >> /made; chmod 4755 /bin/true; chown 7 /made; sleep 1"
     config = EnvironmentConfig(setup=script)
-    show = "cat /made; stat -c %u:%a /made /bin/true; id -u; touch /made 2>/dev/null || echo not to be written"
-    seen = await asyncio.gather(*(told(environments, config, show) for _ in range(4)))
-    lines = seen[0].splitlines()
-    assert len(set(seen)) == 1
+    show_command = "cat /made; stat -c %u:%a /made /bin/true; id -u; touch /made 2>/dev/null || echo not to be written"
+    outputs = await asyncio.gather(*(run_for_output(environments, config, show_command) for _ in range(4)))
+    lines = outputs[0].splitlines()
+    assert len(set(outputs)) == 1
     assert (lines[0], lines[2:]) == ("0", ["7:644", "0:4755", str(UID), "not to be written"])
-    assert await told(environments, config, "cat /made") == "\n".join(lines[:2]), "later turns have the same"
-    other = await told(environments, config, "cat /made", organisation="other")
+    assert await run_for_output(environments, config, "cat /made") == "\n".join(lines[:2]), "later turns have the same"
+    other = await run_for_output(environments, config, "cat /made", organisation="other")
     assert other.splitlines()[1] != lines[1], "organisations do not share the results of scripts"
-    assert await told(environments, replace(config, setup=f"{script}; :"), "cat /made") != "\n".join(lines[:2])
+    assert await run_for_output(environments, replace(config, setup=f"{script}; :"), "cat /made") != "\n".join(lines[:2])
     assert [*(worker_settings.root.parent / "leases").iterdir()] == []
 
 
-async def test_a_turn_that_is_interrupted_does_not_end_the_script(dockerd: Dockerd, worker_settings: Ground) -> None:
-    environments = await in_containers(dockerd, worker_settings)
+async def test_a_turn_that_is_interrupted_does_not_end_the_script(dockerd: Dockerd, worker_settings: WorkerSettings) -> None:
+    environments = await open_containers(dockerd, worker_settings)
     config = EnvironmentConfig(setup="sleep 6; date +%N > /made")
-    turn = asyncio.create_task(told(environments, config, "cat /made"))
+    turn = asyncio.create_task(run_for_output(environments, config, "cat /made"))
     await asyncio.sleep(0.7)
     began = time.monotonic()
     turn.cancel()
     await asyncio.gather(turn, return_exceptions=True)
     assert time.monotonic() - began < 4
-    assert int(await told(environments, config, "cat /made")) >= 0
+    assert int(await run_for_output(environments, config, "cat /made")) >= 0
 
 
 @pytest.mark.parametrize(
@@ -144,81 +144,81 @@ async def test_a_turn_that_is_interrupted_does_not_end_the_script(dockerd: Docke
         ("unshare -U true || exit 5", "status 5"),
     ],
 )
-async def test_a_script_that_fails_is_told(
-    dockerd: Dockerd, worker_settings: Ground, script: str, problem: str
+async def test_a_failing_script_is_reported(
+    dockerd: Dockerd, worker_settings: WorkerSettings, script: str, problem: str
 ) -> None:
-    limited = replace(worker_settings, limits=Limits(memory=64 * MIB, disk=32 * MIB))
-    environments = await in_containers(dockerd, limited)
+    limited = replace(worker_settings, limits=SandboxLimits(memory=64 * MIB, disk=32 * MIB))
+    environments = await open_containers(dockerd, limited)
     for _ in range(2):  # a failure is not cached
         with pytest.raises(SetupFailed, match=problem) as caught:
-            await told(environments, EnvironmentConfig(setup=script), "true")
+            await run_for_output(environments, EnvironmentConfig(setup=script), "true")
         assert "config.setup" in caught.value.help_text
-        assert await left_after(dockerd, 2) == []
+        assert await wait_for_containers_to_end(dockerd, 2) == []
 
 
-async def test_a_file_of_users_is_not_read_beyond_all_measure(dockerd: Dockerd, worker_settings: Ground) -> None:
+async def test_a_huge_group_file_is_not_read_whole(dockerd: Dockerd, worker_settings: WorkerSettings) -> None:
     """A setup script can write anything to these files, and the worker reads them."""
-    environments = await in_containers(dockerd, worker_settings)
+    environments = await open_containers(dockerd, worker_settings)
     before = psutil.Process().memory_info().rss
     large = "head -c 200M /dev/zero > /etc/group"
-    assert await told(environments, EnvironmentConfig(setup=large), "echo all the same") == "all the same"
+    assert await run_for_output(environments, EnvironmentConfig(setup=large), "echo all the same") == "all the same"
     assert psutil.Process().memory_info().rss - before < 50 * MIB
 
 
-async def test_packages_are_the_images_own_managers_to_install(dockerd: Dockerd, worker_settings: Ground) -> None:
+async def test_packages_need_the_images_own_package_manager(dockerd: Dockerd, worker_settings: WorkerSettings) -> None:
     """The minimal image has no package manager, so the setup fails."""
-    environments = await in_containers(dockerd, worker_settings)
+    environments = await open_containers(dockerd, worker_settings)
     with pytest.raises(SetupFailed, match=r"pip: .*not found"):
-        await told(environments, EnvironmentConfig(packages={"pip": ("x",)}, setup="true"), "true")
-    assert await left_after(dockerd, 2) == []
+        await run_for_output(environments, EnvironmentConfig(packages={"pip": ("x",)}, setup="true"), "true")
+    assert await wait_for_containers_to_end(dockerd, 2) == []
 
 
-async def test_a_script_has_the_network_of_its_environment(dockerd: Dockerd, worker_settings: Ground) -> None:
+async def test_a_script_has_the_network_of_its_environment(dockerd: Dockerd, worker_settings: WorkerSettings) -> None:
     opened = replace(BACKEND, network=Network("open"))
-    reaching = replace(worker_settings, backend=opened, egress=AllowListProxy(Reach(["127.0.0.1"])))
-    environments = await in_containers(dockerd, reaching, network="host")
+    reaching = replace(worker_settings, backend=opened, egress=AllowListProxy(AddressPolicy(["127.0.0.1"])))
+    environments = await open_containers(dockerd, reaching, network="host")
     interfaces = "cut -d: -f1 < /proc/net/dev | tail -n +3 | tr -d ' ' | tr '\n' ' ' > /net"
     ask = """exec 3<>/dev/tcp/127.0.0.1/3128
 printf 'GET http://127.0.0.1:%s/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' $port >&3; head -n 1 <&3 >> /asked"""
     none = EnvironmentConfig(limited=True, setup=f"{interfaces}; ! (: <>/dev/tcp/127.0.0.1/3128) 2>/dev/null")
-    assert await told(environments, none, "cat /net") == "lo"
+    assert await run_for_output(environments, none, "cat /net") == "lo"
     asked = f"bash -c 'port=80; {ask.replace(chr(39), chr(34))}'; bash -c 'port=81; {ask.replace(chr(39), chr(34))}'"
     listed = EnvironmentConfig(limited=True, hosts=("127.0.0.1:81",), setup=f"{interfaces}; {asked}; env > /env")
-    seen = await told(environments, listed, "cat /net; cut -d' ' -f2 /asked; grep -c ^https_proxy= /env")
+    seen = await run_for_output(environments, listed, "cat /net; cut -d' ' -f2 /asked; grep -c ^https_proxy= /env")
     assert seen.split() == ["lo", "403", "502", "1"]
-    with_host = await told(environments, EnvironmentConfig(setup=interfaces), "cat /net; ls /sys/class/net | wc -l")
+    with_host = await run_for_output(environments, EnvironmentConfig(setup=interfaces), "cat /net; ls /sys/class/net | wc -l")
     assert with_host.split()[0] == "lo"
 
 
 @pytest.mark.parametrize("at", ["running", "over"])
-async def test_a_maker_that_is_killed(dockerd: Dockerd, tmp_path: Path, worker_settings: Ground, at: str) -> None:
+async def test_another_worker_takes_over_from_a_killed_builder(dockerd: Dockerd, tmp_path: Path, worker_settings: WorkerSettings, at: str) -> None:
     """Another worker waits while the builder lives and takes over when it is dead. Nothing of the builder remains."""
     setup = "sleep 2; date +%N > /made"
-    maker = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", MAKER, dockerd.address, str(tmp_path), FULL, setup, cwd=Path(__file__).parents[3]
+    builder = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", BUILDER_PROGRAM, dockerd.address, str(tmp_path), FULL, setup, cwd=Path(__file__).parents[3]
     )
-    wanted = Recipe(image=FULL, setup=setup, setup_network="none")
-    async with connected(dockerd.address) as docker:
-        lock = wanted.result((await docker.images.inspect(FULL))["Id"]).replace(":", "-")
+    wanted = ImageRecipe(image=FULL, setup=setup, setup_network="none")
+    async with connect_engine(dockerd.address) as docker:
+        lock = wanted.result_name((await docker.images.inspect(FULL))["Id"]).replace(":", "-")
         for _ in range(400):
-            there = await container(docker, lock)
-            if there is not None and there["State"]["Running"]:
+            found = await find_container(docker, lock)
+            if found is not None and found["State"]["Running"]:
                 break
             await asyncio.sleep(0.05)
         else:
             pytest.fail("the script did not start")
-    host = (await in_containers(dockerd, replace(worker_settings, root=tmp_path / "other" / "workspaces")))._host
-    stock = Images(host=host, worker="worker_2", limits=Limits(), data=tmp_path / "other")
-    waiting = asyncio.create_task(stock.get(wanted))
+    host = (await open_containers(dockerd, replace(worker_settings, root=tmp_path / "other" / "workspaces")))._host
+    image_builder = ImageProvider(host=host, worker="worker_2", limits=SandboxLimits(), data=tmp_path / "other")
+    waiting = asyncio.create_task(image_builder.get_image(wanted))
     if at == "running":
-        os.kill(maker.pid, signal.SIGKILL)
-    await maker.wait()
-    made = await asyncio.wait_for(waiting, 20)
-    async with connected(dockerd.address) as docker:
-        history = json.dumps(await docker.images.inspect(made.id))
+        os.kill(builder.pid, signal.SIGKILL)
+    await builder.wait()
+    image = await asyncio.wait_for(waiting, 20)
+    async with connect_engine(dockerd.address) as docker:
+        history = json.dumps(await docker.images.inspect(image.id))
     assert images.REPOSITORY in history
-    await sweep.sweep(dockerd.address)
-    assert await left_after(dockerd, 5) == []
+    await sweep.remove_abandoned(dockerd.address)
+    assert await wait_for_containers_to_end(dockerd, 5) == []
     if at == "running":
         await asyncio.sleep(0.2)
         Reaper(tmp_path).reap()

@@ -13,15 +13,15 @@ from footplate.domain.networks import Network
 from footplate.domain.ports import Endpoint
 from footplate.domain.running import ModelGrant, OpenEnvironment
 from footplate.environments import guardian
-from footplate.environments.guardian import clock
-from footplate.environments.opening import Sandboxed
-from footplate.environments.sandbox.probe import Found
+from footplate.environments.guardian import lease_clock
+from footplate.environments.opening import SandboxFactory
+from footplate.environments.sandbox.probe import SandboxProbe
 from footplate.proxy.models import ModelProxy
 from footplate.testing import ScriptedModel, replies, reply, text
 
 UID = 65_520
 KEY = "the-real-key-of-the-account"
-ASK = """
+REQUEST_PROGRAM = """
 import http.client, json, socket, sys
 where, token, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 if where.startswith("/"):
@@ -39,18 +39,18 @@ for _ in range(times):
 
 
 @asynccontextmanager
-async def turn(
-    tmp_path: Path, host: Found | None, *, network: Network | None = None
+async def open_turn(
+    tmp_path: Path, host: SandboxProbe | None, *, network: Network | None = None
 ) -> AsyncIterator[tuple[OpenEnvironment, ModelGrant, ScriptedModel]]:
     if host is None:
         pytest.skip("no sandbox can be made on this machine")
-    backend = Backend(name="sandbox", network=network or Network(), cuts_network=True)
-    environments = Sandboxed(tmp_path, backend, host.host, uid=UID)
+    backend = Backend(name="sandbox", network=network or Network(), can_limit_network=True)
+    environments = SandboxFactory(tmp_path, backend, host.host, uid=UID)
     hi = replies(reply(text("hi"), repeat=True))
     async with ScriptedModel({"hi": hi}) as model, ModelProxy({"anthropic": Endpoint(KEY, model.url)}) as proxy:
-        deadline = clock() + 60
+        deadline = lease_clock() + 60
         grant = proxy.grant(deadline=deadline)
-        environment = await environments.open(
+        environment = await environments.open_environment(
             "org", "s", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant
         )
         try:
@@ -61,54 +61,54 @@ async def turn(
             assert [*(tmp_path / "leases").iterdir()] == []
 
 
-async def ask(environment: OpenEnvironment, where: str, token: str, times: int = 1) -> list[str]:
-    result = await environment.run(["python3", "-c", ASK, where, token, str(times)])
+async def send_requests(environment: OpenEnvironment, where: str, token: str, times: int = 1) -> list[str]:
+    result = await environment.run(["python3", "-c", REQUEST_PROGRAM, where, token, str(times)])
     return (result.stdout + result.stderr).decode().splitlines()
 
 
-async def test_models_are_asked_from_a_sandbox_without_a_network(tmp_path: Path, sandbox_host: Found | None) -> None:
-    async with turn(tmp_path, sandbox_host) as (environment, grant, model):
+async def test_a_sandbox_without_a_network_reaches_the_model(tmp_path: Path, sandbox_host: SandboxProbe | None) -> None:
+    async with open_turn(tmp_path, sandbox_host) as (environment, grant, model):
         token = grant.endpoints["anthropic"].api_key
-        said = ["200 [{'type': 'text', 'text': 'hi'}]"] * 3
-        assert await ask(environment, "/run/footplate-proxy/model.sock", token, 3) == said
-        assert await ask(environment, "127.0.0.1:3129", token, 3) == said
-        assert await ask(environment, "127.0.0.1:3129", "guessed") == ["401 None"]
+        responses = ["200 [{'type': 'text', 'text': 'hi'}]"] * 3
+        assert await send_requests(environment, "/run/footplate-proxy/model.sock", token, 3) == responses
+        assert await send_requests(environment, "127.0.0.1:3129", token, 3) == responses
+        assert await send_requests(environment, "127.0.0.1:3129", "guessed") == ["401 None"]
         assert {record.headers["x-api-key"] for record in model.requests()} == {KEY}
 
 
-async def test_whoever_kills_the_carrier_gets_another(tmp_path: Path, sandbox_host: Found | None) -> None:
-    async with turn(tmp_path, sandbox_host) as (environment, grant, _):
+async def test_a_killed_port_forwarder_is_restarted(tmp_path: Path, sandbox_host: SandboxProbe | None) -> None:
+    async with open_turn(tmp_path, sandbox_host) as (environment, grant, _):
         token = grant.endpoints["anthropic"].api_key
         for _ in range(3):
-            assert await ask(environment, "127.0.0.1:3129", token) == ["200 [{'type': 'text', 'text': 'hi'}]"]
+            assert await send_requests(environment, "127.0.0.1:3129", token) == ["200 [{'type': 'text', 'text': 'hi'}]"]
             await environment.run(["bash", "-c", "trap '' TERM; kill -9 -1"])
 
 
-def test_small_pieces_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_chunks_are_sent_without_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     # Inside a sandbox, the module is not part of a package.
     monkeypatch.syspath_prepend(str(Path(guardian.__file__).parent))
-    doors = importlib.import_module("inside_doors")
-    ((listener, _),) = doors.listen([(0, "/nowhere")]).values()
+    port_forwarding = importlib.import_module("inside_doors")
+    ((listener, _),) = port_forwarding.listen([(0, "/nowhere")]).values()
     with socket.create_connection(listener.getsockname()):
-        accepted = doors.accept(listener)
+        accepted = port_forwarding.accept(listener)
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
         accepted.close()
     listener.close()
 
 
-async def test_the_doors_cannot_be_changed_from_inside(tmp_path: Path, sandbox_host: Found | None) -> None:
-    async with turn(tmp_path, sandbox_host) as (environment, grant, _):
-        tried = "cd /run/footplate-proxy; rm model.sock; mv model.sock x; chmod 777 .; test -S model.sock && echo there"
-        result = await environment.shell(tried, timeout=10)
+async def test_the_sockets_cannot_be_changed_from_inside(tmp_path: Path, sandbox_host: SandboxProbe | None) -> None:
+    async with open_turn(tmp_path, sandbox_host) as (environment, grant, _):
+        script = "cd /run/footplate-proxy; rm model.sock; mv model.sock x; chmod 777 .; test -S model.sock && echo there"
+        result = await environment.shell(script, timeout=10)
         assert result.stdout == b"there\n"
         token = grant.endpoints["anthropic"].api_key
-        assert await ask(environment, "/run/footplate-proxy/model.sock", token) == [
+        assert await send_requests(environment, "/run/footplate-proxy/model.sock", token) == [
             "200 [{'type': 'text', 'text': 'hi'}]"
         ]
 
 
-async def test_with_the_worker_s_network_no_port_of_it_is_taken(tmp_path: Path, sandbox_host: Found | None) -> None:
-    async with turn(tmp_path, sandbox_host, network=Network("open")) as (environment, grant, _):
+async def test_no_port_is_forwarded_in_the_workers_network(tmp_path: Path, sandbox_host: SandboxProbe | None) -> None:
+    async with open_turn(tmp_path, sandbox_host, network=Network("open")) as (environment, grant, _):
         token = grant.endpoints["anthropic"].api_key
-        assert "Connection refused" in "\n".join(await ask(environment, "127.0.0.1:3129", token))
-        assert (await ask(environment, "/run/footplate-proxy/model.sock", token))[0].startswith("200")
+        assert "Connection refused" in "\n".join(await send_requests(environment, "127.0.0.1:3129", token))
+        assert (await send_requests(environment, "/run/footplate-proxy/model.sock", token))[0].startswith("200")

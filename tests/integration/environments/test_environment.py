@@ -14,15 +14,15 @@ import pytest
 
 from footplate.domain.errors import Unavailable
 from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.output import DEFAULT_LIMIT
+from footplate.environments.output import DEFAULT_OUTPUT_LIMIT
 
 if TYPE_CHECKING:
-    from tests.integration.environments.conftest import Mark, Open
+    from tests.integration.environments.conftest import ProcessMark, EnvironmentOpener
 
 Until = Callable[..., Awaitable[float]]
 
 
-def names(directory: Path) -> list[str]:
+def list_names(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()]
 
 
@@ -34,14 +34,14 @@ async def test_run(environment: GuardedEnvironment) -> None:
 async def test_run_with_much_input_and_output(environment: GuardedEnvironment) -> None:
     content = os.urandom(3_000_000)
     result = await environment.run(["cat"], stdin=content)
-    assert b"".join(result.whole["stdout"].pieces()) == content
-    assert len(result.stdout) < DEFAULT_LIMIT + 100
+    assert b"".join(result.full_outputs["stdout"].pieces()) == content
+    assert len(result.stdout) < DEFAULT_OUTPUT_LIMIT + 100
     assert result.truncated
     del result  # also deletes its file
     assert (await environment.run(["true"], stdin=content)).exit_code == 0
 
 
-async def test_run_what_is_not_there(environment: GuardedEnvironment) -> None:
+async def test_run_a_missing_program(environment: GuardedEnvironment) -> None:
     result = await environment.run(["no-such-program"])
     assert result.exit_code == 127
     assert b"no-such-program" in result.stderr
@@ -54,27 +54,27 @@ async def test_run_beside_the_shell(environment: GuardedEnvironment) -> None:
     assert (await shell).stdout == b"shell\n"
 
 
-async def test_run_does_not_wait_for_what_it_leaves(environment: GuardedEnvironment, mark: Mark, until: Until) -> None:
+async def test_run_does_not_wait_for_background_processes(environment: GuardedEnvironment, mark: ProcessMark, until: Until) -> None:
     result = await environment.run(["bash", "-c", "sleep 3301 & echo done"])
     assert result.stdout == b"done\n"
-    await until(lambda: "sleep 3301" in mark.command_lines())
+    await until(lambda: "sleep 3301" in mark.list_command_lines())
 
 
 @pytest.mark.parametrize("prefix", ["", "trap '' TERM; "])
 @pytest.mark.requirement("C3")
-async def test_run_timeout(environment: GuardedEnvironment, mark: Mark, prefix: str) -> None:
+async def test_run_timeout(environment: GuardedEnvironment, mark: ProcessMark, prefix: str) -> None:
     result = await environment.run(["bash", "-c", f"{prefix}echo partial; setsid sleep 3302 & sleep 3303"], timeout=0.3)
     assert (result.exit_code, result.timed_out, result.stdout) == (None, True, b"partial\n")
-    assert mark.processes() == []
+    assert mark.find_processes() == []
 
 
-async def test_run_cancelled(environment: GuardedEnvironment, mark: Mark, until: Until) -> None:
+async def test_run_cancelled(environment: GuardedEnvironment, mark: ProcessMark, until: Until) -> None:
     command = asyncio.create_task(environment.run(["bash", "-c", "trap '' TERM; sleep 3304; true"]))
-    await until(lambda: "sleep 3304" in mark.command_lines())
+    await until(lambda: "sleep 3304" in mark.list_command_lines())
     command.cancel()
     with pytest.raises(asyncio.CancelledError):
         await command
-    assert mark.processes() == []
+    assert mark.find_processes() == []
 
 
 @pytest.mark.parametrize("backend", ["unsandboxed"], indirect=True)
@@ -94,7 +94,7 @@ async def test_first_commands_share_one_guardian(
     assert len([child for child in children() if child.status() != psutil.STATUS_ZOMBIE]) == 1
 
 
-async def test_closed_is_closed(open_environment: Open) -> None:
+async def test_a_closed_environment_is_unavailable(open_environment: EnvironmentOpener) -> None:
     environment = open_environment()
     await environment.aclose()
     with pytest.raises(Unavailable):
@@ -107,10 +107,10 @@ async def test_write_and_read(environment: GuardedEnvironment, tmp_path: Path) -
     await environment.write("deep/er/file", b"\x00\xff")
     assert await environment.read("deep/er/file") == b"\x00\xff"
     assert await environment.read(str(tmp_path / "deep/er/file")) == b"\x00\xff"
-    assert names(tmp_path / "deep/er") == ["file"]
+    assert list_names(tmp_path / "deep/er") == ["file"]
 
 
-async def test_write_keeps_the_mode_and_goes_through_links(environment: GuardedEnvironment, tmp_path: Path) -> None:
+async def test_write_keeps_the_mode_and_follows_links(environment: GuardedEnvironment, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("old")
     script.chmod(0o751)
@@ -132,7 +132,7 @@ async def test_file_errors(environment: GuardedEnvironment, tmp_path: Path) -> N
         await environment.write(".", b"")
     with pytest.raises(FileNotFoundError):
         await environment.list_files("absent")
-    assert names(tmp_path) == []
+    assert list_names(tmp_path) == []
 
 
 async def test_list_files(environment: GuardedEnvironment, tmp_path: Path) -> None:

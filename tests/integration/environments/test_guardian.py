@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.guardian import Guardian, clock
+from footplate.environments.guardian import Guardian, lease_clock
 
 pytestmark = pytest.mark.timing
 
@@ -18,12 +18,12 @@ ENV = {"PATH": "/usr/bin:/bin"}
 
 @pytest.fixture
 async def guardian(namespaces: bool) -> AsyncIterator[Guardian]:  # noqa: FBT001 - a fixture
-    guardian = await Guardian.start(clock() + 30, namespaces=namespaces)
+    guardian = await Guardian.start(lease_clock() + 30, namespaces=namespaces)
     yield guardian
     await guardian.close()
 
 
-async def output_of(guardian: Guardian, *argv: str, target: int = 1) -> tuple[int, bytes]:
+async def run_for_output(guardian: Guardian, *argv: str, target: int = 1) -> tuple[int, bytes]:
     reader, writer = os.pipe()
     null = os.open(os.devnull, os.O_RDWR)
     try:
@@ -41,9 +41,9 @@ async def test_mode(guardian: Guardian, namespaces: bool) -> None:  # noqa: FBT0
     assert guardian.mode == ("namespace" if namespaces else "descendants")
 
 
-async def test_descriptors_and_variables_are_those_given(guardian: Guardian, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_has_only_the_given_descriptors_and_variables(guardian: Guardian, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "of the worker")
-    code, printed = await output_of(guardian, "bash", "-c", "echo /proc/$$/fd/*; env", target=1)
+    code, printed = await run_for_output(guardian, "bash", "-c", "echo /proc/$$/fd/*; env", target=1)
     fds, *variables = printed.decode().splitlines()
     assert code == 0
     assert {path.rsplit("/")[-1] for path in fds.split()} - {"255"} <= {"0", "1", "2", "3"}  # 3: bash's own listing
@@ -51,12 +51,12 @@ async def test_descriptors_and_variables_are_those_given(guardian: Guardian, mon
 
 
 async def test_extra_descriptor(guardian: Guardian) -> None:
-    assert await output_of(guardian, "bash", "-c", "echo extra >&7", target=7) == (0, b"extra\n")
+    assert await run_for_output(guardian, "bash", "-c", "echo extra >&7", target=7) == (0, b"extra\n")
 
 
-async def test_default_signals_and_own_session(guardian: Guardian) -> None:
+async def test_a_command_has_default_signals_and_its_own_session(guardian: Guardian) -> None:
     script = "grep -E 'SigIgn|SigBlk' /proc/self/status; ps -o sid= -p $$; echo $$"
-    _, printed = await output_of(guardian, "bash", "-c", script)
+    _, printed = await run_for_output(guardian, "bash", "-c", script)
     blocked, ignored, session, pid = printed.decode().split("\n")[:4]
     own = 1 << 31 | 1 << 32  # reserved by the C library: no program can set or send them
     assert {int(mask.split()[1], 16) & ~own for mask in (blocked, ignored)} == {0}
@@ -65,26 +65,26 @@ async def test_default_signals_and_own_session(guardian: Guardian) -> None:
 
 
 async def test_exit_codes(guardian: Guardian) -> None:
-    assert (await output_of(guardian, "bash", "-c", "exit 7"))[0] == 7
-    assert (await output_of(guardian, "bash", "-c", "kill -KILL $$"))[0] == 137
-    code, complaint = await output_of(guardian, "no-such-program", target=2)
-    assert (code, complaint) == (127, b"cannot run 'no-such-program': No such file or directory\n")
+    assert (await run_for_output(guardian, "bash", "-c", "exit 7"))[0] == 7
+    assert (await run_for_output(guardian, "bash", "-c", "kill -KILL $$"))[0] == 137
+    code, error_output = await run_for_output(guardian, "no-such-program", target=2)
+    assert (code, error_output) == (127, b"cannot run 'no-such-program': No such file or directory\n")
 
 
-async def test_many_at_once(guardian: Guardian) -> None:
-    results = await asyncio.gather(*(output_of(guardian, "bash", "-c", f"echo {n}; exit {n}") for n in range(30)))
+async def test_many_commands_at_once(guardian: Guardian) -> None:
+    results = await asyncio.gather(*(run_for_output(guardian, "bash", "-c", f"echo {n}; exit {n}") for n in range(30)))
     assert results == [(n, f"{n}\n".encode()) for n in range(30)]
 
 
 async def test_a_message_larger_than_the_socket_takes(guardian: Guardian) -> None:
     arguments = ["x" * 100_000] * 10
-    spawned = asyncio.gather(*(output_of(guardian, "bash", "-c", "echo $#", *arguments) for _ in range(3)))
-    guardian.renew(clock() + 30)
+    spawned = asyncio.gather(*(run_for_output(guardian, "bash", "-c", "echo $#", *arguments) for _ in range(3)))
+    guardian.renew(lease_clock() + 30)
     assert await spawned == [(0, b"9\n")] * 3
 
 
-async def test_cancelled_spawn_leaves_nothing(guardian: Guardian) -> None:
-    task = asyncio.create_task(output_of(guardian, "sleep", "3111"))
+async def test_a_cancelled_spawn_starts_no_process(guardian: Guardian) -> None:
+    task = asyncio.create_task(run_for_output(guardian, "sleep", "3111"))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -94,20 +94,20 @@ async def test_cancelled_spawn_leaves_nothing(guardian: Guardian) -> None:
     assert not any("3111" in process.cmdline() for process in below)
 
 
-async def test_close_is_quick_and_reaps(namespaces: bool) -> None:  # noqa: FBT001
-    guardian = await Guardian.start(clock() + 30, namespaces=namespaces)
-    await output_of(guardian, "bash", "-c", "setsid sleep 3112 >/dev/null & exit 0")
+async def test_close_is_quick_and_ends_all_processes(namespaces: bool) -> None:  # noqa: FBT001
+    guardian = await Guardian.start(lease_clock() + 30, namespaces=namespaces)
+    await run_for_output(guardian, "bash", "-c", "setsid sleep 3112 >/dev/null & exit 0")
     began = time.monotonic()
     await guardian.close()
     assert time.monotonic() - began < 10
     assert not psutil.pid_exists(guardian.pid)
     await guardian.close()
-    guardian.renew(clock() + 30)
+    guardian.renew(lease_clock() + 30)
     with pytest.raises(Unavailable):
-        await output_of(guardian, "true")
+        await run_for_output(guardian, "true")
 
 
-async def test_expired_before_it_began(children: Callable[[], list[psutil.Process]]) -> None:
+async def test_a_guardian_does_not_start_after_its_deadline(children: Callable[[], list[psutil.Process]]) -> None:
     with pytest.raises(Unavailable):
-        await Guardian.start(clock() - 1)
+        await Guardian.start(lease_clock() - 1)
     assert children() == []

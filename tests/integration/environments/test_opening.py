@@ -7,81 +7,81 @@ from pathlib import Path
 import pytest
 from tests.integration.environments.conftest import UID
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.networks import Network
 from footplate.domain.running import Environments
-from footplate.environments.guardian import clock
-from footplate.environments.opening import Sandboxed, Unsandboxed
-from footplate.environments.sandbox.probe import Found
+from footplate.environments.guardian import lease_clock
+from footplate.environments.opening import SandboxFactory, UnsandboxedFactory
+from footplate.environments.sandbox.probe import SandboxProbe
 from footplate.proxy.egress import AllowListProxy
 from footplate.proxy.models import ModelProxy
 
-OPEN = Backend(name="sandbox", network=Network("open"), cuts_network=True, allow_lists=True)
-CLOSED = replace(OPEN, network=Network())
-ASK = "curl -s -i --noproxy '' -x http://127.0.0.1:3128 http://127.0.0.1:{}/"
+OPEN_NETWORK = Backend(name="sandbox", network=Network("open"), can_limit_network=True, supports_allow_lists=True)
+NO_NETWORK = replace(OPEN_NETWORK, network=Network())
+PROXY_REQUEST = "curl -s -i --noproxy '' -x http://127.0.0.1:3128 http://127.0.0.1:{}/"
 INTERFACES = "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | sort | tr '\\n' ' '"
 
 
-async def said(environments: Environments, config: EnvironmentConfig, command: str) -> str:
+async def run_for_output(environments: Environments, config: EnvironmentConfig, command: str) -> str:
     async with ModelProxy({}) as proxy:
-        models = proxy.grant(deadline=clock() + 60)
+        models = proxy.grant(deadline=lease_clock() + 60)
         try:
-            opened = await environments.open(
-                "default", "sesn_1", deadline=clock() + 60, variables={}, config=config, models=models
+            environment = await environments.open_environment(
+                "default", "sesn_1", deadline=lease_clock() + 60, variables={}, config=config, models=models
             )
             try:
-                result = await opened.shell(command, timeout=30)
+                result = await environment.shell(command, timeout=30)
             finally:
-                await opened.aclose()
+                await environment.aclose()
         finally:
             await models.aclose()
     return (result.stdout + result.stderr).decode().strip()
 
 
-def sandboxed(data: Path, found: Found | None, backend: Backend) -> Sandboxed:
+def sandboxed(data: Path, found: SandboxProbe | None, backend: Backend) -> SandboxFactory:
     if found is None:
         pytest.skip("no sandbox can be made on this machine")
-    return Sandboxed(data, backend, found.host, uid=UID, egress=AllowListProxy(Reach(["127.0.0.1"])))
+    return SandboxFactory(data, backend, found.host, uid=UID, egress=AllowListProxy(AddressPolicy(["127.0.0.1"])))
 
 
-async def test_an_environment_narrows_the_operator_s_network(tmp_path: Path, sandbox_host: Found | None) -> None:
-    environments = sandboxed(tmp_path, sandbox_host, OPEN)
-    ours = sorted(name for _, name in socket.if_nameindex())
-    assert (await said(environments, EnvironmentConfig(), INTERFACES)).split() == ours
-    assert await said(environments, EnvironmentConfig(limited=True), INTERFACES) == "lo"
+async def test_an_environment_restricts_the_operators_network(tmp_path: Path, sandbox_host: SandboxProbe | None) -> None:
+    environments = sandboxed(tmp_path, sandbox_host, OPEN_NETWORK)
+    host_interfaces = sorted(name for _, name in socket.if_nameindex())
+    assert (await run_for_output(environments, EnvironmentConfig(), INTERFACES)).split() == host_interfaces
+    assert await run_for_output(environments, EnvironmentConfig(limited=True), INTERFACES) == "lo"
 
 
-async def test_what_a_worker_cannot_hold_to_it_does_not_open(tmp_path: Path, sandbox_host: Found | None) -> None:
+async def test_a_network_limit_that_cannot_be_enforced_is_refused(tmp_path: Path, sandbox_host: SandboxProbe | None) -> None:
     limited, listed = EnvironmentConfig(limited=True), EnvironmentConfig(limited=True, hosts=("example.com",))
-    backend = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
-    bare = Unsandboxed(tmp_path, backend)
+    backend = Backend(name="unsandboxed", network=Network("open"), can_limit_network=False)
+    bare = UnsandboxedFactory(tmp_path, backend)
     with pytest.raises(InvalidRequest, match="cannot limit the network"):
-        await said(bare, limited, "true")
+        await run_for_output(bare, limited, "true")
     with pytest.raises(InvalidRequest, match="is not a host that the operator allows"):
-        await said(sandboxed(tmp_path, sandbox_host, CLOSED), listed, "true")
+        await run_for_output(sandboxed(tmp_path, sandbox_host, NO_NETWORK), listed, "true")
 
 
 @pytest.mark.parametrize("operator", [Network("open"), Network.allow(["127.0.0.1:80", "127.0.0.1:81"])])
-async def test_an_environment_s_hosts_are_all_that_it_reaches(
-    tmp_path: Path, sandbox_host: Found | None, operator: Network
+async def test_an_environment_reaches_only_its_listed_hosts(
+    tmp_path: Path, sandbox_host: SandboxProbe | None, operator: Network
 ) -> None:
-    environments = sandboxed(tmp_path, sandbox_host, replace(OPEN, network=operator))
+    environments = sandboxed(tmp_path, sandbox_host, replace(OPEN_NETWORK, network=operator))
     config = EnvironmentConfig(limited=True, hosts=("127.0.0.1:81",))
-    assert await said(environments, config, INTERFACES) == "lo"
-    answers = [await said(environments, config, ASK.format(port)) for port in (80, 81)]
-    assert [answer.split()[1] for answer in answers] == ["403", "502"]
+    assert await run_for_output(environments, config, INTERFACES) == "lo"
+    responses = [await run_for_output(environments, config, PROXY_REQUEST.format(port)) for port in (80, 81)]
+    assert [response.split()[1] for response in responses] == ["403", "502"]
 
 
-async def test_promised_paths(tmp_path: Path, sandbox_host: Found | None) -> None:
-    environments = sandboxed(tmp_path, sandbox_host, OPEN)
+async def test_the_documented_paths_exist(tmp_path: Path, sandbox_host: SandboxProbe | None) -> None:
+    environments = sandboxed(tmp_path, sandbox_host, OPEN_NETWORK)
     command = """
     pwd; echo kept > /mnt/session/outputs/a; cat /mnt/session/outputs/a; ls -A /mnt/session/uploads
     touch /mnt/session/uploads/b 2>/dev/null || echo read-only; touch /workspace/c; ls /workspace
     """
-    assert (await said(environments, EnvironmentConfig(), command)).split() == ["/workspace", "kept", "read-only", "c"]
-    assert await said(environments, EnvironmentConfig(), "cat /mnt/session/outputs/a") == "kept"
+    assert (await run_for_output(environments, EnvironmentConfig(), command)).split() == ["/workspace", "kept", "read-only", "c"]
+    assert await run_for_output(environments, EnvironmentConfig(), "cat /mnt/session/outputs/a") == "kept"
     state = tmp_path / "workspaces" / "default" / "sesn_1.state"
     assert (state / "outputs" / "a").read_text() == "kept\n"
     assert not any((tmp_path / "leases").iterdir())

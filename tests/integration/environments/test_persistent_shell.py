@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.environments.conftest import EVERY_WAY
+from tests.integration.environments.conftest import ALL_BACKENDS
 
 from footplate import failpoints
 from footplate.environments.guarded import GuardedEnvironment
 
 if TYPE_CHECKING:
-    from tests.integration.environments.conftest import Mark, Open
+    from tests.integration.environments.conftest import ProcessMark, EnvironmentOpener
 
 pytestmark = pytest.mark.timing
 
 Until = Callable[..., Awaitable[float]]
 
 
-async def output(environment: GuardedEnvironment, command: str) -> str:
+async def run_for_output(environment: GuardedEnvironment, command: str) -> str:
     return (await environment.shell(command, timeout=10)).stdout.decode()
 
 
@@ -34,9 +34,9 @@ async def test_result(environment: GuardedEnvironment) -> None:
     assert 0 < result.duration < 10
 
 
-async def test_state_lasts(environment: GuardedEnvironment) -> None:
-    await output(environment, "mkdir -p sub && cd sub; X=5; export Y=6; f() { echo f $1; }; declare -A map=([k]=v)")
-    assert await output(environment, 'basename "$PWD"; echo $X; bash -c "echo \\$Y"; f 1; echo ${map[k]}') == (
+async def test_shell_state_lasts_between_commands(environment: GuardedEnvironment) -> None:
+    await run_for_output(environment, "mkdir -p sub && cd sub; X=5; export Y=6; f() { echo f $1; }; declare -A map=([k]=v)")
+    assert await run_for_output(environment, 'basename "$PWD"; echo $X; bash -c "echo \\$Y"; f 1; echo ${map[k]}') == (
         "sub\n5\n6\nf 1\nv\n"
     )
 
@@ -45,73 +45,73 @@ async def test_state_lasts(environment: GuardedEnvironment) -> None:
     "command", ["echo 'unclosed", "if then", "break", "continue", "return", "fi", ")", "}", "<<EOF"]
 )
 async def test_broken_commands_do_not_break_the_shell(environment: GuardedEnvironment, command: str) -> None:
-    await output(environment, "X=kept")
+    await run_for_output(environment, "X=kept")
     result = await environment.shell(command, timeout=5)
     assert result.exit_code is not None
-    assert await output(environment, "echo $X") == "kept\n"
+    assert await run_for_output(environment, "echo $X") == "kept\n"
 
 
 async def test_standard_input_is_empty(environment: GuardedEnvironment) -> None:
-    assert await output(environment, "cat; read -r line || echo none; ls /proc/self/fd | wc -l") == "none\n4\n"
+    assert await run_for_output(environment, "cat; read -r line || echo none; ls /proc/self/fd | wc -l") == "none\n4\n"
 
 
-async def test_home_and_start_in_the_root(environment: GuardedEnvironment, tmp_path: Path) -> None:
-    assert await output(environment, 'echo "$HOME $PWD $TERM"') == f"{tmp_path} {tmp_path} dumb\n"
+async def test_home_and_directory_are_the_root(environment: GuardedEnvironment, tmp_path: Path) -> None:
+    assert await run_for_output(environment, 'echo "$HOME $PWD $TERM"') == f"{tmp_path} {tmp_path} dumb\n"
 
 
 @pytest.mark.parametrize(
     ("command", "code"), [("exit 4", 4), ("set -e; false", 1), ("kill -9 $$", 137), ("exec true", 0)]
 )
 async def test_a_command_may_end_the_shell(environment: GuardedEnvironment, command: str, code: int) -> None:
-    await output(environment, "cd /; X=1")
+    await run_for_output(environment, "cd /; X=1")
     result = await environment.shell(f"echo before; {command}", timeout=10)
     assert (result.exit_code, result.stdout) == (code, b"before\n")
-    assert await output(environment, 'echo "$PWD:$X"') == f"{environment.root}:\n"
+    assert await run_for_output(environment, 'echo "$PWD:$X"') == f"{environment.root}:\n"
 
 
-async def test_a_shell_that_was_killed_between_commands(environment: GuardedEnvironment, until: Until) -> None:
-    await output(environment, "(sleep 0.1; kill -9 $$) &")
+async def test_a_shell_killed_between_commands_is_replaced(environment: GuardedEnvironment, until: Until) -> None:
+    await run_for_output(environment, "(sleep 0.1; kill -9 $$) &")
     assert environment._shell is not None
     shell = environment._shell
     await until(lambda: not shell.alive)
-    assert await output(environment, "echo again") == "again\n"
+    assert await run_for_output(environment, "echo again") == "again\n"
 
 
-async def test_background_jobs_go_on(environment: GuardedEnvironment, mark: Mark, until: Until) -> None:
+async def test_background_jobs_continue(environment: GuardedEnvironment, mark: ProcessMark, until: Until) -> None:
     began = time.monotonic()
-    await output(environment, "sleep 3201 & nohup sleep 3202 >/dev/null 2>&1 &")
+    await run_for_output(environment, "sleep 3201 & nohup sleep 3202 >/dev/null 2>&1 &")
     assert time.monotonic() - began < 10
-    await until(lambda: mark.command_lines() >= {"sleep 3201", "sleep 3202"})
-    await output(environment, "exit 0")
-    await output(environment, "true")
-    assert {"sleep 3201", "sleep 3202"} <= mark.command_lines()
+    await until(lambda: mark.list_command_lines() >= {"sleep 3201", "sleep 3202"})
+    await run_for_output(environment, "exit 0")
+    await run_for_output(environment, "true")
+    assert {"sleep 3201", "sleep 3202"} <= mark.list_command_lines()
 
 
 async def test_background_output_never_blocks_and_comes_with_the_next_command(
     environment: GuardedEnvironment, until: Until, tmp_path: Path
 ) -> None:
-    first = await output(environment, "(sleep 0.1; head -c 1000000 /dev/zero | tr '\\0' x; touch printed) & echo first")
+    first = await run_for_output(environment, "(sleep 0.1; head -c 1000000 /dev/zero | tr '\\0' x; touch printed) & echo first")
     assert first == "first\n"
     await until((tmp_path / "printed").exists)
     result = await environment.shell("echo next", timeout=10)
-    assert b"".join(result.whole["stdout"].pieces()) == b"x" * 1_000_000 + b"next\n"
+    assert b"".join(result.full_outputs["stdout"].pieces()) == b"x" * 1_000_000 + b"next\n"
 
 
 async def test_background_job_that_prints_survives_its_shell(
     environment: GuardedEnvironment, until: Until, tmp_path: Path
 ) -> None:
-    await output(environment, "(sleep 0.2; head -c 500000 /dev/zero; touch printed) & exit 0")
-    assert await output(environment, "echo new") == "new\n"
+    await run_for_output(environment, "(sleep 0.2; head -c 500000 /dev/zero; touch printed) & exit 0")
+    assert await run_for_output(environment, "echo new") == "new\n"
     await until((tmp_path / "printed").exists)
 
 
-async def test_output_that_never_stops_does_not_hold_a_result_back(environment: GuardedEnvironment) -> None:
-    await output(environment, "yes &")
+async def test_endless_background_output_does_not_delay_a_result(environment: GuardedEnvironment) -> None:
+    await run_for_output(environment, "yes &")
     result = await environment.shell("echo mine >&2", timeout=10)
     assert (result.exit_code, result.stderr) == (0, b"mine\n")
 
 
-async def test_output_is_bounded(open_environment: Open) -> None:
+async def test_output_is_bounded(open_environment: EnvironmentOpener) -> None:
     environment = open_environment(output_limit=1000)
     result = await environment.shell("echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo last", timeout=30)
     assert result.truncated
@@ -122,7 +122,7 @@ async def test_output_is_bounded(open_environment: Open) -> None:
     assert not (await environment.shell("echo short", timeout=10)).truncated
 
 
-async def test_large_command(environment: GuardedEnvironment, tmp_path: Path) -> None:
+async def test_a_large_command_runs(environment: GuardedEnvironment, tmp_path: Path) -> None:
     content = 'it\'s "quoted" $HOME `x` \\n\u00e9\n' * 6000
     result = await environment.shell(f"cat > file <<'END'\n{content}END\n", timeout=30)
     assert result.exit_code == 0
@@ -135,15 +135,15 @@ async def test_nul_in_a_command_is_a_failed_result(environment: GuardedEnvironme
 
 @pytest.mark.parametrize("prefix", ["", "trap '' TERM; "])
 @pytest.mark.requirement("C3")
-async def test_timeout(environment: GuardedEnvironment, mark: Mark, prefix: str) -> None:
+async def test_timeout(environment: GuardedEnvironment, mark: ProcessMark, prefix: str) -> None:
     result = await environment.shell(f"{prefix}echo partial; setsid sleep 3203 & sleep 3204", timeout=0.3)
     assert (result.exit_code, result.timed_out, result.stdout) == (None, True, b"partial\n")
     assert result.duration < 20
-    assert mark.processes() == []
-    assert await output(environment, "pwd") == f"{environment.root}\n"
+    assert mark.find_processes() == []
+    assert await run_for_output(environment, "pwd") == f"{environment.root}\n"
 
 
-async def test_timeout_lets_a_command_clean_up(open_environment: Open, tmp_path: Path) -> None:
+async def test_timeout_lets_a_command_clean_up(open_environment: EnvironmentOpener, tmp_path: Path) -> None:
     environment = open_environment(grace=30)
     result = await environment.shell("bash -c 'trap \"touch cleaned; exit\" TERM; sleep 3205 & wait'", timeout=0.3)
     assert result.timed_out
@@ -151,29 +151,29 @@ async def test_timeout_lets_a_command_clean_up(open_environment: Open, tmp_path:
     assert (tmp_path / "cleaned").exists()
 
 
-@EVERY_WAY
-async def test_cancellation_kills_the_command(open_environment: Open, mark: Mark, until: Until) -> None:
+@ALL_BACKENDS
+async def test_cancellation_kills_the_command(open_environment: EnvironmentOpener, mark: ProcessMark, until: Until) -> None:
     environment = open_environment()
     command = asyncio.create_task(environment.shell("trap '' TERM; setsid sleep 3206 & sleep 3207", timeout=60))
-    await until(lambda: mark.command_lines() >= {"sleep 3206", "sleep 3207"})
+    await until(lambda: mark.list_command_lines() >= {"sleep 3206", "sleep 3207"})
     command.cancel()
     with pytest.raises(asyncio.CancelledError):
         await command
-    assert mark.processes() == []
-    assert await output(environment, "echo on") == "on\n"
+    assert mark.find_processes() == []
+    assert await run_for_output(environment, "echo on") == "on\n"
 
 
-async def test_restart_ends_a_running_command(environment: GuardedEnvironment, mark: Mark, until: Until) -> None:
+async def test_restart_ends_a_running_command(environment: GuardedEnvironment, mark: ProcessMark, until: Until) -> None:
     command = asyncio.create_task(environment.shell("X=1; echo partial; sleep 3208", timeout=60))
-    await until(lambda: "sleep 3208" in mark.command_lines())
+    await until(lambda: "sleep 3208" in mark.list_command_lines())
     await environment.restart_shell()
     result = await command
     assert (result.exit_code, result.timed_out, result.stdout) == (None, False, b"partial\n")
-    assert await output(environment, "echo [$X]") == "[]\n"
+    assert await run_for_output(environment, "echo [$X]") == "[]\n"
 
 
 async def test_one_command_at_a_time(environment: GuardedEnvironment) -> None:
-    both = await asyncio.gather(*(output(environment, f"echo {n}; sleep 0.05; echo {n}") for n in "ab"))
+    both = await asyncio.gather(*(run_for_output(environment, f"echo {n}; sleep 0.05; echo {n}") for n in "ab"))
     assert both == ["a\na\n", "b\nb\n"]
 
 

@@ -10,46 +10,46 @@ from pathlib import Path
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.domain.snapshots import SCRATCH, KeptSnapshot, RestingFiles, Snapshot
+from footplate.domain.snapshots import SCRATCH_TREE, StoredSnapshot, ExpiredSessionFiles, Snapshot
 from footplate.environments.reaper import patrol
-from footplate.environments.reaper.workspaces import Workspaces
+from footplate.environments.reaper.workspaces import WorkspaceReaper
 
 pytestmark = pytest.mark.timing
 
 WEEK = timedelta(days=7)
-SNAPSHOT = KeptSnapshot(0, Snapshot("a" * 40))
+SNAPSHOT = StoredSnapshot(0, Snapshot("a" * 40))
 
 
-class MemoryLog:
+class MemorySessionRegistry:
     def __init__(self, *sessions: str, name: str = "one") -> None:
         self.sessions = set(sessions)
-        self.notes: list[tuple[str, str]] = []
+        self.deletion_records: list[tuple[str, str]] = []
         self.name = name
-        self.answers = True
-        self.files: dict[str, RestingFiles] = {}
+        self.is_available = True
+        self.files: dict[str, ExpiredSessionFiles] = {}
         """The files of the expired sessions."""
 
     async def cell(self) -> str:
         return self.name
 
     async def existing(self, session_ids: Sequence[str]) -> Collection[str]:
-        if not self.answers:
+        if not self.is_available:
             raise Unavailable("The database does not answer.")
         return self.sessions & set(session_ids)
 
     async def deleted(self) -> Sequence[tuple[str, str]]:
-        return self.notes
+        return self.deletion_records
 
     async def expired(self, session_ids: Sequence[str], older_than: timedelta) -> Collection[str]:
         assert older_than == WEEK
         return {session_id for session_id in session_ids if self.files.get(session_id) is not None}
 
     @asynccontextmanager
-    async def resting(self, session_id: str, older_than: timedelta) -> AsyncIterator[RestingFiles | None]:
+    async def resting(self, session_id: str, older_than: timedelta) -> AsyncIterator[ExpiredSessionFiles | None]:
         assert older_than == WEEK
-        yield self.touched(session_id)
+        yield self.find_files(session_id)
 
-    def touched(self, session_id: str) -> RestingFiles | None:
+    def find_files(self, session_id: str) -> ExpiredSessionFiles | None:
         """Replaced by a test to simulate a turn that began meanwhile."""
         return self.files.get(session_id)
 
@@ -61,125 +61,125 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def names(data: Path) -> list[str]:
+def list_names(data: Path) -> list[str]:
     return sorted(entry.name for entry in (data / "workspaces" / "default").iterdir())
 
 
-KEPT = ["not-ours", "sesn_kept", "sesn_kept.state"]
-ALL = ["not-ours", "sesn_gone", "sesn_gone.state", "sesn_kept", "sesn_kept.state"]
+WITHOUT_REMOVED = ["not-ours", "sesn_kept", "sesn_kept.state"]
+WITH_ALL = ["not-ours", "sesn_gone", "sesn_gone.state", "sesn_kept", "sesn_kept.state"]
 
 
-async def test_only_what_the_log_does_not_know_goes(data: Path) -> None:
-    workspaces = Workspaces(data, MemoryLog("sesn_kept"))
-    assert await workspaces.unknown(()) == []  # the directory's cell is not known yet
-    assert await workspaces.all(()) == 1
-    assert names(data) == KEPT
+async def test_only_directories_of_unknown_sessions_are_removed(data: Path) -> None:
+    workspaces = WorkspaceReaper(data, MemorySessionRegistry("sesn_kept"))
+    assert await workspaces.find_unknown(()) == []  # the directory's cell is not known yet
+    assert await workspaces.remove_unknown(()) == 1
+    assert list_names(data) == WITHOUT_REMOVED
 
 
-async def test_without_the_log_s_word_nothing_goes(data: Path) -> None:
-    log = MemoryLog()
-    log.answers = False
+async def test_nothing_is_removed_without_a_response_of_the_log(data: Path) -> None:
+    log = MemorySessionRegistry()
+    log.is_available = False
     with pytest.raises(Unavailable):
-        await Workspaces(data, log).all(())
-    assert names(data) == ALL
+        await WorkspaceReaper(data, log).remove_unknown(())
+    assert list_names(data) == WITH_ALL
 
 
-async def test_another_cell_s_log_says_nothing_of_this_directory(data: Path) -> None:
-    await Workspaces(data, MemoryLog("sesn_kept", "sesn_gone", name="one")).all(())
-    assert await Workspaces(data, MemoryLog(name="two")).all(()) == 0
-    assert names(data) == ALL
+async def test_the_log_of_another_cell_removes_nothing(data: Path) -> None:
+    await WorkspaceReaper(data, MemorySessionRegistry("sesn_kept", "sesn_gone", name="one")).remove_unknown(())
+    assert await WorkspaceReaper(data, MemorySessionRegistry(name="two")).remove_unknown(()) == 0
+    assert list_names(data) == WITH_ALL
 
 
-async def test_a_log_that_knows_none_of_them_is_another_s(data: Path) -> None:
+async def test_a_log_that_knows_none_of_the_sessions_removes_nothing(data: Path) -> None:
     """The first start of this version with the wrong database must not delete any files."""
-    assert await Workspaces(data, MemoryLog(name="wrong")).all(()) == 0
-    assert names(data) == ALL
-    assert await Workspaces(data, MemoryLog("sesn_kept", name="right")).all(()) == 1
-    assert names(data) == KEPT
+    assert await WorkspaceReaper(data, MemorySessionRegistry(name="wrong")).remove_unknown(()) == 0
+    assert list_names(data) == WITH_ALL
+    assert await WorkspaceReaper(data, MemorySessionRegistry("sesn_kept", name="right")).remove_unknown(()) == 1
+    assert list_names(data) == WITHOUT_REMOVED
 
 
-async def test_a_session_with_a_living_turn_waits(data: Path) -> None:
-    log = MemoryLog("sesn_kept")
-    log.notes = [("default", "sesn_gone"), ("default", "sesn_elsewhere")]
-    workspaces = Workspaces(data, log)
-    assert await workspaces.all({"sesn_gone"}) == 0
-    assert await workspaces.noted({"sesn_gone"}) == 0
-    assert names(data) == ALL
-    assert await workspaces.noted(()) == 1
-    assert names(data) == KEPT
+async def test_the_directory_of_a_session_with_a_running_turn_stays(data: Path) -> None:
+    log = MemorySessionRegistry("sesn_kept")
+    log.deletion_records = [("default", "sesn_gone"), ("default", "sesn_elsewhere")]
+    workspaces = WorkspaceReaper(data, log)
+    assert await workspaces.remove_unknown({"sesn_gone"}) == 0
+    assert await workspaces.remove_deleted({"sesn_gone"}) == 0
+    assert list_names(data) == WITH_ALL
+    assert await workspaces.remove_deleted(()) == 1
+    assert list_names(data) == WITHOUT_REMOVED
 
 
-async def test_there_may_be_no_session_yet(tmp_path: Path) -> None:
-    assert await Workspaces(tmp_path, MemoryLog()).all(()) == 0
+async def test_a_data_directory_without_sessions(tmp_path: Path) -> None:
+    assert await WorkspaceReaper(tmp_path, MemorySessionRegistry()).remove_unknown(()) == 0
 
 
 @pytest.mark.parametrize(
     ("files", "goes"),
     [
-        (RestingFiles({SCRATCH: SNAPSHOT}), True),
-        (RestingFiles({SCRATCH: None}), False),  # there are files, but no stored snapshot
-        (RestingFiles({"proj_1": None}), True),  # unchanged since its base commit
-        (RestingFiles({"proj_1": SNAPSHOT, "proj_2": replace(SNAPSHOT, left_out=("big: too large",))}), False),
+        (ExpiredSessionFiles({SCRATCH_TREE: SNAPSHOT}), True),
+        (ExpiredSessionFiles({SCRATCH_TREE: None}), False),  # there are files, but no stored snapshot
+        (ExpiredSessionFiles({"proj_1": None}), True),  # unchanged since its base commit
+        (ExpiredSessionFiles({"proj_1": SNAPSHOT, "proj_2": replace(SNAPSHOT, left_out=("big: too large",))}), False),
     ],
 )
-async def test_what_has_expired_is_released_if_the_store_has_it(data: Path, files: RestingFiles, goes: bool) -> None:  # noqa: FBT001 - a case
-    log = MemoryLog("sesn_kept", "sesn_gone")
+async def test_an_expired_session_is_removed_if_its_files_are_stored(data: Path, files: ExpiredSessionFiles, goes: bool) -> None:  # noqa: FBT001 - a case
+    log = MemorySessionRegistry("sesn_kept", "sesn_gone")
     log.files = {"sesn_gone": files}
     private = data / "trees" / "default" / "sesn_gone"
     private.mkdir(parents=True)
     unplaced: list[str] = []
-    workspaces = Workspaces(
+    workspaces = WorkspaceReaper(
         data, log, mark_for_rebuild=lambda _, session_id: unplaced.append(session_id), released_after=WEEK
     )
-    assert await workspaces.release(()) == 0  # the directory's cell is not known yet
-    await workspaces.all(())
-    assert await workspaces.release({"sesn_gone"}) == 0
-    assert names(data) == ALL
-    assert await workspaces.release(()) == goes
-    assert names(data) == (KEPT if goes else ALL)
+    assert await workspaces.release_expired(()) == 0  # the directory's cell is not known yet
+    await workspaces.remove_unknown(())
+    assert await workspaces.release_expired({"sesn_gone"}) == 0
+    assert list_names(data) == WITH_ALL
+    assert await workspaces.release_expired(()) == goes
+    assert list_names(data) == (WITHOUT_REMOVED if goes else WITH_ALL)
     assert private.exists() is not goes
     assert unplaced == (["sesn_gone"] if goes else [])
 
 
-async def test_one_that_was_touched_meanwhile_stays(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = MemoryLog("sesn_kept", "sesn_gone")
-    log.files = {"sesn_gone": RestingFiles({SCRATCH: SNAPSHOT})}
+async def test_a_session_that_was_used_meanwhile_stays(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemorySessionRegistry("sesn_kept", "sesn_gone")
+    log.files = {"sesn_gone": ExpiredSessionFiles({SCRATCH_TREE: SNAPSHOT})}
     monkeypatch.setattr(log, "touched", lambda _: None)
-    workspaces = Workspaces(data, log, released_after=WEEK)
-    await workspaces.all(())
-    assert await workspaces.release(()) == 0
-    assert names(data) == ALL
+    workspaces = WorkspaceReaper(data, log, released_after=WEEK)
+    await workspaces.remove_unknown(())
+    assert await workspaces.release_expired(()) == 0
+    assert list_names(data) == WITH_ALL
 
 
-async def test_what_a_killed_worker_had_set_aside_goes_the_next_time(data: Path) -> None:
+async def test_a_directory_that_a_killed_worker_set_aside_is_removed(data: Path) -> None:
     aside = data / "workspaces" / "default" / ".released.sesn_gone.1"
     aside.mkdir()
-    workspaces = Workspaces(data, MemoryLog("sesn_kept", "sesn_gone"), released_after=WEEK)
-    await workspaces.all(())
-    assert await workspaces.release(()) == 0
-    assert names(data) == ALL
+    workspaces = WorkspaceReaper(data, MemorySessionRegistry("sesn_kept", "sesn_gone"), released_after=WEEK)
+    await workspaces.remove_unknown(())
+    assert await workspaces.release_expired(()) == 0
+    assert list_names(data) == WITH_ALL
 
 
-async def test_a_worker_goes_on_until_the_log_answers(
+async def test_a_worker_retries_until_the_log_responds(
     data: Path, monkeypatch: pytest.MonkeyPatch, until: Callable[..., Awaitable[float]]
 ) -> None:
     monkeypatch.setattr(patrol, "_EVERY", 0.01)
-    log = MemoryLog("sesn_kept")
-    log.answers = False
+    log = MemorySessionRegistry("sesn_kept")
+    log.is_available = False
     swept: list[int] = []
 
     async def sweep() -> int:
         swept.append(1)
         return 0
 
-    async with patrol.Patrol(data, [], Workspaces(data, log), [sweep]).running():
+    async with patrol.PeriodicReaper(data, [], WorkspaceReaper(data, log), [sweep]).run_in_background():
         await until(lambda: len(swept) > 3)
-        assert names(data) == ALL
-        log.answers = True
-        await until(lambda: names(data) == KEPT)
+        assert list_names(data) == WITH_ALL
+        log.is_available = True
+        await until(lambda: list_names(data) == WITHOUT_REMOVED)
 
 
-async def test_a_long_removal_holds_up_nobody(
+async def test_a_long_removal_does_not_block_other_work(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: Callable[..., Awaitable[float]]
 ) -> None:
     monkeypatch.setattr(patrol, "_EVERY", 0.01)
@@ -196,8 +196,8 @@ async def test_a_long_removal_holds_up_nobody(
         swept.append(1)
         return 0
 
-    workspaces = Workspaces(data, MemoryLog("sesn_kept", "sesn_gone"), released_after=WEEK)
-    async with patrol.Patrol(data, [], workspaces, [sweep]).running():
+    workspaces = WorkspaceReaper(data, MemorySessionRegistry("sesn_kept", "sesn_gone"), released_after=WEEK)
+    async with patrol.PeriodicReaper(data, [], workspaces, [sweep]).run_in_background():
         await until(began.exists)
         before = len(swept)
         await until(lambda: len(swept) > before + 3)

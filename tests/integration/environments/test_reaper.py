@@ -15,37 +15,37 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 import pytest
-from tests.integration.environments.conftest import EVERY_WAY
-from tests.integration.environments.test_guardian_deaths import UNRULY, Until, unruly
+from tests.integration.environments.conftest import ALL_BACKENDS
+from tests.integration.environments.test_guardian_deaths import UNRULY_SCRIPT, Until, all_sleeps_run
 
 import footplate
-from footplate.environments.guardian import clock
+from footplate.environments.guardian import lease_clock
 from footplate.environments.reaper import leases, processes
-from footplate.environments.reaper.leases import FOREIGN_AGE, MARGIN, Lease, Place, Record, is_over
-from footplate.environments.reaper.processes import NOBODY, Process
-from footplate.environments.reaper.reaping import Reaper, trial_name
-from footplate.environments.removal import remove
-from footplate.environments.sandbox.probe import Found
+from footplate.environments.reaper.leases import MAX_FOREIGN_AGE, EXPIRY_MARGIN, Lease, PidScope, LeaseRecord, is_over
+from footplate.environments.reaper.processes import NO_PROCESS, ProcessIdentity
+from footplate.environments.reaper.reaping import Reaper, new_trial_name
+from footplate.environments.removal import remove_directory
+from footplate.environments.sandbox.probe import SandboxProbe
 
 if TYPE_CHECKING:
-    from tests.integration.environments.conftest import Mark
+    from tests.integration.environments.conftest import ProcessMark
 
 pytestmark = pytest.mark.timing
 
 _PYTHONPATH: Final = (Path(footplate.__file__).parents[1], Path(__file__).parents[3])
-HERE: Final = Place("host", "boot", "pids")
-WORKER, GUARDIAN = Process(10, 1), Process(11, 2)
-RECORD: Final = Record(
-    place=HERE, worker=WORKER, guardian=GUARDIAN, organisation="o", session="s", turn="t", deadline=100.0
+THIS_MACHINE: Final = PidScope("host", "boot", "pids")
+WORKER, GUARDIAN = ProcessIdentity(10, 1), ProcessIdentity(11, 2)
+RECORD: Final = LeaseRecord(
+    place=THIS_MACHINE, worker=WORKER, guardian=GUARDIAN, organisation="o", session="s", turn="t", deadline=100.0
 )
 
 
 class LeasedWorker:
-    def __init__(self, data: Path, mark: Mark, backend: str, *, lease: float, watched: bool) -> None:
+    def __init__(self, data: Path, mark: ProcessMark, backend: str, *, lease: float, watched: bool) -> None:
         self.process = subprocess.Popen(
             [
                 *(sys.executable, str(Path(__file__).with_name("leased_worker.py")), str(data), backend, str(lease)),
-                *("watched" if watched else "alone", mark.value, UNRULY),
+                *("watched" if watched else "alone", mark.value, UNRULY_SCRIPT),
             ],
             stdout=subprocess.PIPE,
             env={"PYTHONPATH": os.pathsep.join(map(str, _PYTHONPATH)), "PATH": os.environ["PATH"]},
@@ -67,7 +67,7 @@ StartWorker = Callable[..., LeasedWorker]
 
 @pytest.fixture
 async def start_worker(
-    tmp_path: Path, mark: Mark, backend: str, sandbox_host: Found | None, until: Until
+    tmp_path: Path, mark: ProcessMark, backend: str, sandbox_host: SandboxProbe | None, until: Until
 ) -> AsyncIterator[StartWorker]:
     if backend == "sandbox" and sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
@@ -82,138 +82,138 @@ async def start_worker(
         worker.kill()
         assert worker.process.stdout is not None
         worker.process.stdout.close()
-    await until(lambda: not mark.processes())
+    await until(lambda: not mark.find_processes())
     Reaper(tmp_path).reap()
 
 
-def left(data: Path) -> list[str]:
+def list_leases(data: Path) -> list[str]:
     """Returns the names of the remaining lease directories."""
-    return [entry.name for entry in (data / leases.DIRECTORY).iterdir()]
+    return [entry.name for entry in (data / leases.LEASES_DIRECTORY).iterdir()]
 
 
-def groups_of(data: Path) -> list[Path]:
-    (directory,) = (data / leases.DIRECTORY).iterdir()
-    record = Record.read(directory)
+def read_control_groups(data: Path) -> list[Path]:
+    (directory,) = (data / leases.LEASES_DIRECTORY).iterdir()
+    record = LeaseRecord.read(directory)
     assert record is not None
     return [Path(group) for group in record.groups]
 
 
-def everybody_of(worker: LeasedWorker) -> list[psutil.Process]:
+def find_guardian_processes(worker: LeasedWorker) -> list[psutil.Process]:
     """Returns the guardian, its watcher and its init process, found by the command line that they share."""
     return [process for process in worker.tree() if "guardian_main" in " ".join(process.cmdline())]
 
 
-@EVERY_WAY
-async def test_a_killed_worker_s_last_watch_leaves_nothing(
-    start_worker: StartWorker, tmp_path: Path, mark: Mark, until: Until
+@ALL_BACKENDS
+async def test_the_death_watch_of_a_killed_worker_removes_everything(
+    start_worker: StartWorker, tmp_path: Path, mark: ProcessMark, until: Until
 ) -> None:
     worker = start_worker(watched=True)
-    await until(unruly(mark))
-    tree, groups = worker.tree(), groups_of(tmp_path)
+    await until(all_sleeps_run(mark))
+    tree, groups = worker.tree(), read_control_groups(tmp_path)
     worker.kill()
-    await until(lambda: not left(tmp_path) and not any(psutil.pid_exists(process.pid) for process in tree))
+    await until(lambda: not list_leases(tmp_path) and not any(psutil.pid_exists(process.pid) for process in tree))
     assert not any(group.exists() for group in groups)
 
 
-@EVERY_WAY
+@ALL_BACKENDS
 async def test_worker_and_guardian_killed_at_once(
-    start_worker: StartWorker, tmp_path: Path, mark: Mark, until: Until
+    start_worker: StartWorker, tmp_path: Path, mark: ProcessMark, until: Until
 ) -> None:
     worker = start_worker(watched=True)
-    await until(unruly(mark))
-    tree, groups = worker.tree(), groups_of(tmp_path)
-    for process in [psutil.Process(worker.process.pid), *everybody_of(worker)]:
+    await until(all_sleeps_run(mark))
+    tree, groups = worker.tree(), read_control_groups(tmp_path)
+    for process in [psutil.Process(worker.process.pid), *find_guardian_processes(worker)]:
         with contextlib.suppress(psutil.NoSuchProcess):  # it may have noticed already that the worker is gone
             process.kill()
-    await until(lambda: not left(tmp_path) and not mark.processes())
+    await until(lambda: not list_leases(tmp_path) and not mark.find_processes())
     assert not any(group.exists() for group in groups)
     assert tree
 
 
-@EVERY_WAY
-async def test_a_living_turn_is_nobody_else_s_to_reap(
-    start_worker: StartWorker, tmp_path: Path, mark: Mark, until: Until
+@ALL_BACKENDS
+async def test_a_running_turn_is_not_reaped(
+    start_worker: StartWorker, tmp_path: Path, mark: ProcessMark, until: Until
 ) -> None:
     start_worker()
-    await until(unruly(mark))
-    before, groups = mark.command_lines(), groups_of(tmp_path)
+    await until(all_sleeps_run(mark))
+    before, groups = mark.list_command_lines(), read_control_groups(tmp_path)
     found = Reaper(tmp_path, [group.parent for group in groups]).reap()
-    assert (len(found.living), found.anything, found.sessions) == (1, False, {"sesn_1"})
-    assert mark.command_lines() == before
+    assert (len(found.living), found.has_leftovers, found.sessions) == (1, False, {"sesn_1"})
+    assert mark.list_command_lines() == before
     assert all(group.exists() for group in groups)
 
 
-@EVERY_WAY
-async def test_a_turn_whose_lease_ran_out_while_its_worker_was_stopped(
-    start_worker: StartWorker, tmp_path: Path, mark: Mark, until: Until
+@ALL_BACKENDS
+async def test_a_turn_ends_when_its_lease_expires_while_its_worker_is_stopped(
+    start_worker: StartWorker, tmp_path: Path, mark: ProcessMark, until: Until
 ) -> None:
     worker = start_worker(lease=2)
-    groups = groups_of(tmp_path)
+    groups = read_control_groups(tmp_path)
     worker.process.send_signal(signal.SIGSTOP)
     reaper = Reaper(tmp_path)
-    await until(lambda: not left(tmp_path) or not reaper.reap().living, limit=2 + MARGIN + 20)
-    assert not mark.processes()
+    await until(lambda: not list_leases(tmp_path) or not reaper.reap().living, limit=2 + EXPIRY_MARGIN + 20)
+    assert not mark.find_processes()
     assert not any(group.exists() for group in groups)
 
 
-def test_what_carries_the_id_of_a_lease_that_is_over_is_ended(tmp_path: Path) -> None:
-    lease = Lease.in_data(tmp_path, "o", "s", "t")
-    lease.begin(clock() - 2 * MARGIN)
-    by_variable = subprocess.Popen(["sleep", "3010"], env={**os.environ, processes.VARIABLE: lease.id})
+def test_processes_with_the_id_of_an_expired_lease_are_ended(tmp_path: Path) -> None:
+    lease = Lease.in_data_directory(tmp_path, "o", "s", "t")
+    lease.begin(lease_clock() - 2 * EXPIRY_MARGIN)
+    by_variable = subprocess.Popen(["sleep", "3010"], env={**os.environ, processes.LEASE_VARIABLE: lease.id})
     by_name = subprocess.Popen(["bash", "-c", "read", lease.id], stdin=subprocess.PIPE)
-    other = subprocess.Popen(["sleep", "3012"], env={**os.environ, processes.VARIABLE: "another"})
+    other = subprocess.Popen(["sleep", "3012"], env={**os.environ, processes.LEASE_VARIABLE: "another"})
     try:
-        looked = Reaper(tmp_path).look()
-        assert (looked.processes, left(tmp_path)) == (2, [lease.id])
+        found = Reaper(tmp_path).find_leftovers()
+        assert (found.processes, list_leases(tmp_path)) == (2, [lease.id])
         assert Reaper(tmp_path).reap().processes == 2
         assert (by_variable.wait(), by_name.wait(), other.poll()) == (-9, -9, None)
         Reaper(tmp_path).reap()  # on a busy machine, the directory is removed only at the second pass
-        assert left(tmp_path) == []
+        assert list_leases(tmp_path) == []
     finally:
         for process in (by_variable, by_name, other):
             process.kill()
             process.communicate()
 
 
-def test_what_the_machine_s_last_boot_left_goes(tmp_path: Path) -> None:
-    lease = Lease.in_data(tmp_path, "o", "s", "t")
-    lease.begin(clock() + 1000)
-    record = Record.read(lease.directory)
+def test_leases_of_an_earlier_boot_are_removed(tmp_path: Path) -> None:
+    lease = Lease.in_data_directory(tmp_path, "o", "s", "t")
+    lease.begin(lease_clock() + 1000)
+    record = LeaseRecord.read(lease.directory)
     assert record is not None
     replace(record, place=replace(record.place, boot="the last one")).write(lease.directory)
     assert Reaper(tmp_path).reap().over == [lease.id]
-    assert left(tmp_path) == []
+    assert list_leases(tmp_path) == []
 
 
-def test_a_directory_that_is_just_being_made_stays_and_an_old_one_goes(tmp_path: Path) -> None:
-    new, old = (tmp_path / leases.DIRECTORY / f"1-1-{name}" for name in ("new", "old"))
+def test_a_new_directory_without_a_record_stays_and_an_old_one_is_removed(tmp_path: Path) -> None:
+    new, old = (tmp_path / leases.LEASES_DIRECTORY / f"1-1-{name}" for name in ("new", "old"))
     new.mkdir(parents=True)
     old.mkdir()
     os.utime(old, (time.time() - 3600,) * 2)
     assert Reaper(tmp_path).reap().over == [old.name]
-    assert left(tmp_path) == [new.name]
+    assert list_leases(tmp_path) == [new.name]
 
 
-def test_a_trial_directory_goes_with_its_maker(tmp_path: Path) -> None:
-    mine = tmp_path / trial_name()
-    made = subprocess.run(
+def test_a_trial_directory_is_removed_with_its_creator(tmp_path: Path) -> None:
+    mine = tmp_path / new_trial_name()
+    printed = subprocess.run(
         [sys.executable, "-c", "from footplate.environments.reaper.reaping import trial_name; print(trial_name())"],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    gone = tmp_path / made.stdout.strip()
+    gone = tmp_path / printed.stdout.strip()
     mine.mkdir()
     gone.mkdir()
     assert Reaper(tmp_path, trials=tmp_path).reap().directories == 1
     assert (mine.exists(), gone.exists()) == (True, False)
 
 
-def test_an_empty_group_goes_with_its_maker_and_one_of_another_pid_namespace_stays(tmp_path: Path) -> None:
+def test_an_empty_group_is_removed_with_its_creator_but_not_in_another_pid_namespace(tmp_path: Path) -> None:
     """A pid of another container means nothing here, and a worker there may be about to use the group."""
-    namespace, _, dead, *_ = leases.new_id().split("-")
+    namespace, _, dead, *_ = leases.new_lease_id().split("-")
     mine, gone, foreign = (
-        tmp_path / "groups" / name for name in (leases.new_id(), f"{namespace}-1-{dead}-1", "f-1-2-1")
+        tmp_path / "groups" / name for name in (leases.new_lease_id(), f"{namespace}-1-{dead}-1", "f-1-2-1")
     )
     for group in (mine, gone, foreign):
         group.mkdir(parents=True)
@@ -228,48 +228,48 @@ def test_an_empty_group_goes_with_its_maker_and_one_of_another_pid_namespace_sta
         ({WORKER}, 99, False),  # the worker itself cleans up
         ({GUARDIAN}, 99, False),  # it is ending its tree
         (set(), 99, True),
-        ({WORKER, GUARDIAN}, 100 + MARGIN, False),
-        ({WORKER, GUARDIAN}, 100.1 + MARGIN, True),  # both are stopped
+        ({WORKER, GUARDIAN}, 100 + EXPIRY_MARGIN, False),
+        ({WORKER, GUARDIAN}, 100.1 + EXPIRY_MARGIN, True),  # both are stopped
     ],
 )
-def test_a_lease_here(alive: set[Process], now: float, over: bool) -> None:  # noqa: FBT001
-    assert is_over(RECORD, HERE, now=now, age=0, alive=alive.__contains__) is over
+def test_when_a_lease_of_this_machine_is_over(alive: set[ProcessIdentity], now: float, over: bool) -> None:  # noqa: FBT001
+    assert is_over(RECORD, THIS_MACHINE, now=now, age=0, alive=alive.__contains__) is over
 
 
 @pytest.mark.parametrize(
     ("place", "now", "age", "over"),
     [
-        (replace(HERE, pids="a container's"), 99, 0, False),
-        (replace(HERE, pids="a container's"), 200, 0, True),
-        (replace(HERE, boot="before"), 99, 0, True),
-        (replace(HERE, boot="another's", host="another"), 200, 0, False),
-        (replace(HERE, boot="another's", host="another"), 99, FOREIGN_AGE + 1, True),
+        (replace(THIS_MACHINE, pids="a container's"), 99, 0, False),
+        (replace(THIS_MACHINE, pids="a container's"), 200, 0, True),
+        (replace(THIS_MACHINE, boot="before"), 99, 0, True),
+        (replace(THIS_MACHINE, boot="another's", host="another"), 200, 0, False),
+        (replace(THIS_MACHINE, boot="another's", host="another"), 99, MAX_FOREIGN_AGE + 1, True),
     ],
 )
-def test_a_lease_from_elsewhere(place: Place, now: float, age: float, over: bool) -> None:  # noqa: FBT001
-    assert is_over(replace(RECORD, place=place), HERE, now=now, age=age, alive=lambda _: False) is over
+def test_when_a_lease_of_another_machine_is_over(place: PidScope, now: float, age: float, over: bool) -> None:  # noqa: FBT001
+    assert is_over(replace(RECORD, place=place), THIS_MACHINE, now=now, age=age, alive=lambda _: False) is over
 
 
 def test_a_lease_is_read_as_it_was_written_and_renewed(tmp_path: Path) -> None:
-    lease = Lease.in_data(tmp_path, "o", "s", "t")
+    lease = Lease.in_data_directory(tmp_path, "o", "s", "t")
     lease.begin(1.0, [tmp_path / "cpu"])
-    first = Record.read(lease.directory)
+    first = LeaseRecord.read(lease.directory)
     assert first is not None
-    assert (first.worker, first.guardian, first.deadline) == (processes.itself(), NOBODY, 1.0)
+    assert (first.worker, first.guardian, first.deadline) == (processes.current_process(), NO_PROCESS, 1.0)
     assert list(first.groups) == [str(tmp_path / "cpu" / lease.id)]
-    lease.guard(os.getppid(), 2.0)
+    lease.record_guardian(os.getppid(), 2.0)
     lease.renew(3.0)
-    second = Record.read(lease.directory)
+    second = LeaseRecord.read(lease.directory)
     assert second is not None
     assert (second.guardian.pid, second.deadline) == (os.getppid(), 3.0)
     lease.end(clean=False)
-    assert left(tmp_path) == [lease.id]
-    assert leases.maker(lease.id) == processes.itself()
-    (lease.directory / leases.FILE).write_bytes(b"torn by a power failure")
-    assert Record.read(lease.directory) is None
+    assert list_leases(tmp_path) == [lease.id]
+    assert leases.creator_of(lease.id) == processes.current_process()
+    (lease.directory / leases.LEASE_FILE).write_bytes(b"torn by a power failure")
+    assert LeaseRecord.read(lease.directory) is None
 
 
-def test_a_directory_as_an_agent_leaves_it_is_removed(tmp_path: Path) -> None:
+def test_a_deep_and_protected_directory_is_removed(tmp_path: Path) -> None:
     top, outside = tmp_path / "tree", tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").touch()
@@ -278,14 +278,14 @@ def test_a_directory_as_an_agent_leaves_it_is_removed(tmp_path: Path) -> None:
     (top / "closed").mkdir()
     (top / "closed" / "file").touch()
     (top / "closed").chmod(0)
-    here = os.open(top, os.O_RDONLY)
+    current = os.open(top, os.O_RDONLY)
     for _ in range(3000):
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
-    assert remove(top)
+        os.mkdir("d", dir_fd=current)
+        child = os.open("d", os.O_RDONLY, dir_fd=current)
+        os.close(current)
+        current = child
+    os.close(current)
+    assert remove_directory(top)
     assert not top.exists()
     assert (outside / "kept").exists()
-    assert remove(top)
+    assert remove_directory(top)

@@ -13,15 +13,15 @@ import pytest
 
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.named_directories import NamedRoots
+from footplate.domain.named_directories import AllowedRoots
 from footplate.domain.networks import Network
 from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import clock
-from footplate.environments.opening import WORKSPACES, Sandboxed, forget
+from footplate.environments.guardian import lease_clock
+from footplate.environments.opening import WORKSPACES, SandboxFactory, remove_session_directories
 from footplate.environments.sandbox import disk
-from footplate.environments.sandbox.limits import Limits
-from footplate.environments.sandbox.probe import Found
-from footplate.environments.sandbox.view import check_named
+from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.sandbox.probe import SandboxProbe
+from footplate.environments.sandbox.view import check_named_directory
 from footplate.environments.sandbox.watch import DiskWatch
 from footplate.proxy.models import ModelProxy
 
@@ -30,8 +30,8 @@ from .conftest import UID
 pytestmark = pytest.mark.timing
 
 MIB = 1 << 20
-PATTERN = Path("/proc/sys/kernel/core_pattern")
-BACKEND = Backend(name="sandbox", network=Network(), cuts_network=True)
+CORE_PATTERN = Path("/proc/sys/kernel/core_pattern")
+BACKEND = Backend(name="sandbox", network=Network(), can_limit_network=True)
 FILE_MAX = Path("/proc/sys/fs/file-max")
 
 
@@ -41,11 +41,11 @@ def backend() -> str:
 
 
 @contextlib.asynccontextmanager
-async def opened(
-    sandbox_host: Found | None,
+async def open_sandbox(
+    sandbox_host: SandboxProbe | None,
     root: Path,
     *,
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
     directory: Path | None = None,
     hidden: Sequence[Path] = (),
     lease: float = 100,
@@ -54,21 +54,21 @@ async def opened(
     if sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
     context = json.dumps({"directory": str(directory)} if directory else {})
-    environments = Sandboxed(
+    environments = SandboxFactory(
         root,
         BACKEND,
         sandbox_host.host,
         uid=UID,
-        allowed_roots=NamedRoots({"org": ["/"]}),
+        allowed_roots=AllowedRoots({"org": ["/"]}),
         hidden=hidden,
         limits=limits,
     )
     async with ModelProxy({}) as proxy:
-        models = proxy.grant(deadline=clock() + lease)
-        environment = await environments.open(
+        models = proxy.grant(deadline=lease_clock() + lease)
+        environment = await environments.open_environment(
             "org",
             "session",
-            deadline=clock() + lease,
+            deadline=lease_clock() + lease,
             variables={"FOOTPLATE_CONTEXT": context},
             config=EnvironmentConfig(),
             models=models,
@@ -81,7 +81,7 @@ async def opened(
             await models.aclose()
 
 
-async def test_no_signal_reaches_the_first_process(environment: GuardedEnvironment) -> None:
+async def test_no_signal_reaches_the_init_process(environment: GuardedEnvironment) -> None:
     result = await environment.shell("for n in $(seq 1 64); do kill -$n 1 2>/dev/null; done; echo lives", timeout=10)
     assert (result.stdout, result.error) == (b"lives\n", "")
 
@@ -89,7 +89,7 @@ async def test_no_signal_reaches_the_first_process(environment: GuardedEnvironme
 @pytest.mark.parametrize(
     "writer", ["head -c 200M /dev/zero | tr '\\0' 7", "head -c 200M /dev/zero", "yes 0", "echo four"]
 )
-async def test_a_command_that_speaks_for_its_shell_loses_it(environment: GuardedEnvironment, writer: str) -> None:
+async def test_a_command_that_writes_to_the_shells_status_ends_the_shell(environment: GuardedEnvironment, writer: str) -> None:
     """The worker reads one short number from that descriptor, and neither trusts nor buffers anything else."""
     before = psutil.Process().memory_info().rss
     result = await environment.shell(f"({writer}) >&11; sleep 60", timeout=20)
@@ -101,13 +101,13 @@ async def test_a_command_that_speaks_for_its_shell_loses_it(environment: Guarded
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only a root worker's commands can be root's")
 async def test_the_kernels_settings_cannot_be_written_by_roots_own_commands(
-    sandbox_host: Found | None, tmp_path: Path
+    sandbox_host: SandboxProbe | None, tmp_path: Path
 ) -> None:
     """In a directory owned by root, a root worker's commands are root to the kernel, which checks no capability."""
     named = tmp_path / "named"
     named.mkdir()
-    before = PATTERN.read_text()  # noqa: ASYNC240 - the kernel responds at once
-    async with opened(sandbox_host, tmp_path, directory=named) as environment:
+    before = CORE_PATTERN.read_text()  # noqa: ASYNC240 - the kernel responds at once
+    async with open_sandbox(sandbox_host, tmp_path, directory=named) as environment:
         written = await environment.shell(
             "find /proc/sys /proc/irq /proc/bus /proc/fs -type f -writable 2>/dev/null | wc -l\n"
             "cat /proc/sys/kernel/core_pattern > /tmp/pattern && cat /tmp/pattern > /proc/sys/kernel/core_pattern",
@@ -117,10 +117,10 @@ async def test_the_kernels_settings_cannot_be_written_by_roots_own_commands(
     assert written.stdout == b"0\n"
     assert b"Read-only file system" in written.stderr
     assert hidden.stdout == b"0\n"
-    assert PATTERN.read_text() == before  # noqa: ASYNC240
+    assert CORE_PATTERN.read_text() == before  # noqa: ASYNC240
 
 
-async def test_no_crash_is_handed_to_the_machine(environment: GuardedEnvironment) -> None:
+async def test_no_crash_starts_the_machines_crash_handler(environment: GuardedEnvironment) -> None:
     """With a limit of 0 the kernel starts the machine's crash handler, as root; with 1 it does not."""
     tries = "import resource; resource.setrlimit(4, (0, 0)); resource.prlimit(0, 4, (0, 0))"
     result = await environment.shell(f'exec python3 -c "{tries}; print(resource.getrlimit(4))"', timeout=10)
@@ -139,7 +139,7 @@ async def test_no_crash_is_handed_to_the_machine(environment: GuardedEnvironment
         ("libc.socket(16, 3, 0) - 10**6", "0"),  # netlink, routes: allowed
     ],
 )
-async def test_what_the_filter_refuses(environment: GuardedEnvironment, call: str, error: str) -> None:
+async def test_the_filter_refuses_system_calls(environment: GuardedEnvironment, call: str, error: str) -> None:
     program = (
         "import ctypes, errno, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
         f"assert {call} < 0\nprint(errno.errorcode.get(ctypes.get_errno(), 0))"
@@ -153,21 +153,21 @@ async def test_what_the_filter_refuses(environment: GuardedEnvironment, call: st
     "directory",
     ["/", "/etc/cron.d", "/usr/local", "/run/user/1000", "/proc/1", "/dev/shm", "/sys/kernel", "/var", "/tmp"],
 )
-def test_what_is_the_systems_is_nobodys_tree(directory: str) -> None:
+def test_system_directories_cannot_be_named(directory: str) -> None:
     with pytest.raises(InvalidRequest, match="belongs to the system"):
-        check_named(Path(directory), [])
+        check_named_directory(Path(directory), [])
 
 
-def test_what_is_beside_the_systems_may_be_a_tree() -> None:
+def test_other_directories_can_be_named() -> None:
     for directory in ("/home/ada", "/srv/project", "/usrlocal", "/var/www", "/tmp/x", "/root"):
-        check_named(Path(directory), [])
+        check_named_directory(Path(directory), [])
 
 
-async def test_too_much_on_disk_ends_the_sandbox_and_lets_nothing_grow(
-    sandbox_host: Found | None, tmp_path: Path, until: Callable[..., object]
+async def test_a_full_disk_ends_the_sandbox_and_no_file_grows(
+    sandbox_host: SandboxProbe | None, tmp_path: Path, until: Callable[..., object]
 ) -> None:
-    limits = Limits(disk=20 * MIB)
-    async with opened(sandbox_host, tmp_path, limits=limits) as environment:
+    limits = SandboxLimits(disk=20 * MIB)
+    async with open_sandbox(sandbox_host, tmp_path, limits=limits) as environment:
         for number in range(3):
             await environment.shell(f"head -c 19M /dev/urandom > {number}", timeout=20)
         result = await environment.shell("sleep 90", timeout=100)
@@ -178,7 +178,7 @@ async def test_too_much_on_disk_ends_the_sandbox_and_lets_nothing_grow(
         assert "delete some" in refused.error
     tree = tmp_path / WORKSPACES / "org" / "session"
     full = sum(file.stat().st_size for file in tree.iterdir())
-    async with opened(sandbox_host, tmp_path, limits=limits) as environment:  # the next turn
+    async with open_sandbox(sandbox_host, tmp_path, limits=limits) as environment:  # the next turn
         assert (await environment.shell("echo more > more", timeout=10)).exit_code != 0
         with pytest.raises(OSError, match="large"):
             await environment.write("other", b"text")
@@ -188,18 +188,18 @@ async def test_too_much_on_disk_ends_the_sandbox_and_lets_nothing_grow(
         assert (again.stdout, again.error) == (b"more\n", "")
 
 
-async def test_background_jobs_fill_no_disk_while_nobody_waits(sandbox_host: Found | None, tmp_path: Path) -> None:
-    async with opened(sandbox_host, tmp_path, limits=Limits(disk=20 * MIB)) as environment:
+async def test_background_jobs_cannot_fill_the_disk_between_commands(sandbox_host: SandboxProbe | None, tmp_path: Path) -> None:
+    async with open_sandbox(sandbox_host, tmp_path, limits=SandboxLimits(disk=20 * MIB)) as environment:
         script = "while :; do head -c 1M /dev/zero > $RANDOM$RANDOM; sleep 0.02; done"
         await environment.shell(f"setsid bash -c '{script}' >/dev/null 2>&1 & disown", timeout=10)
         await asyncio.sleep(6)
-        size = disk.used(str(tmp_path / WORKSPACES / "org" / "session"))
+        size = disk.measure_usage(str(tmp_path / WORKSPACES / "org" / "session"))
         await asyncio.sleep(1)
-        assert 20 * MIB < size == disk.used(str(tmp_path / WORKSPACES / "org" / "session"))
+        assert 20 * MIB < size == disk.measure_usage(str(tmp_path / WORKSPACES / "org" / "session"))
         assert "was killed" in (await environment.shell("true", timeout=10)).error
 
 
-async def test_a_disk_that_fills_faster_is_looked_at_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_disk_that_fills_fast_is_counted_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting a large tree takes long and is done rarely, so the free space is checked in between."""
     counts = []
     ended = asyncio.Event()
@@ -221,24 +221,24 @@ async def test_a_disk_that_fills_faster_is_looked_at_sooner(tmp_path: Path, monk
     await asyncio.wait_for(ended.wait(), 5)
     task.cancel()
     assert counts == [1]
-    assert DiskWatch(tmp_path, [tmp_path], 100 * MIB).full
+    assert DiskWatch(tmp_path, [tmp_path], 100 * MIB).is_full
 
 
-def test_empty_files_count(tmp_path: Path) -> None:
+def test_empty_files_count_towards_the_limit(tmp_path: Path) -> None:
     for number in range(100):
         (tmp_path / str(number)).touch()
-    assert disk.used(str(tmp_path)) >= 100 * disk.LEAST
+    assert disk.measure_usage(str(tmp_path)) >= 100 * disk.MIN_FILE_BYTES
 
 
-async def test_a_tree_as_deep_as_one_likes_is_deleted(sandbox_host: Found | None, tmp_path: Path) -> None:
+async def test_a_very_deep_tree_is_deleted(sandbox_host: SandboxProbe | None, tmp_path: Path) -> None:
     script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
-    async with opened(sandbox_host, tmp_path) as environment:
+    async with open_sandbox(sandbox_host, tmp_path) as environment:
         assert (await environment.run(["python3", "-c", script], timeout=30)).exit_code == 0
-    await forget(tmp_path / WORKSPACES, "org", "session")
+    await remove_session_directories(tmp_path / WORKSPACES, "org", "session")
     assert list((tmp_path / WORKSPACES / "org").iterdir()) == []
 
 
-async def test_open_files_of_one_sandbox_leave_some_to_the_machine(environment: GuardedEnvironment) -> None:
+async def test_one_sandbox_cannot_use_all_open_files_of_the_machine(environment: GuardedEnvironment) -> None:
     found = int((await environment.shell("ulimit -Hn", timeout=10)).stdout)
     half = int(FILE_MAX.read_text()) // 2  # noqa: ASYNC240 - the kernel responds at once
-    assert found * Limits().pids <= max(half, 512 * Limits().pids)
+    assert found * SandboxLimits().pids <= max(half, 512 * SandboxLimits().pids)

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 
 from footplate.environments.enclosed import EnclosedEnvironment
-from footplate.environments.sandbox.limits import Limits
-from footplate.environments.sandbox.probe import Found
-from footplate.environments.sandbox.view import python
+from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.sandbox.probe import SandboxProbe
+from footplate.environments.sandbox.view import python_path
 
-from .test_sandbox_attacks import opened
+from .test_sandbox_attacks import open_sandbox
 
-PATIENCE = 120
+COMMAND_TIMEOUT = 120
 """Seconds for one command. A busy machine may need many of them, and no check depends on the number."""
 PIDS = 345
 PREFIX = Path(sys.base_prefix).resolve()
@@ -87,12 +87,12 @@ class OpenedSandbox:
     """Footplate's data directory, as a path on the host."""
 
     async def run(self, *argv: str) -> str:
-        result = await self.environment.run(argv, timeout=PATIENCE)
+        result = await self.environment.run(argv, timeout=COMMAND_TIMEOUT)
         assert (result.exit_code, result.stderr) == (0, b"")
         return result.stdout.decode()
 
     async def run_python(self, program: str, *arguments: str) -> list[object]:
-        found = json.loads(await self.run(python(), "-I", "-S", "-c", program, *arguments))
+        found = json.loads(await self.run(python_path(), "-I", "-S", "-c", program, *arguments))
         assert isinstance(found, list)
         return found
 
@@ -104,14 +104,14 @@ class OpenedSandbox:
 
 @pytest.fixture(scope="module", params=["own", "named"])
 async def sandbox(
-    request: pytest.FixtureRequest, sandbox_host: Found | None, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, sandbox_host: SandboxProbe | None, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[OpenedSandbox]:
     directory = tmp_path_factory.mktemp("boundary").resolve()
     named = request.param == "named"
     data = directory / "below" / "data"
     data.mkdir(parents=True)
-    limits = Limits(pids=PIDS)
-    async with opened(
+    limits = SandboxLimits(pids=PIDS)
+    async with open_sandbox(
         sandbox_host, data, limits=limits, directory=directory if named else None, hidden=[data], lease=600
     ) as environment:
         assert isinstance(environment, EnclosedEnvironment)
@@ -181,7 +181,7 @@ async def test_the_kernel_makes_no_user_namespace_below_that_of_a_sandbox(sandbo
         "-S",
         "-c",
         JOIN_AND_MAKE_USER_NAMESPACE,
-        f"/proc/{enclosure.peer}/ns/user",
+        f"/proc/{enclosure.peer_pid}/ns/user",
         stdout=asyncio.subprocess.PIPE,
     )
     stdout, _ = await process.communicate()
@@ -199,23 +199,23 @@ async def test_commands_have_no_capability(sandbox: OpenedSandbox) -> None:
 
 async def test_the_control_group_limits_the_number_of_processes(sandbox: OpenedSandbox) -> None:
     await sandbox.run("true")
-    group, enclosure = sandbox.environment._group(), sandbox.environment._enclosure
+    group, enclosure = sandbox.environment._find_cgroup(), sandbox.environment._enclosure
     if group is None:
         pytest.skip("no control groups can be made on this machine")
     assert enclosure is not None
-    [place] = [hierarchy.place for hierarchy in group._places if "pids" in hierarchy.controllers]
-    assert (place / "pids.max").read_text().strip() == str(PIDS)
-    assert str(enclosure.peer) in (place / "cgroup.procs").read_text().split()
+    [directory] = [hierarchy.path for hierarchy in group._hierarchies if "pids" in hierarchy.controllers]
+    assert (directory / "pids.max").read_text().strip() == str(PIDS)
+    assert str(enclosure.peer_pid) in (directory / "cgroup.procs").read_text().split()
 
 
 async def test_footplates_data_directory_is_hidden(sandbox: OpenedSandbox) -> None:
     assert (sandbox.data / "workspaces").is_dir()
     parent, data = str(sandbox.data.parent), str(sandbox.data)
     if not sandbox.named:
-        listed = await sandbox.environment.run(["ls", data], timeout=PATIENCE)
+        listed = await sandbox.environment.run(["ls", data], timeout=COMMAND_TIMEOUT)
         assert b"No such file or directory" in listed.stderr
         return
     assert await sandbox.run_python(LIST_DIRECTORIES, parent, data) == [["data"], []]
     assert await sandbox.run_python(CREATE_FILES, data) == ["EROFS"]
-    moved = await sandbox.environment.run(["mv", parent, f"{parent}-moved"], timeout=PATIENCE)
+    moved = await sandbox.environment.run(["mv", parent, f"{parent}-moved"], timeout=COMMAND_TIMEOUT)
     assert b"Device or resource busy" in moved.stderr

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.integration.environments.conftest import Open, Until
+from tests.integration.environments.conftest import EnvironmentOpener, Waiter
 
 from footplate.environments.enclosed import EnclosedEnvironment
 from footplate.environments.sandbox import yielding
@@ -14,31 +14,31 @@ pytestmark = pytest.mark.timing
 BUSY = "for n in 1 2 3 4; do (while :; do :; done) & done; wait"
 
 
-def weight(group: Cgroup) -> int:
-    place, version = group._of_processors()
-    return int((place / {1: "cpu.shares", 2: "cpu.weight"}[version]).read_text())
+def read_weight(group: Cgroup) -> int:
+    directory, version = group._cpu_hierarchy()
+    return int((directory / {1: "cpu.shares", 2: "cpu.weight"}[version]).read_text())
 
 
 @pytest.mark.parametrize("backend", ["sandbox", "docker"], indirect=True)
-async def test_gives_way_while_it_is_at_its_limit(
-    open_environment: Open, until: Until, monkeypatch: pytest.MonkeyPatch
+async def test_the_weight_is_lower_at_the_cpu_limit(
+    open_environment: EnvironmentOpener, until: Waiter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(yielding, "_FOR", 0.6)
     environment = open_environment(cpus=0.1)
     assert isinstance(environment, EnclosedEnvironment)
     await environment.run(["true"])
-    group = environment._group()
+    group = environment._find_cgroup()
     if group is None:
         pytest.skip("no control groups can be made on this machine")
-    full = weight(group)
+    full = read_weight(group)
     busy = asyncio.create_task(environment.run(["sh", "-c", BUSY], timeout=600))
-    await until(lambda: weight(group) < full / 5, limit=60)
+    await until(lambda: read_weight(group) < full / 5, limit=60)
     busy.cancel()
     await asyncio.gather(busy, return_exceptions=True)
-    await until(lambda: weight(group) == full, limit=60)
+    await until(lambda: read_weight(group) == full, limit=60)
 
 
-async def test_ends_with_the_group() -> None:
+async def test_the_adjustment_ends_with_the_control_group() -> None:
     """The engine can remove a container's control group at any time."""
     async with asyncio.timeout(30):
-        await yielding.give_way(Cgroup([]))
+        await yielding.lower_weight_while_throttled(Cgroup([]))

@@ -5,35 +5,35 @@ import sys
 import tempfile
 from pathlib import Path
 
-from footplate.environments.docker.images import Recipe
-from footplate.environments.docker.opening import Ground, InContainers
-from footplate.environments.docker.probe import find as find_docker
+from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.opening import WorkerSettings, ContainerFactory
+from footplate.environments.docker.probe import probe_docker as find_docker
 from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import clock
+from footplate.environments.guardian import lease_clock
 from footplate.environments.sandbox.environment import SandboxEnvironment
-from footplate.environments.sandbox.probe import find
+from footplate.environments.sandbox.probe import probe_sandbox
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 
 
-async def environment(root: str, mark: str, lease: float, backend: str, engine: str) -> GuardedEnvironment:
+async def open_environment(root: str, mark: str, lease: float, backend: str, engine: str) -> GuardedEnvironment:
     env = {"FOOTPLATE_TEST_MARK": mark}
     if backend not in {"sandbox", "docker"}:
-        return UnsandboxedEnvironment(root, deadline=clock() + lease, env=env, namespaces=backend != "descendants")
+        return UnsandboxedEnvironment(root, deadline=lease_clock() + lease, env=env, namespaces=backend != "descendants")
     from tests.integration.environments.conftest import FULL, UID, sandbox_view, sandboxed_user
 
-    place = Path(tempfile.mkdtemp(dir=Path(root).parent))
-    view, user = sandbox_view(Path(root), place), sandboxed_user()
+    directory = Path(tempfile.mkdtemp(dir=Path(root).parent))
+    view, user = sandbox_view(Path(root), directory), sandboxed_user()
     if backend == "sandbox":
-        found = await find(UID)
-        return SandboxEnvironment(view, found.host, user=user, deadline=clock() + lease, env=env)
-    worker_settings = Ground(root=place / "workspaces", uid=UID, worker="worker_killed")
-    containers = (await find_docker(engine, worker_settings, place / "docker", wanted=Recipe(image=FULL))).environments
-    assert isinstance(containers, InContainers)
-    return containers.around(view, user, {}, deadline=clock() + lease, env=env)
+        found = await probe_sandbox(UID)
+        return SandboxEnvironment(view, found.host, user=user, deadline=lease_clock() + lease, env=env)
+    worker_settings = WorkerSettings(root=directory / "workspaces", uid=UID, worker="worker_killed")
+    containers = (await find_docker(engine, worker_settings, directory / "docker", image_or_container=ImageRecipe(image=FULL))).factory
+    assert isinstance(containers, ContainerFactory)
+    return containers.create_environment(view, user, {}, deadline=lease_clock() + lease, env=env)
 
 
 async def main(root: str, mark: str, lease: float, backend: str, command: str, engine: str) -> None:
-    opened = await environment(root, mark, lease, backend, engine)
+    opened = await open_environment(root, mark, lease, backend, engine)
     await opened.shell("true", timeout=10)
     guardian = opened._guardian
     assert guardian is not None

@@ -6,25 +6,25 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-Answer = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+PageResponse = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenRequest:
     method: str
     target: str
     headers: Mapping[str, str]
 
 
 @dataclass
-class Pages:
-    answers: dict[str, Answer] = field(default_factory=dict)
+class PageServer:
+    responses: dict[str, PageResponse] = field(default_factory=dict)
     """The response for each path, without the query."""
     host: str = "127.0.0.1"
     tls: ssl.SSLContext | None = None
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[SeenRequest] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
-    left: asyncio.Event = field(default_factory=asyncio.Event)
+    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a connection has ended."""
     port: int = 0
 
@@ -44,19 +44,19 @@ class Pages:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             method, target, _ = head[0].split(" ")
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
-            self.seen.append(Seen(method, target, headers))
+            self.seen.append(SeenRequest(method, target, headers))
             self.arrived.set()
-            answer = self.answers.get(target.partition("?")[0], ok(b"not there", status="404 Not Found"))
-            if isinstance(answer, bytes):
-                writer.write(answer)
+            response = self.responses.get(target.partition("?")[0], ok(b"not there", status="404 Not Found"))
+            if isinstance(response, bytes):
+                writer.write(response)
                 await writer.drain()
             else:
-                await answer(reader, writer)
+                await response(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
             writer.close()
-            self.left.set()
+            self.disconnected.set()
 
 
 def ok(body: bytes, content_type: str = "text/plain", *, status: str = "200 OK", extra: str = "") -> bytes:
@@ -64,7 +64,7 @@ def ok(body: bytes, content_type: str = "text/plain", *, status: str = "200 OK",
     return head.encode("latin-1") + body
 
 
-def moved(location: str, *, extra: str = "") -> bytes:
+def redirect(location: str, *, extra: str = "") -> bytes:
     return ok(b"", status="302 Found", extra=f"location: {location}\r\n{extra}")
 
 

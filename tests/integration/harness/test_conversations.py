@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
-from tests.integration.harness.twins import LocalEnvironment, World, model_of
+from tests.integration.harness.twins import LocalEnvironment, World, make_model
 
 from footplate.domain.events import text_block
 from footplate.domain.ports import Entry
 from footplate.harness.native import mapping
-from footplate.harness.native.conversations import Conversations
+from footplate.harness.native.conversations import ConversationCache
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.native.mapping import Conversation
-from footplate.harness.native.web.access import Web
+from footplate.harness.native.web.access import WebTools
 
 
-def turn(number: int) -> list[Entry]:
-    answer = ModelResponse(parts=[TextPart(f"answer {number}")])
-    return [mapping.prompt(f"turn_{number}", [text_block("?")]), mapping.response(f"turn_{number}", answer)]
+def make_turn(number: int) -> list[Entry]:
+    response = ModelResponse(parts=[TextPart(f"answer {number}")])
+    return [mapping.prompt_entry(f"turn_{number}", [text_block("?")]), mapping.response_entry(f"turn_{number}", response)]
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     parse = mapping._parse
 
-    def count(entries: list[Entry]) -> list[mapping.Line]:
+    def count(entries: list[Entry]) -> list[mapping.ConversationLine]:
         counts.append(len(entries))
         return parse(entries)
 
@@ -34,57 +34,57 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def texts(conversation: Conversation) -> list[str]:
+def list_texts(conversation: Conversation) -> list[str]:
     return [str(message.text) for message in conversation.messages if isinstance(message, ModelResponse)]
 
 
-def test_only_what_is_new_is_parsed(parsed: list[int]) -> None:
-    kept = Conversations()
-    history = [*turn(1), *turn(2)]
-    kept.keep("sesn_1", kept.take("sesn_1", history))
-    again = kept.take("sesn_1", [*history, *turn(3)])
+def test_only_new_entries_are_parsed(parsed: list[int]) -> None:
+    cache = ConversationCache()
+    history = [*make_turn(1), *make_turn(2)]
+    cache.store("sesn_1", cache.claim("sesn_1", history))
+    again = cache.claim("sesn_1", [*history, *make_turn(3)])
     assert parsed == [4, 2]
-    assert texts(again) == ["answer 1", "answer 2", "answer 3"]
+    assert list_texts(again) == ["answer 1", "answer 2", "answer 3"]
 
 
 def test_another_history_is_parsed_anew(parsed: list[int]) -> None:
-    kept = Conversations()
-    kept.keep("sesn_1", kept.take("sesn_1", [*turn(1), *turn(2)]))
-    other = kept.take("sesn_1", [*turn(1), *turn(9)])
+    cache = ConversationCache()
+    cache.store("sesn_1", cache.claim("sesn_1", [*make_turn(1), *make_turn(2)]))
+    other = cache.claim("sesn_1", [*make_turn(1), *make_turn(9)])
     assert parsed == [4, 4]
-    assert texts(other) == ["answer 1", "answer 9"]
+    assert list_texts(other) == ["answer 1", "answer 9"]
 
 
 def test_a_shorter_history_is_parsed_anew() -> None:
-    kept = Conversations()
-    kept.keep("sesn_1", kept.take("sesn_1", [*turn(1), *turn(2)]))
-    assert texts(kept.take("sesn_1", turn(1))) == ["answer 1"]
+    cache = ConversationCache()
+    cache.store("sesn_1", cache.claim("sesn_1", [*make_turn(1), *make_turn(2)]))
+    assert list_texts(cache.claim("sesn_1", make_turn(1))) == ["answer 1"]
 
 
-def test_one_turn_at_a_time_has_it(parsed: list[int]) -> None:
-    kept = Conversations()
-    kept.keep("sesn_1", kept.take("sesn_1", turn(1)))
-    first, second = kept.take("sesn_1", turn(1)), kept.take("sesn_1", turn(1))
+def test_two_turns_do_not_share_a_conversation(parsed: list[int]) -> None:
+    cache = ConversationCache()
+    cache.store("sesn_1", cache.claim("sesn_1", make_turn(1)))
+    first, second = cache.claim("sesn_1", make_turn(1)), cache.claim("sesn_1", make_turn(1))
     assert first is not second
 
 
-def test_the_longest_unused_make_room(parsed: list[int]) -> None:
-    kept = Conversations(max_entries=4)
-    histories = {name: turn(number) for number, name in enumerate("abc")}
+def test_the_least_recently_used_conversation_is_evicted(parsed: list[int]) -> None:
+    cache = ConversationCache(max_entries=4)
+    histories = {name: make_turn(number) for number, name in enumerate("abc")}
     for name, history in histories.items():
-        kept.keep(name, kept.take(name, history))
+        cache.store(name, cache.claim(name, history))
     parsed.clear()
     for name, history in histories.items():
-        kept.take(name, history)
+        cache.claim(name, history)
     assert parsed == [2, 0, 0]
 
 
-async def test_a_turn_goes_on_from_what_another_worker_added(tmp_path: Path, parsed: list[int]) -> None:
+async def test_a_turn_continues_with_the_entries_of_another_worker(tmp_path: Path, parsed: list[int]) -> None:
     world = World(LocalEnvironment(tmp_path))
-    model, seen = model_of(world, lambda number: [f"answer {number}"])
-    harness = NativeHarness(lambda _: model, Web())
+    model, seen = make_model(world, lambda number: [f"answer {number}"])
+    harness = NativeHarness(lambda _: model, WebTools())
     await harness.run(world.context())
-    world.log.entries.extend(turn(7))
+    world.log.entries.extend(make_turn(7))
     world.next_turn("turn_2", "And now?")
     parsed.clear()
     await harness.run(world.context())

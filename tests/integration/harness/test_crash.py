@@ -7,10 +7,10 @@ import pytest
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
 from footplate.domain.errors import HandOver
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.turns import TurnOutcome, TurnStatus
 from footplate.harness.leftovers import UNKNOWN
 
-from .twins import Chunk, Crash, World, call, model_of, texts
+from .twins import Chunk, Crash, World, call, make_model, text_of
 
 APPENDS = 12
 """Appends of an undisturbed run of the script below. `test_script_has_that_many_appends` checks the number."""
@@ -30,9 +30,9 @@ def script(n: int) -> list[Chunk]:
     return ["All done."]
 
 
-async def run_to_the_end(world: World) -> tuple[Outcome, list[int]]:
+async def run_to_the_end(world: World) -> tuple[TurnOutcome, list[int]]:
     """Resumes the turn after each crash, and sends custom tool results when it parks."""
-    model, double = model_of(world, script)
+    model, double = make_model(world, script)
     stored_at_request: list[int] = []
     for _ in range(10):
         try:
@@ -48,11 +48,11 @@ async def run_to_the_end(world: World) -> tuple[Outcome, list[int]]:
         if outcome.status is not TurnStatus.AWAITING:
             return outcome, stored_at_request
         for event_id in outcome.pending:
-            world.answer(event_id, "yes")
+            world.send_tool_result(event_id, "yes")
     raise AssertionError("the turn never ended")
 
 
-def check(world: World, outcome: Outcome) -> None:
+def check(world: World, outcome: TurnOutcome) -> None:
     assert (outcome.status, outcome.text) == (TurnStatus.COMPLETED, "All done.")
     assert all(world.environment.ran[command] <= 1 for command in COMMANDS)
     written = (world.environment.path / "log").read_text().split()
@@ -66,8 +66,8 @@ def check(world: World, outcome: Outcome) -> None:
 
 
 def _check_every_call_has_one_result(world: World) -> None:
-    uses = {event.id for event in world.log.of("agent.tool_use")}
-    results = Counter(event.body["tool_use_id"] for event in world.log.of("agent.tool_result"))
+    uses = {event.id for event in world.log.of_type("agent.tool_use")}
+    results = Counter(event.body["tool_use_id"] for event in world.log.of_type("agent.tool_result"))
     assert set(results) == uses
     assert set(results.values()) == {1}
     messages = world.messages
@@ -79,8 +79,8 @@ def _check_every_call_has_one_result(world: World) -> None:
 
 
 def _check_spans(world: World) -> None:
-    starts = [event.id for event in world.log.of("span.model_request_start")]
-    ends = [event.body["model_request_start_id"] for event in world.log.of("span.model_request_end")]
+    starts = [event.id for event in world.log.of_type("span.model_request_start")]
+    ends = [event.body["model_request_start_id"] for event in world.log.of_type("span.model_request_end")]
     assert sorted(starts) == sorted(str(end) for end in ends)
 
 
@@ -104,32 +104,32 @@ async def test_crash_at_every_append(world: World, crash_at: int, *, after_commi
         assert requests == [0, 1, 2], "a completed and stored response was paid for twice"
     assert len(requests) <= 4
     # Only a command whose result was lost is reported as unknown.
-    unknown = [event for event in world.log.of("agent.tool_result") if texts(event) == UNKNOWN]
+    unknown = [event for event in world.log.of_type("agent.tool_result") if text_of(event) == UNKNOWN]
     assert len(unknown) <= 1
     for event in unknown:
         assert event.body["is_error"] is True
 
 
 @pytest.mark.parametrize("at", range(1, APPENDS + 1))
-async def test_a_worker_is_told_to_stop_at_every_append(world: World, at: int) -> None:
+async def test_a_worker_is_asked_to_stop_at_every_append(world: World, at: int) -> None:
     """The turn stops between two steps: nothing is lost, requested again or run twice, and no outcome is unknown."""
     world.log.hand_over_at = at
     outcome, requests = await run_to_the_end(world)
     check(world, outcome)
     assert world.environment.ran == dict.fromkeys(COMMANDS, 1)
     assert requests == [0, 1, 2]
-    assert not [event for event in world.log.of("agent.tool_result") if texts(event) == UNKNOWN]
+    assert not [event for event in world.log.of_type("agent.tool_result") if text_of(event) == UNKNOWN]
     # During the model's last response, nothing remains to hand over.
     assert world.attempt == (2 if at >= APPENDS - 1 else 3)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-async def test_crash_inside_a_tool_is_an_unknown_outcome(world: World, command: str) -> None:
+async def test_a_crash_inside_a_tool_makes_its_outcome_unknown(world: World, command: str) -> None:
     world.environment.crash_in = command
     outcome, requests = await run_to_the_end(world)
     assert (outcome.status, outcome.text) == (TurnStatus.COMPLETED, "All done.")
     assert world.environment.ran == dict.fromkeys(COMMANDS, 1)
-    unknown = [event for event in world.log.of("agent.tool_result") if texts(event) == UNKNOWN]
+    unknown = [event for event in world.log.of_type("agent.tool_result") if text_of(event) == UNKNOWN]
     assert len(unknown) == 1
     _check_every_call_has_one_result(world)
     _check_spans(world)
@@ -139,7 +139,7 @@ async def test_crash_inside_a_tool_is_an_unknown_outcome(world: World, command: 
 @pytest.mark.parametrize("crash_at", range(1, 6))
 async def test_two_crashes_in_a_row(world: World, crash_at: int) -> None:
     world.log.crash_at = crash_at
-    model, _ = model_of(world, script)
+    model, _ = make_model(world, script)
     with pytest.raises(Crash):
         await world.run(model)
     world.log.crash_at = world.log.appends + 1
@@ -148,13 +148,13 @@ async def test_two_crashes_in_a_row(world: World, crash_at: int) -> None:
     check(world, outcome)
 
 
-async def test_a_turn_that_was_given_up_leaves_no_call_without_a_result(world: World) -> None:
+async def test_every_call_of_an_abandoned_turn_gets_a_result(world: World) -> None:
     world.environment.crash_in = COMMANDS[0]
-    model, _ = model_of(world, script)
+    model, _ = make_model(world, script)
     with pytest.raises(Crash):
         await world.run(model)
     world.next_turn("turn_2", "What happened?")
-    later, double = model_of(world, lambda _: ["All done."])
+    later, double = make_model(world, lambda _: ["All done."])
     assert (await world.run(later)).status is TurnStatus.COMPLETED
     returned = [part for part in double.requests[0][-1].parts if isinstance(part, ToolReturnPart)]
     assert [part.tool_call_id for part in returned] == ["c1", "c2"]

@@ -44,15 +44,15 @@ def rounds(draw: st.DrawFn) -> list[Round]:
     return made
 
 
-def entries_of(history: list[Round]) -> list[Entry]:
+def make_entries(history: list[Round]) -> list[Entry]:
     entries: list[Entry] = []
     for number, item in enumerate(history):
         turn = f"turn_{number}"
-        entries.append(mapping.prompt(turn, [text_block(item.prompt)]))
+        entries.append(mapping.prompt_entry(turn, [text_block(item.prompt)]))
         parts = [ToolCallPart("bash", "{}", call_id) for call_id in item.calls]
-        entries.append(mapping.response(turn, ModelResponse(parts=[TextPart("x"), *parts])))
+        entries.append(mapping.response_entry(turn, ModelResponse(parts=[TextPart("x"), *parts])))
         entries.extend(
-            mapping.tool_return(turn, ToolCallPart("bash", "{}", call_id), [text_block(call_id)], is_error=False)
+            mapping.tool_return_entry(turn, ToolCallPart("bash", "{}", call_id), [text_block(call_id)], is_error=False)
             for call_id in item.results
         )
     return entries
@@ -60,7 +60,7 @@ def entries_of(history: list[Round]) -> list[Entry]:
 
 @given(rounds())
 def test_messages_alternate_and_results_follow_their_calls_in_order(history: list[Round]) -> None:
-    messages = Conversation(entries_of(history)).messages
+    messages = Conversation(make_entries(history)).messages
     kinds = [message.kind for message in messages]
     assert all(before != after for before, after in pairwise(kinds))
     for message, following in pairwise(messages):
@@ -81,17 +81,17 @@ def test_messages_alternate_and_results_follow_their_calls_in_order(history: lis
 
 @given(rounds(), st.integers(0, 30))
 def test_a_restart_builds_the_same_messages_as_the_running_turn(history: list[Round], cut: int) -> None:
-    entries = entries_of(history)
+    entries = make_entries(history)
     running = Conversation(entries[:cut])
     for entry in entries[cut:]:
-        running.add([entry])
+        running.add_entries([entry])
     stored = [Entry(entry.kind, json.loads(json.dumps(entry.body))) for entry in entries]
     assert _shape(running) == _shape(Conversation(stored))
 
 
 @given(rounds())
 def test_open_calls_are_those_without_a_result(history: list[Round]) -> None:
-    entries = entries_of(history)
+    entries = make_entries(history)
     missing = len(history[-1].results) // 2
     shortened = entries[: len(entries) - missing] if missing else entries
     lost = history[-1].results[len(history[-1].results) - missing :]
@@ -108,7 +108,7 @@ def _shape(conversation: Conversation) -> list[tuple[str, list[tuple[str, object
 
 def test_thinking_keeps_its_signature_and_bodies_stay_lean() -> None:
     parts: list[ModelResponsePart] = [ThinkingPart("hm", signature="sig", provider_name="anthropic"), TextPart("Hi")]
-    entry = mapping.response("turn_1", ModelResponse(parts=parts, provider_name="anthropic", finish_reason="stop"))
+    entry = mapping.response_entry("turn_1", ModelResponse(parts=parts, provider_name="anthropic", finish_reason="stop"))
     (message,) = Conversation([entry]).messages
     assert isinstance(message, ModelResponse)
     assert message.parts == parts
@@ -119,7 +119,7 @@ def test_thinking_keeps_its_signature_and_bodies_stay_lean() -> None:
 def test_attachments_survive_storing() -> None:
     blocks = [text_block("see"), content.binary_block(PNG, "image/png")]
     call = ToolCallPart("read", "{}", "c1")
-    entry = mapping.tool_return("turn_1", call, [*blocks], is_error=False)
+    entry = mapping.tool_return_entry("turn_1", call, [*blocks], is_error=False)
     stored = Entry(entry.kind, json.loads(json.dumps(entry.body)))
     (message,) = Conversation([stored]).messages
     (part,) = message.parts
@@ -131,5 +131,5 @@ def test_attachments_survive_storing() -> None:
     assert (image.data, image.media_type) == (PNG, "image/png")
 
 
-def test_entries_of_another_harness_are_passed_over() -> None:
+def test_entries_of_another_harness_are_skipped() -> None:
     assert Conversation([Entry("transcript", {"line": 1})]).messages == []

@@ -7,43 +7,43 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.environments import EnvironmentConfig
 from footplate.harness.mcp import transport
 from footplate.harness.mcp.transport import CheckedTransport
 
 pytestmark = pytest.mark.timing
-PIECE = b": nothing\n" * 1000
+CHUNK = b": nothing\n" * 1000
 
 
 @asynccontextmanager
-async def endless() -> AsyncIterator[tuple[str, list[int]]]:
+async def start_endless_server() -> AsyncIterator[tuple[str, list[int]]]:
     """Streams data that is no message, breaks off, and streams again on reconnect. Yields URL and bytes sent."""
     sent = [0]
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
         writer.write(b"id: 1\nretry: 1\ndata:\n\n")
         try:
             for _ in range(20):
-                writer.write(PIECE)
-                sent[0] += len(PIECE)
+                writer.write(CHUNK)
+                sent[0] += len(CHUNK)
                 await writer.drain()
         except OSError:
             pass
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    server = await asyncio.start_server(respond, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp", sent
 
 
-async def test_streams_that_begin_again_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reconnected_streams_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "LARGEST", 500_000)
-    async with endless() as (url, sent):
-        checked = CheckedTransport(Reach(["127.0.0.1"]), EnvironmentConfig())
-        async with transport.client(checked, 5) as http:
+    async with start_endless_server() as (url, sent):
+        checked = CheckedTransport(AddressPolicy(["127.0.0.1"]), EnvironmentConfig())
+        async with transport.create_client(checked, 5) as http:
             for _ in range(2):
                 await http.get(url)
             with pytest.raises(httpx2.ReadError):
@@ -51,4 +51,4 @@ async def test_streams_that_begin_again_are_bounded_together(monkeypatch: pytest
             with pytest.raises(httpx2.ReadError):
                 await http.get(url)
     assert checked.exhausted.is_set()
-    assert sent[0] <= 3 * 20 * len(PIECE)
+    assert sent[0] <= 3 * 20 * len(CHUNK)

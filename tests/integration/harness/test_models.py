@@ -11,7 +11,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.ports import Endpoint
 from footplate.harness import prices
 from footplate.harness.native import errors, settings
-from footplate.harness.native.models import Models
+from footplate.harness.native.models import ModelResolver
 
 ENDPOINTS = {
     "anthropic": Endpoint("key-a", "http://127.0.0.1:9/a"),
@@ -30,27 +30,27 @@ ENDPOINTS = {
         ("openai-responses:gpt-5", "openai", "http://127.0.0.1:9/o/"),
     ],
 )
-def test_names_lead_to_providers(name: str, system: str, url: str) -> None:
-    model = Models(ENDPOINTS).resolve(name)
+def test_model_names_select_providers(name: str, system: str, url: str) -> None:
+    model = ModelResolver(ENDPOINTS).resolve(name)
     assert (model.system, model.base_url) == (system, url)
 
 
-def test_models_and_clients_are_made_once() -> None:
-    models = Models(ENDPOINTS)
+def test_models_and_clients_are_created_once() -> None:
+    models = ModelResolver(ENDPOINTS)
     assert models.resolve("claude-sonnet-4-5") is models.resolve("claude-sonnet-4-5")
     one, two = models.resolve("openai:gpt-5"), models.resolve("openai:gpt-4.1")
     assert one.client is two.client  # type: ignore[attr-defined]
 
 
-def test_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://elsewhere")
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "leak")
     monkeypatch.setenv("OPENAI_API_KEY", "leak")
-    client = Models({"anthropic": Endpoint("key-a")}).resolve("claude-sonnet-4-5").client  # type: ignore[attr-defined]
+    client = ModelResolver({"anthropic": Endpoint("key-a")}).resolve("claude-sonnet-4-5").client  # type: ignore[attr-defined]
     assert (str(client.base_url), client.api_key, client.auth_token) == ("https://api.anthropic.com", "key-a", None)
     assert client.max_retries == 0
     with pytest.raises(ModelRefused, match="no endpoint for the provider 'openai'"):
-        Models({}).resolve("openai:gpt-5")
+        ModelResolver({}).resolve("openai:gpt-5")
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("nowhere:x", "no endpoint for the provider 'nowhere'"),
     ],
 )
-def test_what_cannot_be_reached_is_refused_with_a_reason(name: str, problem: str) -> None:
+def test_an_unknown_provider_is_refused_with_a_reason(name: str, problem: str) -> None:
     with pytest.raises(ModelRefused, match=problem):
-        Models(ENDPOINTS).resolve(name)
+        ModelResolver(ENDPOINTS).resolve(name)
 
 
 @pytest.mark.parametrize(
@@ -79,22 +79,22 @@ def test_what_cannot_be_reached_is_refused_with_a_reason(name: str, problem: str
     ],
 )
 def test_settings(parameters: JsonObject, expected: dict[str, object]) -> None:
-    made = settings.model_settings(Models(ENDPOINTS).resolve("claude-sonnet-4-5"), parameters, "sesn_1")
+    made = settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-sonnet-4-5"), parameters, "sesn_1")
     assert expected.items() <= made.items()
     assert made["extra_headers"] == {"x-footplate-session": "sesn_1"}
 
 
-def test_an_old_model_is_not_asked_for_more_than_it_can_write() -> None:
-    made = settings.model_settings(Models(ENDPOINTS).resolve("claude-3-haiku-20240307"), {}, "sesn_1")
+def test_an_old_model_keeps_its_own_token_limit() -> None:
+    made = settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-3-haiku-20240307"), {}, "sesn_1")
     assert "max_tokens" not in made
 
 
 def test_an_unknown_parameter_is_refused_by_name() -> None:
     with pytest.raises(ModelRefused, match="temprature"):
-        settings.model_settings(Models(ENDPOINTS).resolve("claude-sonnet-4-5"), {"temprature": 1}, "sesn_1")
+        settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-sonnet-4-5"), {"temprature": 1}, "sesn_1")
 
 
-def test_prices_are_known_offline_and_unknown_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_are_known_offline_and_an_unknown_price_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("prices asked the network")
 
@@ -131,7 +131,7 @@ def _http(category: type[pai.ModelRateLimitError | pai.ModelRequestRejectedError
     ],
 )
 @pytest.mark.requirement("S5")
-def test_errors_decide_what_happens_next(error: Exception, expected: type[FootplateError]) -> None:
+def test_provider_errors_are_translated(error: Exception, expected: type[FootplateError]) -> None:
     translated = errors.translate(error)
     assert type(translated) is expected
     if isinstance(translated, RateLimited):
@@ -139,5 +139,5 @@ def test_errors_decide_what_happens_next(error: Exception, expected: type[Footpl
         assert "because" in translated.message
 
 
-def test_a_defect_is_not_translated() -> None:
+def test_an_unexpected_error_is_not_translated() -> None:
     assert errors.translate(KeyError("x")) is None

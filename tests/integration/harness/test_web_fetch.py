@@ -13,16 +13,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.name_lookup import NameLookup
 from footplate.domain.ports import WebAccess
 from footplate.harness import reaching
 from footplate.harness.native.failure import ToolFailure
 from footplate.harness.native.web import convert
-from footplate.harness.native.web.access import Web
-from footplate.harness.native.web.download import Downloads
+from footplate.harness.native.web.access import WebTools
+from footplate.harness.native.web.download import Downloader
 
-from .pages import Pages, endless, moved, ok, silent
+from .pages import PageServer, endless, redirect, ok, silent
 
 pytestmark = pytest.mark.timing
 
@@ -32,36 +32,36 @@ HTML = b"""<!doctype html><html><head><title>Tea &amp; cake</title><style>p {col
 </body></html>"""
 
 
-def web(*allow: str, max_bytes: int = 100_000, max_seconds: float = 5) -> Web:
-    return Web(WebAccess(allow=allow or ("127.0.0.1",), max_bytes=max_bytes, max_seconds=max_seconds))
+def web(*allow: str, max_bytes: int = 100_000, max_seconds: float = 5) -> WebTools:
+    return WebTools(WebAccess(allow=allow or ("127.0.0.1",), max_bytes=max_bytes, max_seconds=max_seconds))
 
 
 @pytest.fixture
-async def pages() -> AsyncIterator[Pages]:
-    async with Pages() as server:
+async def pages() -> AsyncIterator[PageServer]:
+    async with PageServer() as server:
         yield server
 
 
-class Names:
+class FakeResolver:
     """Replaces the resolver: returns each name's addresses one after the other, and the last ones from then on."""
 
-    def __init__(self, **answers: list[list[str]]) -> None:
-        self.answers = {name.replace("_", "."): list(given) for name, given in answers.items()}
+    def __init__(self, **addresses: list[list[str]]) -> None:
+        self.addresses = {name.replace("_", "."): list(given) for name, given in addresses.items()}
         self.asked: list[str] = []
 
     def getaddrinfo(self, host: str, port: int, _family: int, _kind: int) -> list[tuple[object, ...]]:
         self.asked.append(host)
-        found = self.answers[host]
+        found = self.addresses[host]
         addresses = found.pop(0) if len(found) > 1 else found[0]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
 
 
-def resolve_with(monkeypatch: pytest.MonkeyPatch, names: Names) -> None:
+def resolve_with(monkeypatch: pytest.MonkeyPatch, names: FakeResolver) -> None:
     monkeypatch.setattr(reaching, "_NAMES", NameLookup(names.getaddrinfo))
 
 
-async def test_html_is_made_readable(pages: Pages) -> None:
-    pages.answers["/tea/menu"] = ok(HTML, "text/html; charset=utf-8")
+async def test_html_is_converted_to_markdown(pages: PageServer) -> None:
+    pages.responses["/tea/menu"] = ok(HTML, "text/html; charset=utf-8")
     text = await web().fetch(pages.url("/tea/menu"))
     head, title, blank, *rest = text.splitlines()
     assert head == f"{pages.url('/tea/menu')} (text/html, {len(HTML)} bytes)"
@@ -89,8 +89,8 @@ async def test_html_is_made_readable(pages: Pages) -> None:
         (b"", "text/plain", "[no text]"),
     ],
 )
-async def test_text_is_read_as_it_is(pages: Pages, body: bytes, content_type: str, expected: str) -> None:
-    pages.answers["/"] = ok(body, content_type)
+async def test_text_is_returned_unchanged(pages: PageServer, body: bytes, content_type: str, expected: str) -> None:
+    pages.responses["/"] = ok(body, content_type)
     if "utf-16" in content_type:
         with pytest.raises(ToolFailure, match="reads only"):
             await web().fetch(pages.url())
@@ -99,39 +99,39 @@ async def test_text_is_read_as_it_is(pages: Pages, body: bytes, content_type: st
 
 
 @pytest.mark.parametrize("content_type", ["image/png", "application/pdf", "application/octet-stream", "video/mp4"])
-async def test_other_types_are_refused(pages: Pages, content_type: str) -> None:
-    pages.answers["/"] = ok(b"\x89PNG", content_type)
+async def test_other_types_are_refused(pages: PageServer, content_type: str) -> None:
+    pages.responses["/"] = ok(b"\x89PNG", content_type)
     with pytest.raises(ToolFailure, match=f"is {content_type}. web_fetch reads only HTML"):
         await web().fetch(pages.url())
 
 
-async def test_a_body_without_end_is_cut_and_says_so(pages: Pages) -> None:
-    pages.answers["/"] = endless
+async def test_an_endless_body_is_truncated_with_a_notice(pages: PageServer) -> None:
+    pages.responses["/"] = endless
     text = await web(max_bytes=50_000).fetch(pages.url())
     assert "[truncated: only the first 50000 bytes were read]" in text
     assert text.count("more") == 10_000
-    await asyncio.wait_for(pages.left.wait(), 1)
+    await asyncio.wait_for(pages.disconnected.wait(), 1)
 
 
-async def test_packed_answers(pages: Pages) -> None:
-    pages.answers["/"] = ok(gzip.compress(b"unpacked"), extra="content-encoding: gzip\r\n")
+async def test_compressed_responses(pages: PageServer) -> None:
+    pages.responses["/"] = ok(gzip.compress(b"unpacked"), extra="content-encoding: gzip\r\n")
     assert (await web().fetch(pages.url())).endswith("unpacked")
     assert pages.seen[0].headers["accept-encoding"] == "gzip"
     bomb = gzip.compress(bytes(b"x" * 50_000_000))
-    pages.answers["/bomb"] = ok(bomb, extra="content-encoding: gzip\r\n")
+    pages.responses["/bomb"] = ok(bomb, extra="content-encoding: gzip\r\n")
     assert len(bomb) < 100_000
     before = psutil.Process().memory_info().rss
     assert "only the first 20000 bytes" in await web(max_bytes=20_000).fetch(pages.url("/bomb"))
     assert psutil.Process().memory_info().rss - before < 20_000_000
-    pages.answers["/br"] = ok(b"\x0b\x02\x80hello\x03", extra="content-encoding: br\r\n")
+    pages.responses["/br"] = ok(b"\x0b\x02\x80hello\x03", extra="content-encoding: br\r\n")
     with pytest.raises(ToolFailure, match="encoding 'br'"):
         await web().fetch(pages.url("/br"))
-    pages.answers["/broken"] = ok(b"no gzip at all", extra="content-encoding: gzip\r\n")
+    pages.responses["/broken"] = ok(b"no gzip at all", extra="content-encoding: gzip\r\n")
     with pytest.raises(ToolFailure, match="could not be fetched"):
         await web().fetch(pages.url("/broken"))
 
 
-async def test_time_is_limited_over_all(pages: Pages) -> None:
+async def test_the_total_time_is_limited(pages: PageServer) -> None:
     async def dripping(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
         while True:
@@ -139,30 +139,30 @@ async def test_time_is_limited_over_all(pages: Pages) -> None:
             await writer.drain()
             await asyncio.sleep(0.02)
 
-    pages.answers |= {"/silent": silent, "/dripping": dripping}
-    for path in pages.answers:
+    pages.responses |= {"/silent": silent, "/dripping": dripping}
+    for path in pages.responses:
         begun = time.monotonic()
         with pytest.raises(ToolFailure, match=r"took longer than 0\.2 s"):
             await web(max_seconds=0.2).fetch(pages.url(path))
         assert time.monotonic() - begun < 20
 
 
-async def test_errors_show_what_the_server_said(pages: Pages) -> None:
-    pages.answers["/gone"] = ok(b'{"error": "moved to v2"}', "application/json", status="410 Gone")
+async def test_errors_show_the_servers_response(pages: PageServer) -> None:
+    pages.responses["/gone"] = ok(b'{"error": "moved to v2"}', "application/json", status="410 Gone")
     with pytest.raises(ToolFailure) as failed:
         await web().fetch(pages.url("/gone"))
     assert str(failed.value) == f'{pages.url("/gone")} responded with 410 Gone.\n\n{{"error": "moved to v2"}}'
-    pages.answers["/broken"] = ok(b"\x00\x01", "image/png", status="500 Oh")
+    pages.responses["/broken"] = ok(b"\x00\x01", "image/png", status="500 Oh")
     with pytest.raises(ToolFailure, match=r"responded with 500 Oh\.$"):
         await web().fetch(pages.url("/broken"))
 
 
-async def test_redirects_are_followed_and_the_end_is_told(pages: Pages) -> None:
-    pages.answers |= {"/a": moved("/b?x=1"), "/b": moved(pages.url("/c#part")), "/c": ok(b"here")}
+async def test_redirects_are_followed_and_the_final_url_is_shown(pages: PageServer) -> None:
+    pages.responses |= {"/a": redirect("/b?x=1"), "/b": redirect(pages.url("/c#part")), "/c": ok(b"here")}
     text = await web().fetch(pages.url("/a"))
     assert text.startswith(pages.url("/c"))
     assert [seen.target for seen in pages.seen] == ["/a", "/b?x=1", "/c"]
-    pages.answers["/loop"] = moved("/loop")
+    pages.responses["/loop"] = redirect("/loop")
     with pytest.raises(ToolFailure, match="more than 5 redirects"):
         await web().fetch(pages.url("/loop"))
 
@@ -178,9 +178,9 @@ async def test_redirects_are_followed_and_the_end_is_told(pages: Pages) -> None:
         ("gopher://127.0.0.1:{port}/_x", "is not an http or https URL"),
     ],
 )
-async def test_each_hop_is_checked(location: str, why: str) -> None:
-    async with Pages(host="0.0.0.0") as pages:
-        pages.answers |= {"/": moved(location.format(port=pages.port)), "/secret": ok(b"secret")}
+async def test_each_redirect_is_checked(location: str, why: str) -> None:
+    async with PageServer(host="0.0.0.0") as pages:
+        pages.responses |= {"/": redirect(location.format(port=pages.port)), "/secret": ok(b"secret")}
         with pytest.raises(ToolFailure, match=why):
             await web().fetch(pages.url(host="127.0.0.1"))
         assert [seen.target for seen in pages.seen] == ["/"]
@@ -204,12 +204,12 @@ async def test_each_hop_is_checked(location: str, why: str) -> None:
         ("http://[fd00:ec2::254]/", "not a public internet address"),
     ],
 )
-async def test_what_is_not_fetched_at_all(url: str, why: str) -> None:
+async def test_invalid_and_internal_urls_are_refused(url: str, why: str) -> None:
     with pytest.raises(ToolFailure, match=why):
         await web("192.0.2.1").fetch(url)
 
 
-async def test_a_closed_port_is_told(pages: Pages) -> None:
+async def test_a_closed_port_is_reported(pages: PageServer) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -217,11 +217,11 @@ async def test_a_closed_port_is_told(pages: Pages) -> None:
             await web().fetch(f"http://127.0.0.1:{port}/")
 
 
-async def test_a_name_is_looked_up_once_and_that_address_is_used(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_is_looked_up_once(pages: PageServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that resolves differently the second time is not resolved a second time."""
-    names = Names(rebind_test=[["127.0.0.1"], ["127.0.0.2"]])
+    names = FakeResolver(rebind_test=[["127.0.0.1"], ["127.0.0.2"]])
     resolve_with(monkeypatch, names)
-    pages.answers["/"] = ok(b"hello")
+    pages.responses["/"] = ok(b"hello")
     assert (await web().fetch(pages.url(host="rebind.test"))).endswith("hello")
     assert names.asked == ["rebind.test"]
     assert pages.seen[0].headers["host"] == f"rebind.test:{pages.port}"
@@ -229,27 +229,27 @@ async def test_a_name_is_looked_up_once_and_that_address_is_used(pages: Pages, m
         await web().fetch(pages.url(host="rebind.test"))
 
 
-async def test_one_internal_address_among_public_ones_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    resolve_with(monkeypatch, Names(mixed_test=[["93.184.216.34", "10.0.0.1"]]))
+async def test_one_internal_address_among_public_ones_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_with(monkeypatch, FakeResolver(mixed_test=[["93.184.216.34", "10.0.0.1"]]))
     with pytest.raises(ToolFailure, match=r"mixed\.test is at 10\.0\.0\.1"):
         await web().fetch("http://mixed.test/")
 
 
 async def test_a_host_may_be_allowed_by_name_and_its_second_address_is_tried(
-    pages: Pages, monkeypatch: pytest.MonkeyPatch
+    pages: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resolve_with(monkeypatch, Names(wiki_test=[["127.0.0.3", "127.0.0.1"]], other_test=[["127.0.0.1"]]))
-    pages.answers["/"] = ok(b"hello")
+    resolve_with(monkeypatch, FakeResolver(wiki_test=[["127.0.0.3", "127.0.0.1"]], other_test=[["127.0.0.1"]]))
+    pages.responses["/"] = ok(b"hello")
     assert (await web("wiki.test").fetch(pages.url(host="wiki.test"))).endswith("hello")
     with pytest.raises(ToolFailure, match=r"other\.test is at"):
         await web("wiki.test").fetch(pages.url(host="other.test"))
 
 
-async def test_nothing_of_this_process_goes_along(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_proxy_or_cookie_is_used(pages: PageServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    pages.answers |= {
-        "/": moved("/next", extra="set-cookie: a=b; Path=/\r\n"),
+    pages.responses |= {
+        "/": redirect("/next", extra="set-cookie: a=b; Path=/\r\n"),
         "/next": ok(b"x", extra="set-cookie: c=d\r\n"),
     }
     reader = web()
@@ -268,7 +268,7 @@ async def test_nothing_of_this_process_goes_along(pages: Pages, monkeypatch: pyt
         ]
 
 
-async def test_a_certificate_is_held_against_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_certificate_is_checked_against_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("needs the openssl program to make a certificate")
@@ -278,18 +278,18 @@ async def test_a_certificate_is_held_against_the_name(tmp_path: Path, monkeypatc
     subprocess.run([openssl, *options.split(), *named], check=True, capture_output=True)  # noqa: ASYNC221 - a moment
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(certificate, key)
-    resolve_with(monkeypatch, Names(pinned_test=[["127.0.0.1"]], other_test=[["127.0.0.1"]]))
+    resolve_with(monkeypatch, FakeResolver(pinned_test=[["127.0.0.1"]], other_test=[["127.0.0.1"]]))
     trusted = ssl.create_default_context(cafile=certificate)
-    trusting = Downloads(Reach(["127.0.0.1"]), max_bytes=1000, max_seconds=5, tls=trusted)
-    async with Pages({"/": ok(b"hello")}, tls=serving) as pages:
+    trusting = Downloader(AddressPolicy(["127.0.0.1"]), max_bytes=1000, max_seconds=5, tls=trusted)
+    async with PageServer({"/": ok(b"hello")}, tls=serving) as pages:
         with pytest.raises(ToolFailure, match=r"could not be fetched.*self.signed"):
             await web().fetch(pages.url(host="pinned.test", scheme="https"))
-        assert (await trusting.page(pages.url(host="pinned.test", scheme="https"))).data == b"hello"
+        assert (await trusting.download_page(pages.url(host="pinned.test", scheme="https"))).data == b"hello"
         with pytest.raises(ToolFailure, match=r"could not be fetched.*not valid for 'other\.test'"):
-            await trusting.page(pages.url(host="other.test", scheme="https"))
+            await trusting.download_page(pages.url(host="other.test", scheme="https"))
 
 
-async def test_a_hostile_page_wastes_only_its_own_process() -> None:
+async def test_a_hostile_page_does_not_block_the_worker() -> None:
     """The conversion does not block the worker, and an interrupt ends it."""
     hostile, before = "<blockquote>" * 60_000, psutil.Process().children()
     working = asyncio.create_task(convert.to_markdown(hostile, "http://x/"))

@@ -11,9 +11,9 @@ from inline_snapshot import snapshot
 
 from footplate.domain.ports import SearchProvider, WebAccess
 from footplate.harness.native.failure import ToolFailure
-from footplate.harness.native.web.access import Web
+from footplate.harness.native.web.access import WebTools
 
-from .pages import Answer, Pages, moved, ok, silent
+from .pages import PageResponse, PageServer, redirect, ok, silent
 
 KEY = "very-secret-key"
 FOUND = {
@@ -32,25 +32,25 @@ BRAVE = {
 
 
 @pytest.fixture
-async def pages() -> AsyncIterator[Pages]:
-    async with Pages() as server:
+async def pages() -> AsyncIterator[PageServer]:
+    async with PageServer() as server:
         yield server
 
 
-def searxng(pages: Pages, *, password: str = "", seconds: float = 5) -> Web:
+def searxng(pages: PageServer, *, password: str = "", seconds: float = 5) -> WebTools:
     userinfo = f"me:{password}@" if password else ""
     url = f"http://{userinfo}127.0.0.1:{pages.port}/sx/"
-    return Web(WebAccess(search=SearchProvider("searxng", url), max_seconds=seconds))
+    return WebTools(WebAccess(search=SearchProvider("searxng", url), max_seconds=seconds))
 
 
-def brave(pages: Pages, *, seconds: float = 5) -> Web:
+def brave(pages: PageServer, *, seconds: float = 5) -> WebTools:
     provider = SearchProvider("brave", pages.url("/res/v1/web/search"), KEY)
-    return Web(WebAccess(search=provider, max_seconds=seconds))
+    return WebTools(WebAccess(search=provider, max_seconds=seconds))
 
 
-async def test_searxng(pages: Pages) -> None:
+async def test_a_searxng_search(pages: PageServer) -> None:
     """The operator's search server is usually internal, so the address rule for pages does not apply to it."""
-    pages.answers["/sx/search"] = ok(json.dumps(FOUND).encode(), "application/json")
+    pages.responses["/sx/search"] = ok(json.dumps(FOUND).encode(), "application/json")
     text = await searxng(pages).search("scones & tea")
     assert text.split("\n\n")[:3] == snapshot(
         [
@@ -75,23 +75,23 @@ https://x.example/0\
     assert "authorization" not in seen.headers
 
 
-async def test_brave(pages: Pages) -> None:
-    pages.answers["/res/v1/web/search"] = ok(json.dumps(BRAVE).encode(), "application/json")
+async def test_a_brave_search(pages: PageServer) -> None:
+    pages.responses["/res/v1/web/search"] = ok(json.dumps(BRAVE).encode(), "application/json")
     assert await brave(pages).search("best") == "1. A\nhttps://a.example/?x=1\nthe best < b"
     (seen,) = pages.seen
     assert parse_qs(urlsplit(seen.target).query) == {"q": ["best"], "count": ["10"]}
     assert seen.headers["x-subscription-token"] == KEY
 
 
-async def test_nothing_found(pages: Pages) -> None:
-    pages.answers["/sx/search"] = ok(b'{"results": []}', "application/json")
-    pages.answers["/res/v1/web/search"] = ok(b'{"type": "search"}', "application/json")
+async def test_a_search_without_results(pages: PageServer) -> None:
+    pages.responses["/sx/search"] = ok(b'{"results": []}', "application/json")
+    pages.responses["/res/v1/web/search"] = ok(b'{"type": "search"}', "application/json")
     assert await searxng(pages).search("x") == await brave(pages).search("x") == "No results."
 
 
-async def test_without_a_provider_it_says_so() -> None:
+async def test_a_search_without_a_provider_fails_with_a_reason() -> None:
     with pytest.raises(ToolFailure, match=r"this server has no search provider.*FOOTPLATE_SEARCH_PROVIDER"):
-        await Web().search("x")
+        await WebTools().search("x")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ async def test_without_a_provider_it_says_so() -> None:
         (ok(b"", status="401 Unauthorized"), "Do not try again"),
         (ok(b"", status="429 Too Many Requests"), "rate limit"),
         (ok(b"", status="500 Oops"), "refused the request with 500. Try other keywords, or try again later"),
-        (moved("/elsewhere"), "refused the request with 302"),
+        (redirect("/elsewhere"), "refused the request with 302"),
         (ok(b"<html>"), "could not be parsed"),
         (ok(b"[]"), "could not be parsed"),
         (ok(b'{"results": [{"title": "no url"}]}'), "could not be parsed"),
@@ -112,8 +112,8 @@ async def test_without_a_provider_it_says_so() -> None:
         (silent, "does not respond"),
     ],
 )
-async def test_what_a_provider_does_wrong_is_told_without_its_secrets(pages: Pages, response: Answer, why: str) -> None:
-    pages.answers |= {"/sx/search": response, "/res/v1/web/search": response}
+async def test_a_providers_failure_is_reported_without_secrets(pages: PageServer, response: PageResponse, why: str) -> None:
+    pages.responses |= {"/sx/search": response, "/res/v1/web/search": response}
     for web in (searxng(pages, password=KEY, seconds=1), brave(pages, seconds=1)):
         with structlog.testing.capture_logs() as logged, pytest.raises(ToolFailure) as failed:
             await web.search("x")
@@ -123,7 +123,7 @@ async def test_what_a_provider_does_wrong_is_told_without_its_secrets(pages: Pag
     assert KEY not in repr(SearchProvider("brave", f"http://me:{KEY}@x/", KEY))
 
 
-async def test_a_provider_that_is_gone() -> None:
-    web = Web(WebAccess(search=SearchProvider("searxng", "http://127.0.0.1:1")))
+async def test_an_unreachable_provider_is_reported() -> None:
+    web = WebTools(WebAccess(search=SearchProvider("searxng", "http://127.0.0.1:1")))
     with pytest.raises(ToolFailure, match=r"\(searxng\) does not respond \(ConnectError\)"):
         await asyncio.wait_for(web.search("x"), 5)

@@ -12,7 +12,7 @@ def test_allowed_hosts_and_networks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("entry", ["10.1.2.3/16", "http://wiki", "a b", "*.internal", "wiki:8080"])
-def test_what_cannot_be_read_is_refused(entry: str) -> None:
+def test_an_invalid_entry_is_refused(entry: str) -> None:
     with pytest.raises(ValidationError, match="not a host name, address or network"):
         Settings(web_allow=entry)
 

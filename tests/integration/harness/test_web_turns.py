@@ -11,24 +11,24 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from footplate.domain.ports import WebAccess
 from footplate.domain.turns import TurnStatus
-from footplate.harness.native.web.access import Web
+from footplate.harness.native.web.access import WebTools
 
-from .pages import Pages, ok, silent
-from .twins import World, call, model_of, texts
+from .pages import PageServer, ok, silent
+from .twins import World, call, make_model, text_of
 
 pytestmark = pytest.mark.timing
 
 
 @pytest.fixture
-async def pages() -> AsyncIterator[Pages]:
-    async with Pages({"/": ok(b"hello from the page"), "/silent": silent}) as server:
+async def pages() -> AsyncIterator[PageServer]:
+    async with PageServer({"/": ok(b"hello from the page"), "/silent": silent}) as server:
         yield server
 
 
 @pytest.mark.parametrize(
     "enabled", [(), ("bash",), ("web_fetch",), ("bash", "web_search"), ("web_fetch", "web_search")]
 )
-async def test_only_what_an_agent_enables_is_offered(world: World, enabled: tuple[str, ...]) -> None:
+async def test_only_enabled_tools_are_offered(world: World, enabled: tuple[str, ...]) -> None:
     offered: list[str] = []
 
     async def stream(_: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
@@ -40,39 +40,39 @@ async def test_only_what_an_agent_enables_is_offered(world: World, enabled: tupl
     assert sorted(offered) == sorted(enabled)
 
 
-async def test_a_page_is_read_once_and_its_text_logged(world: World, pages: Pages) -> None:
-    world.web = Web(WebAccess(allow=("127.0.0.1",)))
+async def test_a_page_is_read_once_and_its_text_logged(world: World, pages: PageServer) -> None:
+    world.web = WebTools(WebAccess(allow=("127.0.0.1",)))
     world.config = replace(world.config, tools=("web_fetch",))
     fetch = call("web_fetch", f'{{"url": "{pages.url()}"}}', "call_1")
-    model, _ = model_of(world, lambda number: [fetch] if number == 0 else ["Read."])
+    model, _ = make_model(world, lambda number: [fetch] if number == 0 else ["Read."])
     assert (await world.run(model)).text == "Read."
-    (result,) = world.log.of("agent.tool_result")
-    assert texts(result).endswith("hello from the page")
+    (result,) = world.log.of_type("agent.tool_result")
+    assert text_of(result).endswith("hello from the page")
     assert not result.body["is_error"]
     assert len(pages.seen) == 1
 
 
-async def test_without_being_enabled_it_does_not_run(world: World, pages: Pages) -> None:
-    world.web = Web(WebAccess(allow=("127.0.0.1",)))
+async def test_a_tool_that_is_not_enabled_does_not_run(world: World, pages: PageServer) -> None:
+    world.web = WebTools(WebAccess(allow=("127.0.0.1",)))
     fetch = call("web_fetch", f'{{"url": "{pages.url()}"}}', "call_1")
-    model, _ = model_of(world, lambda number: [fetch] if number == 0 else ["No."])
+    model, _ = make_model(world, lambda number: [fetch] if number == 0 else ["No."])
     await world.run(model)
-    (result,) = world.log.of("agent.tool_result")
-    assert texts(result).startswith("The tool 'web_fetch' does not exist.")
+    (result,) = world.log.of_type("agent.tool_result")
+    assert text_of(result).startswith("The tool 'web_fetch' does not exist.")
     assert not pages.seen
 
 
-async def test_an_interrupt_ends_a_running_fetch(world: World, pages: Pages) -> None:
-    world.web = Web(WebAccess(allow=("127.0.0.1",)))
+async def test_an_interrupt_ends_a_running_fetch(world: World, pages: PageServer) -> None:
+    world.web = WebTools(WebAccess(allow=("127.0.0.1",)))
     world.config = replace(world.config, tools=("web_fetch",))
     fetch = call("web_fetch", f'{{"url": "{pages.url("/silent")}"}}', "call_1")
-    model, _ = model_of(world, lambda _: [fetch])
+    model, _ = make_model(world, lambda _: [fetch])
     running = asyncio.create_task(world.run(model))
     await asyncio.wait_for(pages.arrived.wait(), 20)
     begun = time.monotonic()
     world.interrupt.set()
     assert (await running).status is TurnStatus.INTERRUPTED
-    await asyncio.wait_for(pages.left.wait(), 20)
+    await asyncio.wait_for(pages.disconnected.wait(), 20)
     assert time.monotonic() - begun < 20
-    (result,) = world.log.of("agent.tool_result")
-    assert "The user interrupted this call" in texts(result)
+    (result,) = world.log.of_type("agent.tool_result")
+    assert "The user interrupted this call" in text_of(result)

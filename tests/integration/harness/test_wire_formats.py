@@ -9,7 +9,7 @@ from footplate.domain.errors import FootplateError, ModelRefused, Overloaded, Ra
 from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Endpoint, HarnessServices
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.turns import TurnOutcome, TurnStatus
 from footplate.harness import native
 from footplate.testing import (
     ScriptedModel,
@@ -55,13 +55,13 @@ ROUNDS = replies(
 )
 
 
-async def run(world: World, server: ScriptedModel, model: str, parameters: Mapping[str, Json] | None = None) -> Outcome:
+async def run(world: World, server: ScriptedModel, model: str, parameters: Mapping[str, Json] | None = None) -> TurnOutcome:
     world.config = replace(world.config, model=model, model_parameters={**(parameters or {})})
     endpoints = {"anthropic": Endpoint("key", server.url), "openai": Endpoint("key", server.openai_url)}
     return await native.create(HarnessServices(endpoints=endpoints)).run(world.context())
 
 
-async def run_script(world: World, script: Script, model: str) -> Outcome:
+async def run_script(world: World, script: Script, model: str) -> TurnOutcome:
     async with ScriptedModel({"default": script}) as server:
         outcome = await run(world, server, model)
         assert {record.path for record in server.requests()} == {PATHS[model]}
@@ -69,7 +69,7 @@ async def run_script(world: World, script: Script, model: str) -> Outcome:
     return outcome
 
 
-async def fails(world: World, model: str, *steps: Step) -> FootplateError:
+async def run_and_fail(world: World, model: str, *steps: Step) -> FootplateError:
     async with ScriptedModel({"default": replies([*steps])}) as server:
         with pytest.raises(FootplateError) as failed:
             await run(world, server, model)
@@ -80,7 +80,7 @@ async def fails(world: World, model: str, *steps: Step) -> FootplateError:
     return failed.value
 
 
-def told(events: list[Event]) -> list[tuple[str, JsonObject]]:
+def normalize_events(events: list[Event]) -> list[tuple[str, JsonObject]]:
     """Returns type and content of each event, with ids replaced by positions and without durations."""
     positions: dict[str, Json] = {event.id: position for position, event in enumerate(events)}
 
@@ -105,7 +105,7 @@ async def test_the_same_events_in_the_same_order(world: World, environment: Loca
         *("span.model_request_start", "span.model_request_end", "agent.tool_use", "agent.tool_result"),
         *("span.model_request_start", "agent.thinking", "agent.message", "span.model_request_end"),
     ]
-    assert told(world.log.events) == told(anthropic.log.events)
+    assert normalize_events(world.log.events) == normalize_events(anthropic.log.events)
     assert outcome == expected
     assert outcome.text == "A picture."
     assert [(p.event_type, p.text) for p in world.log.previews] == [
@@ -117,7 +117,7 @@ async def test_the_same_events_in_the_same_order(world: World, environment: Loca
 
 
 @MODELS
-async def test_a_lost_worker_goes_on_with_what_was_stored(
+async def test_a_turn_continues_from_stored_entries_after_a_crash(
     world: World, environment: LocalEnvironment, model: str
 ) -> None:
     """The second request is built from stored entries, and the scripted server finds its position in the script."""
@@ -131,8 +131,8 @@ async def test_a_lost_worker_goes_on_with_what_was_stored(
 
 
 @MODELS
-async def test_rate_limit_knows_when_to_come_back(world: World, model: str) -> None:
-    error = await fails(world, model, rate_limited(7))
+async def test_a_rate_limit_has_its_retry_time(world: World, model: str) -> None:
+    error = await run_and_fail(world, model, rate_limited(7))
     assert type(error) is RateLimited
     assert error.retry_after == 7
     assert "would exceed your rate limit" in error.message
@@ -159,34 +159,34 @@ async def test_rate_limit_knows_when_to_come_back(world: World, model: str) -> N
     ],
 )
 @pytest.mark.requirement("S5")
-async def test_faults_mean_the_same(
+async def test_faults_become_the_same_errors(
     world: World, model: str, steps: list[Step], expected: type[FootplateError]
 ) -> None:
-    assert type(await fails(world, model, *steps)) is expected
+    assert type(await run_and_fail(world, model, *steps)) is expected
     assert not (world.environment.path / "ran").exists()
 
 
 @MODELS
 @pytest.mark.parametrize("before", [[], [text("Half")], [tool("bash", {"command": "touch ran"})]])
-async def test_an_answer_that_just_stops_was_cut(world: World, model: str, before: list[Step]) -> None:
+async def test_a_response_without_an_end_is_a_temporary_error(world: World, model: str, before: list[Step]) -> None:
     """The HTTP response is valid. Only the missing end of the message shows that it was cut."""
-    error = await fails(world, model, *before, cut(quiet=True))
+    error = await run_and_fail(world, model, *before, cut(quiet=True))
     assert type(error) is Temporary
     assert not (world.environment.path / "ran").exists()
 
 
 @MODELS
-async def test_a_retry_after_a_cut_answers_once(world: World, model: str) -> None:
+async def test_a_retry_after_a_cut_stores_one_response(world: World, model: str) -> None:
     script = replies(reply(text("Whole."), first_attempts=[[text("Ha"), cut()]]))
     async with ScriptedModel({"default": script}) as server:
         with pytest.raises(Temporary):
             await run(world, server, model)
         assert (await run(world, server, model)).text == "Whole."
-    assert len(world.entries("request")) == len(world.log.of("agent.message")) == 1
+    assert len(world.entries("request")) == len(world.log.of_type("agent.message")) == 1
 
 
 @MODELS
-async def test_refusal_and_length(world: World, model: str) -> None:
+async def test_refusal_and_length_limit(world: World, model: str) -> None:
     refused = await run_script(world, replies([stop("refusal")]), model)
     assert (refused.status, refused.error_type) == (TurnStatus.FAILED, "model_request_failed_error")
     world.next_turn("turn_2", "again")
@@ -203,7 +203,7 @@ async def test_refusal_and_length(world: World, model: str) -> None:
         ("openai:gpt-4.1", {"type": "enabled", "budget_tokens": 2000}, None),
     ],
 )
-async def test_a_model_that_thinks_is_asked_to_show_it(world: World, model: str, thinks: Json, expected: Json) -> None:
+async def test_thinking_is_requested_from_models_that_support_it(world: World, model: str, thinks: Json, expected: Json) -> None:
     async with ScriptedModel() as server:
         await run(world, server, model, {"thinking": thinks} if thinks else {})
         (record,) = server.requests()

@@ -24,17 +24,17 @@ from footplate.domain.ports import (
     Endpoint,
     Entry,
     FileInfo,
-    Printed,
+    FullOutput,
     Process,
     SteerMessage,
     TurnContext,
 )
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.turns import TurnOutcome, TurnStatus
 from footplate.environments import files
 from footplate.harness.native import mapping
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.native.models import AnyModel
-from footplate.harness.native.web.access import Web
+from footplate.harness.native.web.access import WebTools
 from footplate.testing.gates import ScriptedGate
 
 Chunk = str | dict[int, DeltaToolCall] | DeltaThinkingCalls
@@ -93,10 +93,10 @@ class MemoryLog:
         if self.refuses_output:
             raise Unavailable("the object store does not answer")
 
-    async def keep(self, printed: Printed) -> str:
+    async def store_output(self, output: FullOutput) -> str:
         if self.refuses_output:
             raise Unavailable("the object store does not answer")
-        self.outputs.append(b"".join(printed.pieces()))
+        self.outputs.append(b"".join(output.pieces()))
         return f"output-{len(self.outputs)}"
 
     def check(self) -> None:
@@ -107,7 +107,7 @@ class MemoryLog:
         self.previews.append(preview)
         return preview
 
-    def of(self, event_type: str) -> list[Event]:
+    def of_type(self, event_type: str) -> list[Event]:
         return [event for event in self.events if event.type == event_type]
 
 
@@ -131,20 +131,20 @@ class LocalEnvironment:
     def home(self) -> str:
         return str(self.path)
 
-    async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
-        return files.real(paths)
+    async def resolve_paths(self, paths: Sequence[str]) -> Sequence[str | None]:
+        return files.resolve_paths(paths)
 
-    async def directory(self) -> str | None:
+    async def shell_directory(self) -> str | None:
         return str(self.path)
 
     @property
     def scratch(self) -> str:
         return str(self.path.with_name(f"{self.path.name}.scratch"))
 
-    def reach(self, endpoint: Endpoint) -> Endpoint:
+    def translate_endpoint(self, endpoint: Endpoint) -> Endpoint:
         return endpoint
 
-    async def calm(self, *, keep: Process) -> None:
+    async def end_other_processes(self, *, keep: Process) -> None:
         raise AssertionError(f"nothing but {keep} runs here")
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
@@ -213,7 +213,7 @@ Script = Callable[[int], Sequence[Chunk] | AsyncIterator[Chunk]]
 
 
 @dataclass
-class Model:
+class ScriptedFunctionModel:
     """Streams the script's chunks for request n: the number of responses in the conversation minus `base`."""
 
     script: Script
@@ -254,19 +254,19 @@ class World:
     content: Sequence[JsonObject] = field(default_factory=lambda: [ev.text_block("Hello")])
     interrupt: asyncio.Event = field(default_factory=asyncio.Event)
     steering: list[SteerMessage] = field(default_factory=list)
-    web: Web = field(default_factory=Web)
+    web: WebTools = field(default_factory=WebTools)
     gate: ScriptedGate = field(default_factory=ScriptedGate)
     attempt: int = 0
     first_event: int = 0
     parked: bool = False
-    left: Sequence[Event] = ()
+    superseded_events: Sequence[Event] = ()
 
     def context(self) -> TurnContext:
         self.attempt += 1
 
-        async def take() -> Sequence[SteerMessage]:
-            taken, self.steering = self.steering, []
-            return taken
+        async def claim() -> Sequence[SteerMessage]:
+            claimed, self.steering = self.steering, []
+            return claimed
 
         return TurnContext(
             organisation="org_1",
@@ -277,27 +277,27 @@ class World:
             content=self.content,
             history=list(self.log.entries),
             turn_events=list(self.log.events[self.first_event :]),
-            left=self.left,
+            superseded_events=self.superseded_events,
             log=self.log,
             environment=self.environment,
             gate=self.gate,
             interrupt=self.interrupt,
             handover=self.log.handover,
-            take_steering=take,
+            claim_steering=claim,
         )
 
-    async def run(self, model: AnyModel) -> Outcome:
+    async def run(self, model: AnyModel) -> TurnOutcome:
         outcome = await NativeHarness(lambda _: model, self.web).run(self.context())
         self.parked = outcome.status is TurnStatus.AWAITING
         return outcome
 
     def next_turn(self, turn_id: str, text: str) -> None:
-        self.left = self.log.events[self.first_event :] if self.parked else ()
+        self.superseded_events = self.log.events[self.first_event :] if self.parked else ()
         self.turn_id, self.content = turn_id, [ev.text_block(text)]
         self.attempt, self.first_event = 0, len(self.log.events)
         self.interrupt = asyncio.Event()
 
-    def answer(self, event_id: str, text: str, *, is_error: bool = False) -> None:
+    def send_tool_result(self, event_id: str, text: str, *, is_error: bool = False) -> None:
         body: JsonObject = {
             "custom_tool_use_id": event_id,
             "content": [ev.text_block(text)],
@@ -309,10 +309,10 @@ class World:
         self, event_id: str, result: str, message: str | None = None, *, updated: JsonObject | None = None
     ) -> None:
         """Adds the decision of a user."""
-        said: JsonObject = {} if message is None else {"deny_message": message}
+        details: JsonObject = {} if message is None else {"deny_message": message}
         if updated is not None:
-            said["updated_input"] = updated
-        body: JsonObject = {"tool_use_id": event_id, "result": result, **said}
+            details["updated_input"] = updated
+        body: JsonObject = {"tool_use_id": event_id, "result": result, **details}
         self.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
 
     @property
@@ -323,12 +323,12 @@ class World:
         return [entry for entry in self.log.entries if entry.kind == kind]
 
 
-def model_of(world: World, script: Script) -> tuple[AnyModel, Model]:
-    double = Model(script, world)
+def make_model(world: World, script: Script) -> tuple[AnyModel, ScriptedFunctionModel]:
+    double = ScriptedFunctionModel(script, world)
     return FunctionModel(stream_function=double.stream), double
 
 
-def texts(event: Event) -> str:
+def text_of(event: Event) -> str:
     content: Json = event.body.get("content")
     assert isinstance(content, list)
     return "".join(str(block.get("text", "")) for block in content if isinstance(block, dict))

@@ -13,9 +13,9 @@ import pytest
 from footplate.domain.ports import Endpoint
 from footplate.domain.running import ModelGrant
 from footplate.harness.native.sdk_transport import HttpxModelTransport
-from footplate.proxy.grants import clock
+from footplate.proxy.grants import lease_clock
 from footplate.proxy.models import ModelProxy
-from footplate.testing.serving import server
+from footplate.testing.serving import create_server
 
 KEY = 'sk-the-real-key-/+"of-the-account'
 Behaviour = Callable[[dict[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
@@ -41,7 +41,7 @@ class Provider:
             body += message.get("body", b"")
             more = message.get("more_body", False)
         self.bodies.append(body)
-        await answer(send, 200, b'{"fine": true}')
+        await send_response(send, 200, b'{"fine": true}')
 
     @property
     def headers(self) -> list[tuple[str, str]]:
@@ -49,16 +49,16 @@ class Provider:
         return [(name.decode(), value.decode()) for name, value in self.seen[-1]["headers"]]
 
 
-async def answer(send: Any, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+async def send_response(send: Any, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
     given = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
     await send({"type": "http.response.start", "status": status, "headers": given})
     await send({"type": "http.response.body", "body": body})
 
 
 @asynccontextmanager
-async def running(app: Any) -> AsyncIterator[str]:
+async def run_server(app: Any) -> AsyncIterator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
-    serving = server(app)
+    serving = create_server(app)
     task = asyncio.create_task(serving.serve(sockets=[listener]))
     await serving.ready.wait()
     try:
@@ -71,7 +71,7 @@ async def running(app: Any) -> AsyncIterator[str]:
 @pytest.fixture
 async def provider() -> AsyncIterator[Provider]:
     provider = Provider()
-    async with running(provider) as url:
+    async with run_server(provider) as url:
         provider.url = url
         yield provider
 
@@ -85,7 +85,7 @@ async def proxy(provider: Provider) -> AsyncIterator[ModelProxy]:
 
 @pytest.fixture
 async def grant(proxy: ModelProxy) -> AsyncIterator[ModelGrant]:
-    grant = proxy.grant(deadline=clock() + 60)
+    grant = proxy.grant(deadline=lease_clock() + 60)
     yield grant
     await grant.aclose()
 
@@ -93,7 +93,7 @@ async def grant(proxy: ModelProxy) -> AsyncIterator[ModelGrant]:
 @pytest.fixture
 async def loopback(grant: ModelGrant) -> AsyncIterator[httpx2.AsyncClient]:
     """A client with the turn's token, in Anthropic's wire format."""
-    async with client_of(grant) as client:
+    async with make_client(grant) as client:
         yield client
 
 
@@ -102,13 +102,13 @@ async def client(
     request: pytest.FixtureRequest, proxy: ModelProxy, grant: ModelGrant
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """The same client, over loopback and in process."""
-    async with client_of(
+    async with make_client(
         grant, HttpxModelTransport(proxy.in_process) if request.param == "in process" else None
     ) as client:
         yield client
 
 
-def client_of(grant: ModelGrant, transport: httpx2.AsyncBaseTransport | None = None) -> httpx2.AsyncClient:
+def make_client(grant: ModelGrant, transport: httpx2.AsyncBaseTransport | None = None) -> httpx2.AsyncClient:
     endpoint = grant.endpoints["anthropic"]
     headers = {"x-api-key": endpoint.api_key}
     return httpx2.AsyncClient(base_url=endpoint.base_url or "", headers=headers, transport=transport, trust_env=False)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.integration.proxy.conftest import Provider
 
-from footplate.domain.addresses import Address, Reach
+from footplate.domain.addresses import Address, AddressPolicy
 from footplate.domain.networks import Network
 from footplate.proxy.egress import AllowListProxy
 
@@ -19,30 +19,30 @@ pytestmark = pytest.mark.timing
 HEAD = "HTTP/1.1\r\nhost: whatever.test\r\n"
 
 
-class Door:
+class EgressSocket:
     def __init__(self, path: Path, port: int) -> None:
         self.path = path
         self.port = port
         self.looked_up: list[str] = []
 
-    async def say(self, text: str | bytes, *, then: bytes = b"") -> bytes:
+    async def send(self, text: str | bytes, *, then: bytes = b"") -> bytes:
         reader, writer = await asyncio.open_unix_connection(self.path)
         writer.write(text.encode() if isinstance(text, str) else text)
         async with asyncio.timeout(10):
-            heard = b""
+            received = b""
             if then:
-                heard = await reader.readuntil(b"\r\n\r\n")
+                received = await reader.readuntil(b"\r\n\r\n")
                 writer.write(then)
-            heard += await reader.read()
+            received += await reader.read()
         writer.close()
-        return heard
+        return received
 
 
 @pytest.fixture
-async def egress(tmp_path: Path, provider: Provider) -> AsyncIterator[Door]:
+async def egress(tmp_path: Path, provider: Provider) -> AsyncIterator[EgressSocket]:
     """`allowed.test` and `inside.test` are listed. Both resolve to loopback, which is allowed only for the first."""
     port = int(provider.url.rpartition(":")[2])
-    egress = Door(tmp_path / "egress.sock", port)
+    egress = EgressSocket(tmp_path / "egress.sock", port)
 
     async def resolve(host: str, _port: int) -> Sequence[Address]:
         egress.looked_up.append(host)
@@ -53,44 +53,44 @@ async def egress(tmp_path: Path, provider: Provider) -> AsyncIterator[Door]:
     network = Network.allow(
         [f"{name}:{port}" for name in ("allowed.test", "inside.test", "nowhere.other", "127.0.0.1")]
     )
-    ours = AllowListProxy(Reach(["allowed.test"]), resolve).door(network)
+    ours = AllowListProxy(AddressPolicy(["allowed.test"]), resolve).create_proxy(network)
     await ours.listen(egress.path)
     yield egress
     await ours.aclose()
 
 
-async def test_a_request_for_a_whole_address(egress: Door, provider: Provider) -> None:
-    said = (
+async def test_a_request_with_an_absolute_url(egress: EgressSocket, provider: Provider) -> None:
+    request = (
         f"POST http://Allowed.test:{egress.port}/a/b?c=d {HEAD}content-length: 3\r\nproxy-authorization: x\r\n\r\nabc"
     )
-    heard = await egress.say(said)
-    assert heard.startswith(b"HTTP/1.1 200 ")
-    assert heard.endswith(b'{"fine": true}')
+    response = await egress.send(request)
+    assert response.startswith(b"HTTP/1.1 200 ")
+    assert response.endswith(b'{"fine": true}')
     scope = provider.seen[0]
     assert (scope["path"], scope["query_string"], provider.bodies) == ("/a/b", b"c=d", [b"abc"])
     assert dict(provider.headers)["host"] == f"allowed.test:{egress.port}"
     assert "proxy-authorization" not in dict(provider.headers)
 
 
-async def test_a_chunked_body_and_a_client_that_waits_to_be_asked(egress: Door, provider: Provider) -> None:
-    said = f"PUT http://allowed.test:{egress.port}/ {HEAD}transfer-encoding: chunked\r\nexpect: 100-continue\r\n\r\n"
-    heard = await egress.say(said, then=b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
-    assert heard.startswith(b"HTTP/1.1 100 ")
+async def test_a_chunked_body_with_expect_continue(egress: EgressSocket, provider: Provider) -> None:
+    request = f"PUT http://allowed.test:{egress.port}/ {HEAD}transfer-encoding: chunked\r\nexpect: 100-continue\r\n\r\n"
+    response = await egress.send(request, then=b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
+    assert response.startswith(b"HTTP/1.1 100 ")
     assert provider.bodies == [b"abcdefg"]
 
 
-async def test_a_tunnel_carries_bytes_both_ways(egress: Door, provider: Provider) -> None:
+async def test_a_tunnel_carries_bytes_both_ways(egress: EgressSocket, provider: Provider) -> None:
     inner = b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 200000\r\nconnection: close\r\n\r\n" + b"y" * 200_000
-    heard = await egress.say(f"CONNECT allowed.test:{egress.port} {HEAD}\r\n", then=inner)
-    assert heard.startswith(b"HTTP/1.1 200 Connection established")
-    assert heard.endswith(b'{"fine": true}')
+    response = await egress.send(f"CONNECT allowed.test:{egress.port} {HEAD}\r\n", then=inner)
+    assert response.startswith(b"HTTP/1.1 200 Connection established")
+    assert response.endswith(b'{"fine": true}')
     assert provider.bodies == [b"y" * 200_000]
 
 
-async def test_one_request_a_connection(egress: Door, provider: Provider) -> None:
+async def test_one_request_per_connection(egress: EgressSocket, provider: Provider) -> None:
     once = f"GET http://allowed.test:{egress.port}/1 {HEAD}\r\n"
-    heard = await egress.say(once + f"GET http://other.test:{egress.port}/2 {HEAD}\r\n")
-    assert heard.count(b"HTTP/1.1") == 1
+    response = await egress.send(once + f"GET http://other.test:{egress.port}/2 {HEAD}\r\n")
+    assert response.count(b"HTTP/1.1") == 1
     assert [scope["path"] for scope in provider.seen] == ["/1"]
 
 
@@ -98,27 +98,27 @@ async def test_one_request_a_connection(egress: Door, provider: Provider) -> Non
 @pytest.mark.parametrize(
     "host", ["other.test", "allowed.test.evil.test", "[::1]", "2130706433", "localhost", "169.254.169.254"]
 )
-async def test_what_is_not_listed_is_not_even_looked_up(egress: Door, provider: Provider, form: str, host: str) -> None:
-    heard = await egress.say(f"{form.format(host=host, port=egress.port)} {HEAD}\r\n")
-    assert heard.startswith(b"HTTP/1.1 403 ")
-    assert b"is not in this environment's list of allowed hosts" in heard
+async def test_a_host_that_is_not_listed_is_not_looked_up(egress: EgressSocket, provider: Provider, form: str, host: str) -> None:
+    response = await egress.send(f"{form.format(host=host, port=egress.port)} {HEAD}\r\n")
+    assert response.startswith(b"HTTP/1.1 403 ")
+    assert b"is not in this environment's list of allowed hosts" in response
     assert (egress.looked_up, provider.seen) == ([], [])
 
 
-async def test_another_port_is_not_listed(egress: Door) -> None:
-    assert b" 403 " in await egress.say(f"CONNECT allowed.test:{egress.port + 1} {HEAD}\r\n")
-    assert b" 403 " in await egress.say(f"GET http://allowed.test/ {HEAD}\r\n")
+async def test_another_port_is_not_listed(egress: EgressSocket) -> None:
+    assert b" 403 " in await egress.send(f"CONNECT allowed.test:{egress.port + 1} {HEAD}\r\n")
+    assert b" 403 " in await egress.send(f"GET http://allowed.test/ {HEAD}\r\n")
 
 
 @pytest.mark.parametrize("host", ["inside.test", "127.0.0.1"])
-async def test_a_listed_name_that_leads_inside_is_refused(egress: Door, provider: Provider, host: str) -> None:
-    door_says = await egress.say(f"CONNECT {host}:{egress.port} {HEAD}\r\n")
-    assert door_says.startswith((b"HTTP/1.1 403 ", b"HTTP/1.1 502 "))
+async def test_a_listed_name_with_an_internal_address_is_refused(egress: EgressSocket, provider: Provider, host: str) -> None:
+    response = await egress.send(f"CONNECT {host}:{egress.port} {HEAD}\r\n")
+    assert response.startswith((b"HTTP/1.1 403 ", b"HTTP/1.1 502 "))
     assert provider.seen == []
 
 
-async def test_a_name_without_an_address(egress: Door) -> None:
-    assert b" 502 " in await egress.say(f"CONNECT nowhere.other:{egress.port} {HEAD}\r\n")
+async def test_a_name_without_an_address(egress: EgressSocket) -> None:
+    assert b" 502 " in await egress.send(f"CONNECT nowhere.other:{egress.port} {HEAD}\r\n")
 
 
 @pytest.mark.parametrize(
@@ -136,17 +136,17 @@ async def test_a_name_without_an_address(egress: Door) -> None:
         "OPTIONS *",
     ],
 )
-async def test_what_names_no_host(egress: Door, line: str) -> None:
-    assert (await egress.say(f"{line} {HEAD}\r\n")).startswith(b"HTTP/1.1 400 ")
+async def test_a_request_without_a_host_is_refused(egress: EgressSocket, line: str) -> None:
+    assert (await egress.send(f"{line} {HEAD}\r\n")).startswith(b"HTTP/1.1 400 ")
     assert egress.looked_up == []
 
 
 @pytest.mark.parametrize("noise", [b"\x16\x03\x01\x02\x00\x01", b"GET " + b"a" * 100_000, b"\r\n" * 50_000])
-async def test_noise_is_hung_up_on(egress: Door, noise: bytes) -> None:
-    assert not (await egress.say(noise + b"\r\n\r\n")).startswith(b"HTTP/1.1 2")
+async def test_invalid_input_is_refused(egress: EgressSocket, noise: bytes) -> None:
+    assert not (await egress.send(noise + b"\r\n\r\n")).startswith(b"HTTP/1.1 2")
 
 
-async def test_its_end_cuts_what_is_connected(tmp_path: Path, provider: Provider) -> None:
+async def test_closing_the_proxy_ends_its_connections(tmp_path: Path, provider: Provider) -> None:
     async def silent(_scope: Any, receive: Any, _send: Any) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
@@ -157,7 +157,7 @@ async def test_its_end_cuts_what_is_connected(tmp_path: Path, provider: Provider
     async def resolve(_host: str, _port: int) -> Sequence[Address]:
         return [ip_address("127.0.0.1")]
 
-    ours = AllowListProxy(Reach(["a.test"]), resolve).door(Network.allow([f"a.test:{port}"]))
+    ours = AllowListProxy(AddressPolicy(["a.test"]), resolve).create_proxy(Network.allow([f"a.test:{port}"]))
     await ours.listen(tmp_path / "s")
     reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
     writer.write(f"CONNECT a.test:{port} {HEAD}\r\n".encode())
@@ -177,7 +177,7 @@ async def test_its_end_cuts_what_is_connected(tmp_path: Path, provider: Provider
         "transfer-encoding: gzip, chunked\r\n",
     ],
 )
-async def test_a_request_with_two_lengths_goes_nowhere(egress: Door, provider: Provider, lengths: str) -> None:
-    heard = await egress.say(f"POST http://allowed.test:{egress.port}/ {HEAD}{lengths}\r\n3\r\nabc\r\n0\r\n\r\n")
-    assert heard == b"" or heard.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
+async def test_a_request_with_two_lengths_is_refused(egress: EgressSocket, provider: Provider, lengths: str) -> None:
+    response = await egress.send(f"POST http://allowed.test:{egress.port}/ {HEAD}{lengths}\r\n3\r\nabc\r\n0\r\n\r\n")
+    assert response == b"" or response.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
     assert provider.seen == []

@@ -10,7 +10,7 @@ import pytest
 from footplate.proxy import serving as proxy_serving
 from footplate.testing import serving as testing_serving
 
-from .conftest import answer, running
+from .conftest import send_response, run_server
 
 pytestmark = pytest.mark.timing
 
@@ -18,13 +18,13 @@ REQUEST = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
 
 
 async def _app(_scope: Any, _receive: Any, send: Any) -> None:
-    await answer(send, 200, b"{}")
+    await send_response(send, 200, b"{}")
 
 
 @asynccontextmanager
 async def _proxy() -> AsyncIterator[int]:
-    listener = proxy_serving.on_loopback()
-    served = proxy_serving.Served(_app, {}, max_connections=4)
+    listener = proxy_serving.listen_on_loopback()
+    served = proxy_serving.AppServer(_app, {}, max_connections=4)
     await served.serve(listener)
     yield listener.getsockname()[1]
     served.close()
@@ -32,7 +32,7 @@ async def _proxy() -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def _scripted_model() -> AsyncIterator[int]:
-    async with running(_app) as url:
+    async with run_server(_app) as url:
         yield int(url.rpartition(":")[2])
 
 
@@ -45,7 +45,7 @@ async def port(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("sent", [b"", b"G", REQUEST[:-2], REQUEST + b"G", REQUEST + b"\r\n"])
-async def test_a_request_that_never_becomes_complete(port: int, sent: bytes) -> None:
+async def test_an_incomplete_request_is_closed(port: int, sent: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(sent[: len(REQUEST)])
     if sent.startswith(REQUEST):
@@ -63,7 +63,7 @@ async def _send_headers(writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
-async def test_headers_without_end(port: int) -> None:
+async def test_endless_headers_are_refused(port: int) -> None:
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     with pytest.raises(ConnectionError):
         await asyncio.wait_for(_send_headers(writer), 10)

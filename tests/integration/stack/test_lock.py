@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from footplate.domain.errors import Conflict
-from footplate.stack.lock import DirectoryLock
+from footplate.stack.lock import LauncherLock
 
 pytestmark = pytest.mark.timing
 
@@ -22,21 +22,21 @@ time.sleep(60)
 """
 
 
-def test_a_second_launcher_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
+def test_a_second_launcher_is_refused_with_the_process_id_of_the_holder(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(Conflict, match=f"process {holder.pid}"):
-            DirectoryLock(tmp_path).acquire()
+            LauncherLock(tmp_path).acquire()
         holder.kill()
         holder.wait()
-    lock = DirectoryLock(tmp_path)
+    lock = LauncherLock(tmp_path)
     lock.acquire()
     lock.release()
 
 
-def test_released_is_free_again(tmp_path: Path) -> None:
-    first, second = DirectoryLock(tmp_path), DirectoryLock(tmp_path)
+def test_a_released_lock_can_be_acquired_again(tmp_path: Path) -> None:
+    first, second = LauncherLock(tmp_path), LauncherLock(tmp_path)
     first.acquire()
     first.release()
     second.acquire()

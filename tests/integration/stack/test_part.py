@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from footplate.stack import PartFailed, leftovers
-from footplate.stack.part import Part
+from footplate.stack import ServiceFailed, leftovers
+from footplate.stack.part import Service
 
 pytestmark = pytest.mark.timing
 
@@ -30,10 +30,10 @@ asyncio.run(main())
 """
 
 
-class Sleeper(Part):
+class Sleeper(Service):
     title = "Sleeper"
-    start_patience = 5.0
-    stop_patience = 0.5
+    start_timeout = 5.0
+    stop_timeout = 0.5
 
     def __init__(self, directory: Path, *, script: str) -> None:
         super().__init__(directory, log_file=directory / "log")
@@ -50,7 +50,7 @@ class Sleeper(Part):
     def arguments(self) -> Sequence[str]:
         return ["-c", self.script]
 
-    async def ready(self) -> bool:
+    async def is_ready(self) -> bool:
         return b"up" in self.log.read_bytes()
 
 
@@ -61,7 +61,7 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
-async def test_starts_and_stops(tmp_path: Path) -> None:
+async def test_a_service_starts_and_stops(tmp_path: Path) -> None:
     part = Sleeper(tmp_path, script="echo up; exec sleep 300")
     await part.start()
     pid = part.pid
@@ -71,7 +71,7 @@ async def test_starts_and_stops(tmp_path: Path) -> None:
     assert not _is_alive(pid)
 
 
-async def test_one_that_ignores_the_polite_signal_is_killed(tmp_path: Path) -> None:
+async def test_a_service_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     part = Sleeper(tmp_path, script=STUBBORN)
     await part.start()
     pid = part.pid
@@ -82,20 +82,20 @@ async def test_one_that_ignores_the_polite_signal_is_killed(tmp_path: Path) -> N
 
 async def test_a_failure_while_starting_shows_the_log(tmp_path: Path) -> None:
     part = Sleeper(tmp_path, script="echo the reason >&2; exit 3")
-    with pytest.raises(PartFailed, match=r"(?s)exit code 3.*the reason"):
+    with pytest.raises(ServiceFailed, match=r"(?s)exit code 3.*the reason"):
         await part.start()
     assert part.pid is None
 
 
-async def test_a_start_that_never_answers_is_given_up(tmp_path: Path) -> None:
+async def test_a_service_that_never_responds_fails_to_start(tmp_path: Path) -> None:
     part = Sleeper(tmp_path, script="exec sleep 300")
-    part.start_patience = 0.3
-    with pytest.raises(PartFailed, match="did not respond"):
+    part.start_timeout = 0.3
+    with pytest.raises(ServiceFailed, match="did not respond"):
         await part.start()
-    assert not leftovers.find(Path("/bin/sleep"), tmp_path)
+    assert not leftovers.find_processes(Path("/bin/sleep"), tmp_path)
 
 
-async def test_nothing_of_the_launchers_environment_reaches_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_service_inherits_no_environment_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_MINE", "leaked")
     part = Sleeper(tmp_path, script="env; echo up; exec sleep 300")
     await part.start()
@@ -103,23 +103,23 @@ async def test_nothing_of_the_launchers_environment_reaches_it(tmp_path: Path, m
     assert "leaked" not in part.log.read_text()
 
 
-async def test_what_an_earlier_launcher_left_is_ended_at_start(tmp_path: Path) -> None:
+async def test_orphans_of_an_earlier_launcher_are_killed_at_start(tmp_path: Path) -> None:
     command = ["/bin/bash", "-c", STUBBORN]
-    left = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)  # noqa: ASYNC220 - an orphan, not awaited
-    assert left.stdout is not None
+    orphan = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)  # noqa: ASYNC220 - an orphan, not awaited
+    assert orphan.stdout is not None
     try:
-        assert left.stdout.readline() == b"up\n"  # from here on it ignores SIGTERM
+        assert orphan.stdout.readline() == b"up\n"  # from here on it ignores SIGTERM
         part = Sleeper(tmp_path, script="echo up; exec sleep 300")
-        reap = asyncio.create_task(asyncio.to_thread(left.wait))
+        reap = asyncio.create_task(asyncio.to_thread(orphan.wait))
         await part.start()
         assert await reap == -signal.SIGKILL
         await part.stop()
     finally:
-        left.kill()
-        left.stdout.close()
+        orphan.kill()
+        orphan.stdout.close()
 
 
-async def test_it_dies_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
+async def test_a_service_dies_with_its_killed_launcher(tmp_path: Path) -> None:
     launcher = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", LAUNCH, str(tmp_path), str(Path(__file__).parent)), stdout=asyncio.subprocess.PIPE
     )

@@ -15,7 +15,7 @@ from redis.asyncio import Redis as RedisClient
 from redis.exceptions import AuthenticationError
 
 from footplate.stack import Postgres, Stack, Temporal, leftovers
-from footplate.stack.part import Part
+from footplate.stack.part import Service
 from footplate.stack.ports import LOOPBACK
 from footplate.stack.temporal_connection import connect_temporal
 
@@ -41,7 +41,7 @@ async def _run(dsn: str, query: str) -> object:
         await connection.close()
 
 
-async def test_the_settings_reach_each_part(stack: Stack) -> None:
+async def test_every_service_is_reachable_with_the_settings(stack: Stack) -> None:
     assert await _run(stack.settings.database_url, "SELECT current_database()") == "footplate"
     async with RedisClient.from_url(stack.settings.redis_url) as redis:
         assert await redis.ping()
@@ -49,12 +49,12 @@ async def test_the_settings_reach_each_part(stack: Stack) -> None:
     assert await client.service_client.check_health()
 
 
-async def test_postgres_keeps_its_promise_of_durability(stack: Stack) -> None:
+async def test_postgres_is_configured_for_durability(stack: Stack) -> None:
     for name in ("fsync", "synchronous_commit", "full_page_writes"):
         assert await _run(stack.settings.database_url, f"SHOW {name}") == "on"
 
 
-async def test_strangers_on_the_machine_are_kept_out(stack: Stack) -> None:
+async def test_clients_without_the_password_are_refused(stack: Stack) -> None:
     assert stack.postgres is not None
     assert stack.redis is not None
     with pytest.raises(asyncpg.InvalidPasswordError):
@@ -70,13 +70,13 @@ def test_temporal_listens_on_no_port_of_the_machine(stack: Stack) -> None:
     temporal = stack.temporal
     assert temporal is not None
     assert temporal.exposure == ""
-    for pid in (temporal.pid, *leftovers.find(temporal.program, temporal.directory)):
+    for pid in (temporal.pid, *leftovers.find_processes(temporal.program, temporal.directory)):
         assert Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
     with socket.socket() as client:
         assert client.connect_ex((LOOPBACK, temporal.port)) == errno.ECONNREFUSED
 
 
-def test_temporals_socket_is_its_owners_alone(stack: Stack) -> None:
+def test_temporals_socket_is_accessible_only_to_its_owner(stack: Stack) -> None:
     assert stack.temporal is not None
     path = Path(stack.temporal.address.removeprefix("unix:"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -99,19 +99,19 @@ async def test_many_clients_connect_at_once(stack: Stack) -> None:
     assert all(await asyncio.gather(*(client.service_client.check_health() for client in clients)))
 
 
-async def test_a_killed_temporal_comes_back_at_the_same_address(tmp_path: Path) -> None:
+async def test_a_killed_temporal_restarts_at_the_same_address(tmp_path: Path) -> None:
     temporal = Temporal(tmp_path / ("long" * 30) / "temporal", log_file=tmp_path / "log", in_memory=True)
     await temporal.start()
     client = await connect_temporal(temporal.address)
     await temporal.kill()
-    assert _left(temporal) == []
+    assert _find_orphans(temporal) == []
     await temporal.start()
     assert await client.service_client.check_health()
     await temporal.stop()
-    assert _left(temporal) == []
+    assert _find_orphans(temporal) == []
 
 
-async def test_without_a_namespace_temporal_says_that_others_can_reach_it(
+async def test_without_a_namespace_temporal_reports_its_exposure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("footplate.stack.temporal.namespace_obstacle", lambda: "Operation not permitted.")
@@ -121,7 +121,7 @@ async def test_without_a_namespace_temporal_says_that_others_can_reach_it(
     assert "namespace_main" not in " ".join(temporal.command())
 
 
-async def test_a_killed_postgres_comes_back_with_what_was_committed(tmp_path: Path) -> None:
+async def test_a_killed_postgres_restarts_with_all_commits(tmp_path: Path) -> None:
     postgres = Postgres(tmp_path / "postgres", log_file=tmp_path / "log")
     await postgres.start()
     await _run(postgres.dsn, "CREATE TABLE kept AS SELECT 7 AS value")
@@ -135,7 +135,7 @@ async def test_a_killed_postgres_comes_back_with_what_was_committed(tmp_path: Pa
     await postgres.stop()
 
 
-async def test_a_killed_launcher_leaves_nothing_and_its_state_is_there_again(tmp_path: Path) -> None:
+async def test_a_killed_launcher_leaks_no_process_and_its_state_is_restored(tmp_path: Path) -> None:
     launcher = await asyncio.create_subprocess_exec(
         sys.executable, "-c", LAUNCH, str(tmp_path), stdout=asyncio.subprocess.PIPE
     )
@@ -148,11 +148,11 @@ async def test_a_killed_launcher_leaves_nothing_and_its_state_is_there_again(tmp
     # At once, while the old servers may still be stopping.
     async with Stack(tmp_path) as stack:
         assert await _run(stack.settings.database_url, "SELECT value FROM kept") == 7
-        parts = list(stack.parts)
-    assert [part.title for part in parts if _left(part)] == []
+        parts = list(stack.services)
+    assert [part.title for part in parts if _find_orphans(part)] == []
 
 
-async def test_a_given_address_starts_nothing(tmp_path: Path, stack: Stack) -> None:
+async def test_a_configured_address_starts_no_service(tmp_path: Path, stack: Stack) -> None:
     given = stack.settings
     other = Stack(
         tmp_path,
@@ -161,9 +161,9 @@ async def test_a_given_address_starts_nothing(tmp_path: Path, stack: Stack) -> N
         temporal_address=given.temporal_address,
     )
     async with other:
-        assert other.parts == []
+        assert other.services == []
         assert other.settings == given
 
 
-def _left(part: Part) -> list[int]:
-    return leftovers.find(part.program, part.working_directory())
+def _find_orphans(part: Service) -> list[int]:
+    return leftovers.find_processes(part.program, part.working_directory())

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tests.integration.store.cell import ANSWERED, Cell, answer_to, ask, interrupt, message, waits_for
+from tests.integration.store.cell import COMPLETED, Cell, tool_result_for, custom_tool_call, interrupt, message, awaiting
 
 from footplate.domain import events
 from footplate.domain.events import Event, Position, Usage
@@ -21,20 +21,20 @@ from footplate.domain.principals import Principal
 from footplate.domain.running import Claim
 from footplate.domain.services import EventPage
 from footplate.domain.turns import WhenBusy
-from footplate.store.collecting import Collector
+from footplate.store.collecting import ObjectGarbageCollector
 from footplate.store.database import Database
 from footplate.store.objects import Objects
-from footplate.store.retention import Retention
-from footplate.store.retention_deletions import Deletions
-from footplate.store.units import Units
+from footplate.store.retention import SessionArchiving
+from footplate.store.retention_deletions import DeletionCleanup
+from footplate.store.units import UnitOfWorkFactory
 
 _ORDERS: Final[tuple[Order, ...]] = ("asc", "desc")
-REST = timedelta(hours=1)
+INACTIVE_AFTER = timedelta(hours=1)
 BATCH = 5
 
 
 @dataclass(slots=True)
-class Rester:
+class ArchivableSession:
     """A session and the claim of its last turn."""
 
     cell: Cell
@@ -68,21 +68,21 @@ class Rester:
         result = events.tool_result("sevt_1", large, is_error=False, call_id="toolu_1")
         await cell.turns.append(claim, [result], entries=[Entry("large", {"output": text * 40_000})])
         await cell.send(principal, self.id, message("steer", WhenBusy.STEER), interrupt())
-        await cell.turns.take_steering(claim)
-        await cell.turns.take_interrupts(claim)
-        question = ask()
+        await cell.turns.claim_steering(claim)
+        await cell.turns.claim_interrupts(claim)
+        question = custom_tool_call()
         await cell.turns.append(claim, [question])
-        await cell.turns.finish(claim, waits_for(question))
-        await cell.send(principal, self.id, answer_to(question.id))
+        await cell.turns.finish(claim, awaiting(question))
+        await cell.send(principal, self.id, tool_result_for(question.id))
         claim = await cell.claim(self.id, principal)
         await cell.turns.append(claim, [Event(events.AGENT_MESSAGE, {"content": []})], entries=[Entry("end", {})])
-        await cell.turns.finish(claim, ANSWERED)
-        await self.had(claim)
+        await cell.turns.finish(claim, COMPLETED)
+        await self.remember_claim(claim)
 
-    async def had(self, claim: Claim) -> None:
+    async def remember_claim(self, claim: Claim) -> None:
         self.claim = replace(claim, entries=(await self.cell.head(self.id))["entries"])
 
-    async def grow_old(self) -> None:
+    async def make_old(self) -> None:
         async with self.cell.database.connection() as connection:
             await connection.execute(
                 "update events set created_at = created_at - interval '1 day'"
@@ -104,7 +104,7 @@ class Rester:
         head = await cell.head(self.id)
         found: dict[str, Any] = {"seq": head["seq"], "entries": head["entries"]}
         stamps = sorted({item.processed_at for item in await self._list(EventPage(limit=1000)) if item.processed_at})
-        some = stamps[len(stamps) // 2]
+        middle = stamps[len(stamps) // 2]
         for after in (None, *range(0, head["seq"] + 2, step)):
             for limit in limits:
                 for order in _ORDERS:
@@ -113,9 +113,9 @@ class Rester:
                         ("all", page),
                         ("types", replace(page, types=[events.USER_MESSAGE, events.STATUS_IDLE])),
                         ("none", replace(page, types=["session.deleted"])),
-                        ("early", replace(page, created_lte=some)),
-                        ("late", replace(page, created_gt=some)),
-                        ("between", replace(page, created_gte=stamps[1], created_lt=some)),
+                        ("early", replace(page, created_lte=middle)),
+                        ("late", replace(page, created_gt=middle)),
+                        ("between", replace(page, created_gte=stamps[1], created_lt=middle)),
                     ):
                         found[f"events {name} {order} {after} {limit}"] = await self._list(narrow)
                 found[f"positions {after} {limit}"] = await cell.reads.positions(
@@ -130,25 +130,25 @@ class Rester:
     async def _list(self, page: EventPage) -> list[Position]:
         return [*await self.cell.reads.events(self.principal, self.id, page)]
 
-    def retention(self) -> Retention:
-        return Retention(self.cell.database, self.cell.objects, REST, batch=BATCH)
+    def retention(self) -> SessionArchiving:
+        return SessionArchiving(self.cell.database, self.cell.objects, INACTIVE_AFTER, batch=BATCH)
 
     async def archive(self) -> None:
-        await self.grow_old()
-        await self.retention().archive(self.principal.organisation, self.id)
+        await self.make_old()
+        await self.retention().archive_if_inactive(self.principal.organisation, self.id)
 
     async def row(self) -> dict[str, Any] | None:
         rows = await self.cell.rows("archives", self.id)
         return rows[0] if rows else None
 
-    async def rows_left(self) -> int:
+    async def count_remaining_rows(self) -> int:
         row = await self.row()
         assert row is not None
         old = [item for item in await self.cell.rows("events", self.id) if item["seq"] <= row["last_seq"]]
         entries = [item for item in await self.cell.rows("entries", self.id) if item["idx"] < row["entries"]]
         return len(old) + len(entries)
 
-    async def in_a_process(self, points: Path, point: str, action: str) -> None:
+    async def run_until_killed(self, points: Path, point: str, action: str) -> None:
         """Runs the action in a separate process, which is killed at the failpoint."""
         (points / point).write_text("kill")
         process = await asyncio.create_subprocess_exec(
@@ -165,8 +165,8 @@ class Rester:
         assert (points / f"{point}.hit").exists()
 
 
-async def rester(cell: Cell, principal: Principal, turns: int = 2) -> Rester:
-    session = Rester(cell, principal, await cell.session(principal))
+async def create_archivable_session(cell: Cell, principal: Principal, turns: int = 2) -> ArchivableSession:
+    session = ArchivableSession(cell, principal, await cell.session(principal))
     for number in range(turns):
         await session.turn(f"turn{number}")
     return session
@@ -176,19 +176,19 @@ async def _main(dsn: str, folder: str, action: str, organisation: str, session_i
     database = await Database.open(dsn, size=3)
     objects = Objects.open(None, Path(folder))
     if action == "archive":
-        retention = Retention(database, objects, REST, batch=BATCH)
-        await retention.archive(organisation, session_id)
+        retention = SessionArchiving(database, objects, INACTIVE_AFTER, batch=BATCH)
+        await retention.archive_if_inactive(organisation, session_id)
     elif action == "delete":
         principal = Principal(organisation, "key", "test", frozenset())
-        async with Units(database, objects).unit(principal, None) as unit:
+        async with UnitOfWorkFactory(database, objects).unit(principal, None) as unit:
             await unit.delete_session(principal, session_id)
     elif action == "collect":
-        await Collector(database, objects, timedelta(days=1)).session(organisation, session_id, remove=True)
+        await ObjectGarbageCollector(database, objects, timedelta(days=1)).collect_session(organisation, session_id, remove=True)
     else:
 
-        async def nothing(organisation: str, session_id: str) -> None: ...
+        async def forget_nothing(organisation: str, session_id: str) -> None: ...
 
-        await Deletions(database, objects, nothing).run()
+        await DeletionCleanup(database, objects, forget_nothing).run()
     await database.close()
 
 

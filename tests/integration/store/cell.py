@@ -10,61 +10,61 @@ from footplate.domain import events, ids
 from footplate.domain.events import Event, Position
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
-from footplate.domain.running import Claim, Nothing
-from footplate.domain.services import Accepted, ForkPoint, Input
-from footplate.domain.turns import Mode, Outcome, Session, TurnStatus, WhenBusy
+from footplate.domain.running import Claim, NothingToClaim
+from footplate.domain.services import AcceptedInputs, ForkPoint, Input
+from footplate.domain.turns import Mode, TurnOutcome, Session, TurnStatus, WhenBusy
 from footplate.store.claims import Claims
 from footplate.store.database import Connection, Database
 from footplate.store.objects import Objects
-from footplate.store.reads import Reads
+from footplate.store.reads import ApiReads
 from footplate.store.turns import Turns
-from footplate.store.units import Units
+from footplate.store.units import UnitOfWorkFactory
 
 AGENT: JsonObject = {"id": "agent_1", "version": 1, "name": "a", "model": {"id": "claude-opus-5"}}
-ANSWERED = Outcome(status=TurnStatus.COMPLETED, text="done")
+COMPLETED = TurnOutcome(status=TurnStatus.COMPLETED, text="done")
 
 
-class Forgetful(Database):
+class LossyDatabase(Database):
     """A database that loses the connection after a commit, before its acknowledgement arrives: once for each `forget`.
 
     With `break_next`, the connection is lost before the next transaction commits.
     """
 
-    forget = 0
-    break_next = False
+    acknowledgements_to_lose = 0
+    lose_next_commit = False
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         async with super().connection() as connection:
             yield connection
-            if self.forget:
-                self.forget -= 1
+            if self.acknowledgements_to_lose:
+                self.acknowledgements_to_lose -= 1
                 raise ConnectionResetError("the acknowledgement is lost")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         async with super().transaction() as connection:
             yield connection
-            if self.break_next:
-                self.break_next = False
+            if self.lose_next_commit:
+                self.lose_next_commit = False
                 raise ConnectionResetError("the connection is lost")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    database: Forgetful
+    database: LossyDatabase
     objects: Objects
     folder: Path
     """The directory of the object store."""
     dsn: str = ""
 
     @property
-    def units(self) -> Units:
-        return Units(self.database, self.objects)
+    def units(self) -> UnitOfWorkFactory:
+        return UnitOfWorkFactory(self.database, self.objects)
 
     @property
-    def reads(self) -> Reads:
-        return Reads(self.database, self.objects)
+    def reads(self) -> ApiReads:
+        return ApiReads(self.database, self.objects)
 
     @property
     def claims(self) -> Claims:
@@ -85,11 +85,11 @@ class Cell:
         inputs = [message(text) for text in texts]
         async with self.units.unit(principal, None) as unit:
             name = ids.new_id("name")
-            place = await unit.create_environment(principal, name=name, description=None, config={}, metadata={})
+            environment = await unit.create_environment(principal, name=name, description=None, config={}, metadata={})
             session, _ = await unit.create_session(
                 principal,
                 agent={**AGENT, "limits": limits or {}},
-                environment_id=place.id,
+                environment_id=environment.id,
                 title=None,
                 metadata={},
                 context=context or {},
@@ -110,7 +110,7 @@ class Cell:
         async with self.units.unit(principal, None) as unit:
             await unit.delete_session(principal, session_id)
 
-    async def send(self, principal: Principal, session_id: str, *inputs: Input | str) -> Accepted:
+    async def send(self, principal: Principal, session_id: str, *inputs: Input | str) -> AcceptedInputs:
         items = [message(item) if isinstance(item, str) else item for item in inputs]
         async with self.units.unit(principal, None) as unit:
             return await unit.send(principal, session_id, items)
@@ -120,9 +120,9 @@ class Cell:
         assert isinstance(claim, Claim), claim
         return claim
 
-    async def nothing(self, session_id: str, principal: Principal) -> Nothing:
+    async def expect_nothing_to_claim(self, session_id: str, principal: Principal) -> NothingToClaim:
         claim = await self.claims.claim(principal.organisation, session_id, "wrkr_1")
-        assert isinstance(claim, Nothing), claim
+        assert isinstance(claim, NothingToClaim), claim
         return claim
 
     async def positions(self, session_id: str, principal: Principal) -> Sequence[Position]:
@@ -137,13 +137,13 @@ class Cell:
             rows = await connection.fetch(f"select * from {table} where session_id = $1 order by 1, 2", session_id)
         return [dict(row) for row in rows]
 
-    async def everything(self, session_id: str) -> dict[str, list[dict[str, Any]]]:
+    async def all_rows(self, session_id: str) -> dict[str, list[dict[str, Any]]]:
         return {
             name: await self.rows(name, session_id) for name in ("session_heads", "events", "entries", "steps", "turns")
         }
 
 
-def somebody(organisation: str | None = None) -> Principal:
+def new_principal(organisation: str | None = None) -> Principal:
     return Principal(organisation or ids.new_id(ids.ORGANISATION), ids.new_id(ids.API_KEY), "test", frozenset())
 
 
@@ -156,17 +156,17 @@ def interrupt() -> Input:
     return Input(type=events.USER_INTERRUPT, body={})
 
 
-def answer_to(event_id: str) -> Input:
+def tool_result_for(event_id: str) -> Input:
     body: dict[str, Any] = {"custom_tool_use_id": event_id, "content": [events.text_block("42")]}
     return Input(type=events.USER_CUSTOM_TOOL_RESULT, body=body)
 
 
-def ask() -> Event:
+def custom_tool_call() -> Event:
     return events.custom_tool_use("look_up", {"key": "k"}, call_id=ids.new_id("toolu"))
 
 
-def waits_for(*asked: Event) -> Outcome:
-    return replace(ANSWERED, status=TurnStatus.AWAITING, pending=tuple(event.id for event in asked))
+def awaiting(*pending: Event) -> TurnOutcome:
+    return replace(COMPLETED, status=TurnStatus.AWAITING, pending=tuple(event.id for event in pending))
 
 
 def text_of(position: Position) -> str:

@@ -10,7 +10,7 @@ from footplate.domain.principals import Principal
 from footplate.stack import Stack
 from footplate.store.objects import Objects
 
-from .cell import Cell, Forgetful, somebody
+from .cell import Cell, LossyDatabase, new_principal
 
 _NAME = "store_tests"
 
@@ -19,8 +19,8 @@ _NAME = "store_tests"
 async def cell(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cell]:
     dsn = await databases.create_database(stack, _NAME)
     folder = tmp_path_factory.mktemp("store")
-    database = await Forgetful.open(dsn, size=10)
-    assert isinstance(database, Forgetful)
+    database = await LossyDatabase.open(dsn, size=10)
+    assert isinstance(database, LossyDatabase)
     yield Cell(database, Objects.open(None, folder), folder / "objects", dsn)
     await database.close()
     await databases.drop_database(stack, _NAME)
@@ -28,4 +28,4 @@ async def cell(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
 
 @pytest.fixture
 def principal() -> Principal:
-    return somebody()
+    return new_principal()

@@ -38,7 +38,7 @@ async def test_any_body_is_stored_and_read_back_clean(cell: Cell, principal: Pri
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "half \ud83d of a pair", "\udc00", "plain"])
-async def test_a_message_with_what_columns_refuse_is_accepted(cell: Cell, principal: Principal, text: str) -> None:
+async def test_a_message_with_characters_that_columns_refuse_is_accepted(cell: Cell, principal: Principal, text: str) -> None:
     session_id = await cell.session(principal, text)
     expected = "plain" if text == "plain" else text_of((await cell.positions(session_id, principal))[0])
     assert (expected == "plain") is (text == "plain")
@@ -70,7 +70,7 @@ async def test_a_large_output_is_whole_for_the_harness_and_short_in_the_log(
     assert await cell.turns.entries(claim, 0) == [Entry("k", {"output": "x" * size})]
 
 
-async def test_a_large_message_reaches_the_harness_whole_on_every_try(cell: Cell, principal: Principal) -> None:
+async def test_a_large_message_reaches_the_harness_whole_on_every_attempt(cell: Cell, principal: Principal) -> None:
     text = "x" * 200_000
     session_id = await cell.session(principal, text)
     assert len(text_of((await cell.positions(session_id, principal))[0])) < INLINE_LIMIT
@@ -87,7 +87,7 @@ async def test_deleting_a_session_deletes_its_objects(cell: Cell, principal: Pri
         await unit.delete_session(principal, session_id)
         await unit.delete_session(principal, claimed)
     assert not [path for path in folder.rglob("*") if path.is_file()]
-    assert not any((await cell.everything(claimed)).values())
+    assert not any((await cell.all_rows(claimed)).values())
 
 
 async def test_a_second_position_shows_the_body_of_the_first(cell: Cell, principal: Principal) -> None:

@@ -8,21 +8,21 @@ import pytest
 
 from footplate.domain.errors import Unavailable
 from footplate.domain.principals import Principal
-from footplate.domain.running import Claim, Nothing
+from footplate.domain.running import Claim, NothingToClaim
 from footplate.domain.turns import Session
 from footplate.stack.leftovers import wait_until
 from footplate.store.claims import Claims
 from footplate.store.database import SQL
-from footplate.store.leases import Leases
+from footplate.store.leases import WorkerLeases
 
-from .cell import ANSWERED, Cell, ask, message, types, waits_for
+from .cell import COMPLETED, Cell, custom_tool_call, message, types, awaiting
 
 pytestmark = pytest.mark.timing
 
 _WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
-async def _waiting_claim(cell: Cell, session_id: str, principal: Principal) -> "asyncio.Task[Claim | Nothing]":
+async def _waiting_claim(cell: Cell, session_id: str, principal: Principal) -> "asyncio.Task[Claim | NothingToClaim]":
     """Starts a claim that waits for the lock on the session's head, which the caller holds."""
     claiming = asyncio.create_task(cell.claims.claim(principal.organisation, session_id, "wrkr_2"))
     async with cell.database.connection() as connection:
@@ -34,7 +34,7 @@ async def _waiting_claim(cell: Cell, session_id: str, principal: Principal) -> "
     return claiming
 
 
-async def test_an_input_that_is_committed_while_a_claim_waits_is_found(cell: Cell, principal: Principal) -> None:
+async def test_a_waiting_claim_finds_an_input_committed_meanwhile(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal)
     async with cell.units.unit(principal, None) as unit:
         await unit.send(principal, session_id, [message("one")])
@@ -42,7 +42,7 @@ async def test_an_input_that_is_committed_while_a_claim_waits_is_found(cell: Cel
     assert isinstance(await claiming, Claim)
 
 
-async def test_a_step_that_ended_while_a_claim_waited_is_not_begun_again(cell: Cell, principal: Principal) -> None:
+async def test_a_step_that_ended_while_a_claim_waited_is_not_started_again(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one")
     async with cell.database.transaction() as connection:
         head = await connection.fetchrow(SQL["claim_head"], session_id, principal.organisation, "wrkr_1")
@@ -53,7 +53,7 @@ async def test_a_step_that_ended_while_a_claim_waited_is_not_begun_again(cell: C
         assert await connection.fetchrow(SQL["begin_turn"], *begun, {}, {}, "sevt_1", 60.0, "wrkr_1", None)
         await connection.fetchval(SQL["end_turn"], session_id, head["epoch"], "turn_1", "completed", {}, True, False)
         claiming = await _waiting_claim(cell, session_id, principal)
-    assert isinstance(await claiming, Nothing)
+    assert isinstance(await claiming, NothingToClaim)
     assert [turn["id"] for turn in await cell.rows("turns", session_id)] == ["turn_1"]
 
 
@@ -62,10 +62,10 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
     async with cell.database.connection() as connection:
         claimed = await connection.fetchrow(SQL["claim_step"], session_id, principal.organisation, "wrkr_dead")
         assert claimed is not None
-    sweep = Leases(cell.database)
-    assert (principal.organisation, session_id) in await sweep.to_wake(older_than=0, lost_for=60, limit=1000)
+    sweep = WorkerLeases(cell.database)
+    assert (principal.organisation, session_id) in await sweep.find_sessions_to_wake(older_than=0, lost_for=60, limit=1000)
     claim = await cell.claim(session_id, principal)
-    assert (claim.attempt, claim.old_holder_lives) == (1, False)
+    assert (claim.attempt, claim.old_holder_may_live) == (1, False)
     async with cell.database.connection() as connection:  # in case the first worker is still alive
         late = (
             session_id,
@@ -83,44 +83,44 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
     assert types(positions) == ["user.message", "user.message", "session.status_running"]
 
 
-class _Paused(Claims):
+class _PausedClaims(Claims):
     """Waits between the two statements of a claim until the test sets `goes_on`."""
 
     def __init__(self, cell: Cell) -> None:
         super().__init__(cell.database, cell.objects, default_harness="native")
-        self.stopped, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.stopped, self.resumed = asyncio.Event(), asyncio.Event()
 
     async def _begin(self, *arguments: Any, **options: Any) -> Claim | None:
         if not self.stopped.is_set():
             self.stopped.set()
-            await self.goes_on.wait()
-        return await super()._begin(*arguments, **options)
+            await self.resumed.wait()
+        return await super()._begin_turn(*arguments, **options)
 
 
-async def test_a_worker_that_was_stopped_between_claim_and_begin_takes_no_turn_back(
+async def test_a_worker_paused_between_claim_and_begin_cannot_reclaim_the_turn(
     cell: Cell, principal: Principal
 ) -> None:
     session_id = await cell.session(principal, "one")
-    paused = _Paused(cell)
+    paused = _PausedClaims(cell)
     stale = asyncio.create_task(paused.claim(principal.organisation, session_id, "wrkr_stale"))
     await paused.stopped.wait()
     claim = await cell.claim(session_id, principal)
-    paused.goes_on.set()
+    paused.resumed.set()
     with pytest.raises(Unavailable, match="Another worker"):
         await stale
     assert (await cell.head(session_id))["epoch"] == claim.epoch
-    await cell.turns.finish(claim, ANSWERED)
+    await cell.turns.finish(claim, COMPLETED)
 
 
 async def test_a_turn_has_the_tools_that_its_session_got_during_the_claim(cell: Cell, principal: Principal) -> None:
     """In the log, the change comes before the turn."""
     session_id = await cell.session(principal, "one")
-    paused = _Paused(cell)
+    paused = _PausedClaims(cell)
     claiming = asyncio.create_task(paused.claim(principal.organisation, session_id, "wrkr_1"))
     await paused.stopped.wait()
     async with cell.units.unit(principal, None) as unit:
         await unit.update_session(principal, session_id, _renamed)
-    paused.goes_on.set()
+    paused.resumed.set()
     claim = await claiming
     assert isinstance(claim, Claim)
     assert claim.config.model == "claude-other"
@@ -142,31 +142,31 @@ def _renamed(session: Session) -> Session:
     return replace(session, agent={**session.agent, "model": {"id": "claude-other"}})
 
 
-async def test_a_turn_that_takes_the_place_of_a_waiting_one_has_a_holder(cell: Cell, principal: Principal) -> None:
+async def test_a_turn_that_supersedes_a_parked_one_has_a_holder(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one")
-    asked = ask()
+    asked = custom_tool_call()
     claim = await cell.claim(session_id, principal)
     await cell.turns.append(claim, [asked])
-    await cell.turns.finish(claim, waits_for(asked))
+    await cell.turns.finish(claim, awaiting(asked))
     await cell.send(principal, session_id, "two")
-    assert (await cell.claim(session_id, principal, "wrkr_2")).superseded
+    assert (await cell.claim(session_id, principal, "wrkr_2")).superseded_harness
     assert (await cell.head(session_id))["holder"] == "wrkr_2"
 
 
-async def test_the_sweep_looks_at_a_session_from_its_wake_until_it_rests(cell: Cell, principal: Principal) -> None:
+async def test_the_sweep_checks_a_session_from_its_wake_until_it_is_idle(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one")
-    sweep = Leases(cell.database)
+    sweep = WorkerLeases(cell.database)
 
     async def is_active() -> bool:
         async with cell.database.connection() as connection:
             await connection.execute("update active_sessions set since = now() - interval '1 hour'")
-        await sweep.forget()
+        await sweep.delete_stale_rows()
         return bool(await cell.rows("active_sessions", session_id))
 
     assert await is_active()
     claim = await cell.claim(session_id, principal)
     assert await is_active()
-    await cell.turns.finish(claim, ANSWERED)
+    await cell.turns.finish(claim, COMPLETED)
     assert not await is_active()
     await cell.send(principal, session_id, "two")
     assert await is_active()
@@ -174,17 +174,17 @@ async def test_the_sweep_looks_at_a_session_from_its_wake_until_it_rests(cell: C
         await connection.execute("delete from active_sessions where session_id = $1", session_id)
     claim = await cell.claim(session_id, principal)
     assert await is_active()
-    await cell.turns.finish(claim, ANSWERED)
+    await cell.turns.finish(claim, COMPLETED)
     await cell.delete(principal, session_id)
     assert not await cell.rows("active_sessions", session_id)
 
 
-async def test_a_row_of_the_sweep_outlives_a_wake_that_is_not_committed_yet(cell: Cell, principal: Principal) -> None:
+async def test_the_sweep_keeps_the_row_of_an_uncommitted_wake(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one")
-    await cell.turns.finish(await cell.claim(session_id, principal), ANSWERED)
+    await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
     async with cell.database.connection() as connection:
         await connection.execute("update active_sessions set since = now() - interval '1 hour'")
     async with cell.units.unit(principal, None) as unit:
         await unit.send(principal, session_id, [message("two")])
-        await Leases(cell.database).forget()
+        await WorkerLeases(cell.database).delete_stale_rows()
     assert await cell.rows("active_sessions", session_id)

@@ -9,17 +9,17 @@ from redis.asyncio import Redis
 
 from footplate.domain.events import Position
 from footplate.domain.principals import Principal
-from footplate.domain.services import Answer, Attempt
+from footplate.domain.services import StoredResponse, RequestAttempt
 from footplate.stack import Stack
 from footplate.stack.leftovers import wait_until
 from footplate.store import archives_writing
-from footplate.store.retention_deletions import Deletions
+from footplate.store.retention_deletions import DeletionCleanup
 from footplate.stream import keys
-from footplate.stream.forgetting import Forgetter
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.forgetting import SessionCleaner
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 
-from .archiving import Rester, rester
+from .archiving import ArchivableSession, create_archivable_session
 from .cell import Cell
 
 pytestmark = pytest.mark.timing
@@ -47,55 +47,55 @@ async def _rows(cell: Cell, session_id: str) -> dict[str, int]:
 
 async def _in_redis(redis: Redis, session_id: str) -> list[Any]:
     named = [key async for key in redis.scan_iter(match=f"*{session_id}*")]
-    entries: Any = await redis.xrange(keys.stream(keys.shard_of(session_id)))
+    entries: Any = await redis.xrange(keys.stream_key(keys.shard_of(session_id)))
     return [*named, *[number for number, fields in entries if session_id.encode() in fields.values()]]
 
 
-async def _delete(session: Rester) -> None:
+async def _delete(session: ArchivableSession) -> None:
     async with session.cell.units.unit(session.principal, None) as unit:
         await unit.delete_session(session.principal, session.id)
 
 
-async def _nothing(organisation: str, session_id: str) -> None: ...
+async def _forget_nothing(organisation: str, session_id: str) -> None: ...
 
 
-async def _full(cell: Cell, principal: Principal) -> Rester:
+async def _archived_session_with_rows(cell: Cell, principal: Principal) -> ArchivableSession:
     """Creates a session that was archived twice, with newer rows and a response that is stored for retries."""
-    session = await rester(cell, principal, 1)
+    session = await create_archivable_session(cell, principal, 1)
     for _ in range(2):
         await session.archive()
         await session.turn("more")
-    attempt = Attempt(method="POST", path="/p", body_hash=b"h", idempotency_key=session.id)
+    attempt = RequestAttempt(method="POST", path="/p", body_hash=b"h", idempotency_key=session.id)
     async with cell.units.unit(principal, attempt) as unit:
         await unit.update_session(principal, session.id, lambda old: old)
-        await unit.remember(Answer(200, {}))
+        await unit.store_response(StoredResponse(200, {}))
     return session
 
 
-async def test_it_leaves_nothing(cell: Cell, principal: Principal, stack: Stack, tmp_path: Path) -> None:
-    session, other = await _full(cell, principal), await rester(cell, principal, 1)
+async def test_a_deletion_removes_everything(cell: Cell, principal: Principal, stack: Stack, tmp_path: Path) -> None:
+    session, other = await _archived_session_with_rows(cell, principal), await create_archivable_session(cell, principal, 1)
     url = stack.settings.redis_url
     positions: list[Position] = [*await cell.positions(session.id, principal)]
     redis = Redis.from_url(url)
-    async with Live(url) as live:
+    async with LivePublisher(url) as live:
         for item in (session, other):
-            turn = TurnLive(live, principal.organisation, item.id)
+            turn = TurnPublisher(live, principal.organisation, item.id)
             turn.preview("agent.message").write("half of a")
             await live.publish(principal.organisation, item.id, positions[:2])
-        assert await live.drained()
+        assert await live.wait_until_sent()
 
         async def shown() -> bool:
             return len(await _in_redis(redis, session.id)) >= 3
 
         assert await wait_until(shown, 30)
-    forgetter = Forgetter(url)
+    forgetter = SessionCleaner(url)
     assert {"events", "archives", "answers"} <= (await _rows(cell, session.id)).keys()
 
     await _delete(session)
     assert await _rows(cell, session.id) == {"deletions": 1}
     assert session.files == []
 
-    first = Deletions(cell.database, cell.objects, forgetter.forget)
+    first = DeletionCleanup(cell.database, cell.objects, forgetter.delete_session_data)
     await first.run()
     assert await _in_redis(redis, session.id) == []
     # An object that a fenced worker writes later is deleted as well, and then the deletion record.
@@ -103,7 +103,7 @@ async def test_it_leaves_nothing(cell: Cell, principal: Principal, stack: Stack,
     (session.folder / "body_late.json").write_text("{}")
     await first.run()
     assert session.files == ["body_late.json"]
-    await Deletions(cell.database, cell.objects, forgetter.forget, late=_NOW).run()
+    await DeletionCleanup(cell.database, cell.objects, forgetter.delete_session_data, second_pass_after=_NOW).run()
     assert await _rows(cell, session.id) == {}
     assert not session.folder.exists()
     assert len(await _in_redis(redis, other.id)) >= 2
@@ -113,15 +113,15 @@ async def test_it_leaves_nothing(cell: Cell, principal: Principal, stack: Stack,
 
 
 @pytest.mark.parametrize(("point", "action"), [("deletion_committed", "delete"), ("deletion_objects", "purge")])
-async def test_killed_in_between_the_sweep_finishes_it(
+async def test_the_sweep_finishes_a_killed_deletion(
     cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, point: str, action: str
 ) -> None:
-    session = await _full(cell, principal)
+    session = await _archived_session_with_rows(cell, principal)
     if action == "purge":
         with monkeypatch.context() as patched:
-            patched.setattr(cell.objects, "delete_session", _nothing)  # as if the API had died after its commit
+            patched.setattr(cell.objects, "delete_session", _forget_nothing)  # as if the API had died after its commit
             await _delete(session)
-    await session.in_a_process(tmp_path, point, action)
+    await session.run_until_killed(tmp_path, point, action)
     assert await _rows(cell, session.id) == {"deletions": 1}
     assert bool(session.files) is (action == "delete")
 
@@ -131,7 +131,7 @@ async def test_killed_in_between_the_sweep_finishes_it(
         forgotten.append((organisation, session_id))
 
     async def finished() -> bool:
-        await Deletions(cell.database, cell.objects, forget, late=_NOW).run()
+        await DeletionCleanup(cell.database, cell.objects, forget, second_pass_after=_NOW).run()
         return "deletions" not in await _rows(cell, session.id)
 
     assert await wait_until(finished, 20)
@@ -139,9 +139,9 @@ async def test_killed_in_between_the_sweep_finishes_it(
     assert (principal.organisation, session.id) in forgotten
 
 
-async def test_deleted_while_it_is_archived(cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = await rester(cell, principal)
-    real = archives_writing.ArchiveWriter.write
+async def test_a_session_can_be_deleted_while_it_is_archived(cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = await create_archivable_session(cell, principal)
+    real = archives_writing.ArchiveWriter.write_archive
 
     async def write(self: archives_writing.ArchiveWriter, *args: Any) -> Any:
         archive = await real(self, *args)
@@ -155,10 +155,10 @@ async def test_deleted_while_it_is_archived(cell: Cell, principal: Principal, mo
     assert await _rows(cell, session.id) == {"deletions": 1}
 
 
-async def test_what_cannot_be_deleted_now_is_deleted_later(
+async def test_objects_that_cannot_be_deleted_now_are_deleted_later(
     cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = await rester(cell, principal)
+    session = await create_archivable_session(cell, principal)
     with monkeypatch.context() as patched:
 
         async def down(*_: object) -> None:
@@ -168,6 +168,6 @@ async def test_what_cannot_be_deleted_now_is_deleted_later(
         await _delete(session)
     assert session.files
 
-    await Deletions(cell.database, cell.objects, _nothing).run()
+    await DeletionCleanup(cell.database, cell.objects, _forget_nothing).run()
     assert session.files == []
     assert await _rows(cell, session.id) == {"deletions": 1}

@@ -14,49 +14,49 @@ from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 from footplate.domain.running import Claim
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.turns import TurnOutcome, TurnStatus
 from footplate.store import files
-from footplate.store.files import FileObjects, FileRemovals
+from footplate.store.files import FileContents, FileCleanup
 
-from .cell import Cell, somebody
-
-
-async def in_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
+from .cell import Cell, new_principal
 
 
-def _bytes_of(cell: Cell, principal: Principal, file_id: str) -> list[Path]:
+async def in_chunks(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+def _objects_of(cell: Cell, principal: Principal, file_id: str) -> list[Path]:
     folder = cell.folder / principal.organisation / "files" / file_id
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-async def upload(cell: Cell, principal: Principal, *pieces: bytes, expires_in: int | None = None) -> StoredFile:
+async def upload(cell: Cell, principal: Principal, *chunks: bytes, expires_in: int | None = None) -> StoredFile:
     file_id = ids.new_id(ids.FILE)
-    await FileObjects(cell.database, cell.objects).store(principal.organisation, file_id, in_pieces(*pieces))
+    await FileContents(cell.database, cell.objects).store(principal.organisation, file_id, in_chunks(*chunks))
     async with cell.units.unit(principal, None) as unit:
         return await unit.create_file(
             principal,
             file_id=file_id,
             filename="a.txt",
             mime_type="text/plain",
-            size_bytes=sum(map(len, pieces)),
+            size_bytes=sum(map(len, chunks)),
             expires_in=expires_in,
         )
 
 
 async def _read(cell: Cell, principal: Principal, file_id: str) -> bytes:
-    return (await FileObjects(cell.database, cell.objects).read(principal.organisation, file_id))[1]
+    return (await FileContents(cell.database, cell.objects).read(principal.organisation, file_id))[1]
 
 
 async def _sweep(cell: Cell) -> None:
-    await FileRemovals(cell.database, cell.objects).run()
+    await FileCleanup(cell.database, cell.objects).run()
 
 
-async def test_what_was_uploaded_is_read(cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_uploaded_file_is_read_back(cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "PART", 4)
     made = await upload(cell, principal, b"abc", b"defghij")
-    assert len(_bytes_of(cell, principal, made.id)) == 3
+    assert len(_objects_of(cell, principal, made.id)) == 3
     assert await _read(cell, principal, made.id) == b"abcdefghij"
     empty = await upload(cell, principal)
     assert await _read(cell, principal, empty.id) == b""
@@ -74,21 +74,21 @@ async def test_a_deleted_file_is_gone_from_everywhere(cell: Cell, principal: Pri
     with pytest.raises(NotFound):
         await _read(cell, principal, made.id)
     await _sweep(cell)
-    assert _bytes_of(cell, principal, made.id) == []
+    assert _objects_of(cell, principal, made.id) == []
     assert await cell.database.fetch("removals_due", 100) == []
     with pytest.raises(NotFound):
         async with cell.units.unit(principal, None) as unit:
             await unit.delete_file(principal, made.id)
 
 
-async def test_an_upload_that_was_killed_leaves_nothing(cell: Cell, principal: Principal) -> None:
+async def test_a_killed_upload_is_removed(cell: Cell, principal: Principal) -> None:
     file_id = ids.new_id(ids.FILE)
-    await FileObjects(cell.database, cell.objects).store(principal.organisation, file_id, in_pieces(b"abc"))
+    await FileContents(cell.database, cell.objects).store(principal.organisation, file_id, in_chunks(b"abc"))
     await _sweep(cell)
-    assert _bytes_of(cell, principal, file_id), "it may still be going on"
-    await _past_its_hour(cell, file_id)
+    assert _objects_of(cell, principal, file_id), "it may still be going on"
+    await _expire_upload(cell, file_id)
     await _sweep(cell)
-    assert _bytes_of(cell, principal, file_id) == []
+    assert _objects_of(cell, principal, file_id) == []
     with pytest.raises(Unavailable, match="longer than an hour"):
         async with cell.units.unit(principal, None) as unit:
             await unit.create_file(
@@ -104,11 +104,11 @@ async def test_a_file_expires_with_its_bytes(cell: Cell, principal: Principal) -
         await cell.reads.file(principal, made.id)
     assert await cell.reads.files(principal, Page(limit=5)) == []
     await _sweep(cell)
-    assert _bytes_of(cell, principal, made.id) == []
+    assert _objects_of(cell, principal, made.id) == []
 
 
-async def test_nobody_else_has_it(cell: Cell, principal: Principal) -> None:
-    made, other = await upload(cell, principal, b"abc"), somebody()
+async def test_a_file_is_not_visible_to_another_organisation(cell: Cell, principal: Principal) -> None:
+    made, other = await upload(cell, principal, b"abc"), new_principal()
     with pytest.raises(NotFound):
         await cell.reads.file(other, made.id)
     with pytest.raises(NotFound):
@@ -117,10 +117,10 @@ async def test_nobody_else_has_it(cell: Cell, principal: Principal) -> None:
     with pytest.raises(NotFound):
         async with cell.units.unit(other, None) as unit:
             await unit.delete_file(other, made.id)
-    assert domain.prefix_of(principal.organisation, made.id).startswith(principal.organisation)
+    assert domain.object_prefix(principal.organisation, made.id).startswith(principal.organisation)
 
 
-async def _past_its_hour(cell: Cell, file_id: str) -> None:
+async def _expire_upload(cell: Cell, file_id: str) -> None:
     async with cell.database.connection() as connection:
         await connection.execute("update file_removals set due = now() where file_id = $1", file_id)
 
@@ -138,7 +138,7 @@ async def test_a_turn_knows_the_sessions_files_and_a_fork_has_them_too(cell: Cel
     assert isinstance(again, Claim)
     assert again.resources == [resource]
     assert await cell.turns.last_completed(again) is None
-    await cell.turns.finish(again, Outcome(status=TurnStatus.COMPLETED))
+    await cell.turns.finish(again, TurnOutcome(status=TurnStatus.COMPLETED))
     completed = await cell.turns.last_completed(again)
     assert completed is not None
     assert completed < datetime.now(UTC)
@@ -148,7 +148,7 @@ async def test_a_turn_knows_the_sessions_files_and_a_fork_has_them_too(cell: Cel
     for worker in ("wrkr_1", "wrkr_2"):
         claim = await cell.claim(fork.id, principal, worker)
         assert (claim.resources, claim.forked_at) == ([resource], fork.created_at)
-    for wrong in (somebody(), principal):
+    for wrong in (new_principal(), principal):
         with pytest.raises(NotFound):
             async with cell.units.unit(wrong, None) as unit:
                 await unit.change_resources(wrong, session_id if wrong != principal else "sesn_none", lambda _: [])

@@ -18,20 +18,20 @@ from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.services import EventPage, ForkPoint
 from footplate.domain.turns import WhenBusy
-from footplate.store.policies import Rules
-from footplate.store.retention_deletions import Deletions
+from footplate.store.policies import SessionRuleLoader
+from footplate.store.retention_deletions import DeletionCleanup
 
-from .archiving import Rester, rester
-from .cell import ANSWERED, Cell, message, somebody, text_of, types
+from .archiving import ArchivableSession, create_archivable_session
+from .cell import COMPLETED, Cell, message, new_principal, text_of, types
 
 _ALL = EventPage(limit=1000)
 
 
-async def _nothing(organisation: str, session_id: str) -> None: ...
+async def _forget_nothing(organisation: str, session_id: str) -> None: ...
 
 
 @dataclass(slots=True)
-class Story:
+class RecordedSession:
     """A session, and the length of its conversation after each step, recorded while it was written."""
 
     cell: Cell
@@ -39,7 +39,7 @@ class Story:
     id: str
     steps: list[tuple[int, int]] = field(default_factory=list)
 
-    async def note(self) -> None:
+    async def record_length(self) -> None:
         head = await self.cell.head(self.id)
         self.steps.append((head["seq"], head["entries"]))
 
@@ -47,39 +47,39 @@ class Story:
         return next(entries for last, entries in self.steps if seq <= last)
 
     async def turn(self, text: str) -> None:
-        cell, who = self.cell, self.principal
-        await cell.send(who, self.id, text)
-        await self.note()
-        claim = await cell.claim(self.id, who)
-        await self.note()
+        cell, principal = self.cell, self.principal
+        await cell.send(principal, self.id, text)
+        await self.record_length()
+        claim = await cell.claim(self.id, principal)
+        await self.record_length()
         for number in range(3):
             batch = [events.model_request_start(), events.message(f"{text} {number}")]
             entries = [Entry("k", {"text": text, "n": number}), Entry("k", {"more": number})][: number + 1]
             await cell.turns.append(claim, batch, entries=entries)
-            await self.note()
+            await self.record_length()
         await cell.turns.append(claim, [], entries=[Entry("alone", {"text": text})])
-        await self.note()
+        await self.record_length()
         large: list[Any] = [events.text_block(text * 40_000)]
         result = events.tool_result("sevt_1", large, is_error=False, call_id="toolu_1")
         await cell.turns.append(claim, [result], entries=[Entry("large", {"output": text * 40_000})])
-        await self.note()
-        await cell.turns.finish(claim, ANSWERED)
-        await self.note()
+        await self.record_length()
+        await cell.turns.finish(claim, COMPLETED)
+        await self.record_length()
 
 
-async def _story(cell: Cell, principal: Principal) -> Story:
-    story = Story(cell, principal, await cell.session(principal))
-    await story.turn("one")
-    await story.turn("two")
-    return story
+async def _record_session(cell: Cell, principal: Principal) -> RecordedSession:
+    recorded = RecordedSession(cell, principal, await cell.session(principal))
+    await recorded.turn("one")
+    await recorded.turn("two")
+    return recorded
 
 
-async def _conversation(cell: Cell, principal: Principal, session_id: str, *, after: int = 0) -> list[Entry]:
+async def _load_conversation(cell: Cell, principal: Principal, session_id: str, *, after: int = 0) -> list[Entry]:
     """Loads the conversation as a worker does for the next turn, and completes that turn."""
     await cell.send(principal, session_id, "go on")
     claim = await cell.claim(session_id, principal)
     found = await cell.turns.entries(claim, after)
-    await cell.turns.finish(claim, ANSWERED)
+    await cell.turns.finish(claim, COMPLETED)
     return found
 
 
@@ -98,37 +98,37 @@ def _shown(found: Any) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.requirement("S4")
-async def test_at_each_position_it_has_what_was_there(cell: Cell, principal: Principal) -> None:
-    story = await _story(cell, principal)
-    before = await cell.everything(story.id)
+async def test_a_fork_at_each_position_has_the_log_up_to_it(cell: Cell, principal: Principal) -> None:
+    recorded = await _record_session(cell, principal)
+    before = await cell.all_rows(recorded.id)
     rows, entries = before["events"], before["entries"]
-    whole = await cell.positions(story.id, principal)
+    whole = await cell.positions(recorded.id, principal)
     for at in range(1, len(rows) + 1):
-        fork = await cell.fork(principal, story.id, at)
+        fork = await cell.fork(principal, recorded.id, at)
         assert fork.forked_from is not None
-        assert (fork.forked_from.session_id, fork.forked_from.position) == (story.id, at)
-        *old, begun = await cell.reads.events(principal, fork.id, _ALL)
+        assert (fork.forked_from.session_id, fork.forked_from.position) == (recorded.id, at)
+        *old, started = await cell.reads.events(principal, fork.id, _ALL)
         assert _shown(old) == _listed(rows, at)
-        assert (begun.seq, begun.event.type) == (at + 1, events.STATUS_IDLE)
-        assert await cell.positions(fork.id, principal) == [*whole[:at], begun]
+        assert (started.seq, started.event.type) == (at + 1, events.STATUS_IDLE)
+        assert await cell.positions(fork.id, principal) == [*whole[:at], started]
         head = await cell.head(fork.id)
-        assert (head["seq"], head["entries"]) == (at + 1, story.entries_at(at))
+        assert (head["seq"], head["entries"]) == (at + 1, recorded.entries_at(at))
         assert [row["seq"] for row in await cell.rows("events", fork.id)] == [at + 1]
-        loaded = await _conversation(cell, principal, fork.id)
-        assert [entry.kind for entry in loaded] == [row["kind"] for row in entries[: story.entries_at(at)]]
+        loaded = await _load_conversation(cell, principal, fork.id)
+        assert [entry.kind for entry in loaded] == [row["kind"] for row in entries[: recorded.entries_at(at)]]
         assert await cell.rows("entries", fork.id) == []
-    assert await cell.everything(story.id) == before
+    assert await cell.all_rows(recorded.id) == before
 
 
-async def test_every_page_of_its_history_reads_on(cell: Cell, principal: Principal) -> None:
-    story = await _story(cell, principal)
-    first = await cell.fork(principal, story.id, 9)
-    await Story(cell, principal, first.id).turn("three")
+async def test_every_page_of_a_forks_history_is_complete(cell: Cell, principal: Principal) -> None:
+    recorded = await _record_session(cell, principal)
+    first = await cell.fork(principal, recorded.id, 9)
+    await RecordedSession(cell, principal, first.id).turn("three")
     second = await cell.fork(principal, first.id, 15)
-    rester_like = Rester(cell, principal, second.id)
+    reader = ArchivableSession(cell, principal, second.id)
     whole = [*await cell.reads.events(principal, second.id, _ALL)]
     assert [item.seq for item in whole][-1] == 16
-    found = await rester_like.read(thorough=True)
+    found = await reader.read(thorough=True)
     for limit in (1, 4, 1000):
         for after in (None, 0, 2, 8, 10, 14):
             forward = [item for item in whole if item.seq > (after or 0)][:limit]
@@ -138,46 +138,46 @@ async def test_every_page_of_its_history_reads_on(cell: Cell, principal: Princip
     assert [item.seq for item in await cell.positions(second.id, principal)] == [*range(1, 17)]
 
 
-async def test_a_fork_of_a_fork_may_begin_in_either(cell: Cell, principal: Principal) -> None:
-    story = await _story(cell, principal)
-    first = await cell.fork(principal, story.id, 9)
-    child = Story(cell, principal, first.id)
+async def test_a_fork_of_a_fork_may_start_in_either_segment(cell: Cell, principal: Principal) -> None:
+    recorded = await _record_session(cell, principal)
+    first = await cell.fork(principal, recorded.id, 9)
+    child = RecordedSession(cell, principal, first.id)
     await child.turn("three")
     whole = await cell.positions(first.id, principal)
-    conversation = await _conversation(cell, principal, first.id)
+    conversation = await _load_conversation(cell, principal, first.id)
     for at in (3, 9, 10, 12, 16, len(whole)):
         second = await cell.fork(principal, first.id, at)
         assert (await cell.positions(second.id, principal))[:-1] == whole[:at]
-        count = story.entries_at(at) if at <= 9 else child.entries_at(at) if at > 10 else story.entries_at(9)
-        assert await _conversation(cell, principal, second.id) == conversation[:count]
+        count = recorded.entries_at(at) if at <= 9 else child.entries_at(at) if at > 10 else recorded.entries_at(9)
+        assert await _load_conversation(cell, principal, second.id) == conversation[:count]
         owners = [row["owner"] for row in await cell.rows("stretches", second.id)]
-        assert owners == ([story.id] if at <= 9 else [story.id, first.id])
+        assert owners == ([recorded.id] if at <= 9 else [recorded.id, first.id])
 
 
-async def test_it_is_named_by_event_position_or_not_at_all(cell: Cell, principal: Principal) -> None:
-    story = await _story(cell, principal)
-    rows = await cell.rows("events", story.id)
+async def test_a_fork_point_is_an_event_a_position_or_the_newest(cell: Cell, principal: Principal) -> None:
+    recorded = await _record_session(cell, principal)
+    rows = await cell.rows("events", recorded.id)
     for row in rows:
-        fork = await cell.fork(principal, story.id, row["event_id"])
+        fork = await cell.fork(principal, recorded.id, row["event_id"])
         assert fork.forked_from is not None
         # A queued message counts from the position at which a turn claimed it.
         taken = [other["seq"] for other in rows if other["event_id"] == row["event_id"]]
         assert fork.forked_from.position == max(taken)
-    newest = await cell.fork(principal, story.id)
+    newest = await cell.fork(principal, recorded.id)
     assert newest.forked_from is not None
     assert newest.forked_from.event_id == rows[-1]["event_id"]
     empty = await cell.fork(principal, await cell.session(principal))
     assert empty.forked_from is not None
     assert (empty.forked_from.event_id, empty.forked_from.position) == (None, 0)
     assert types(await cell.positions(empty.id, principal)) == [events.STATUS_IDLE]
-    for place in (len(rows) + 1, "sevt_none"):
+    for point in (len(rows) + 1, "sevt_none"):
         with pytest.raises(InvalidRequest):
-            await cell.fork(principal, story.id, place)
+            await cell.fork(principal, recorded.id, point)
     with pytest.raises(NotFound):
-        await cell.fork(somebody(), story.id)
+        await cell.fork(new_principal(), recorded.id)
 
 
-async def test_a_message_that_the_model_has_not_heard_is_carried(cell: Cell, principal: Principal) -> None:
+async def test_a_message_that_the_model_has_not_received_is_carried(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "first")
     claim = await cell.claim(session_id, principal)  # 1 first, 2 claimed, 3 running
     queued = await cell.send(principal, session_id, "queued")  # 4
@@ -186,111 +186,111 @@ async def test_a_message_that_the_model_has_not_heard_is_carried(cell: Cell, pri
     await cell.send(principal, session_id, message("steered", WhenBusy.QUEUE))
     later = await cell.fork(principal, session_id, 5)
 
-    async def told(fork_id: str, text: str) -> str:
+    async def prompt_of(fork_id: str, text: str) -> str:
         await cell.send(principal, fork_id, text)
         claim = await cell.claim(fork_id, principal)
         again = await cell.claim(fork_id, principal, "wrkr_2")
         assert again.content == claim.content
         await cell.turns.append(again, [], entries=[Entry("k", {"prompt": text})])
         assert (await cell.claim(fork_id, principal, "wrkr_3")).content == claim.content
-        await cell.turns.finish(replace(again, epoch=again.epoch + 1), ANSWERED)
+        await cell.turns.finish(replace(again, epoch=again.epoch + 1), COMPLETED)
         return " ".join(str(block["text"]) for block in claim.content)
 
-    assert [await told(fork.id, "mine") for fork in early] == ["mine", "first mine", "first mine", "first mine"]
-    assert await told(later.id, "mine") == "mine"
-    assert await told(early[1].id, "then") == "then"
+    assert [await prompt_of(fork.id, "mine") for fork in early] == ["mine", "first mine", "first mine", "first mine"]
+    assert await prompt_of(later.id, "mine") == "mine"
+    assert await prompt_of(early[1].id, "then") == "then"
     # A fork of the fork carries it too, as long as the model has not received it.
-    untold = await cell.fork(principal, session_id, 3)
-    assert await told((await cell.fork(principal, untold.id)).id, "mine") == "first mine"
+    unprompted = await cell.fork(principal, session_id, 3)
+    assert await prompt_of((await cell.fork(principal, unprompted.id)).id, "mine") == "first mine"
     assert text_of(queued.positions[0]) == "queued"
 
 
-async def test_what_a_turn_that_failed_was_asked_is_not_carried(cell: Cell, principal: Principal) -> None:
+async def test_the_message_of_an_ended_turn_is_not_carried(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "first")
-    await cell.turns.finish(await cell.claim(session_id, principal), ANSWERED)
+    await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
     fork = await cell.fork(principal, session_id)
     await cell.send(principal, fork.id, "mine")
     assert len((await cell.claim(fork.id, principal)).content) == 1
 
 
-async def test_an_older_log_that_counts_no_entries(cell: Cell, principal: Principal) -> None:
-    story = await _story(cell, principal)
+async def test_a_fork_of_an_older_log_without_entry_counts(cell: Cell, principal: Principal) -> None:
+    recorded = await _record_session(cell, principal)
     async with cell.database.connection() as connection:
-        await connection.execute("update events set entries = null where session_id = $1", story.id)
+        await connection.execute("update events set entries = null where session_id = $1", recorded.id)
     for at in range(1, 17):
-        fork = await cell.fork(principal, story.id, at)
-        assert (await cell.head(fork.id))["entries"] == story.entries_at(at)
+        fork = await cell.fork(principal, recorded.id, at)
+        assert (await cell.head(fork.id))["entries"] == recorded.entries_at(at)
 
 
-async def _pinned(cell: Cell, principal: Principal) -> tuple[Story, list[str], dict[str, Any]]:
+async def _session_with_forks(cell: Cell, principal: Principal) -> tuple[RecordedSession, list[str], dict[str, Any]]:
     """Creates a parent with two forks and a fork of a fork, and returns what they show."""
-    story = await _story(cell, principal)
-    first, second = await cell.fork(principal, story.id, 4), await cell.fork(principal, story.id, 10)
-    await Story(cell, principal, second.id).turn("three")
+    recorded = await _record_session(cell, principal)
+    first, second = await cell.fork(principal, recorded.id, 4), await cell.fork(principal, recorded.id, 10)
+    await RecordedSession(cell, principal, second.id).turn("three")
     third = await cell.fork(principal, second.id, 14)
     forks = [first.id, second.id, third.id]
-    return story, forks, {fork_id: await _seen(cell, principal, fork_id) for fork_id in forks}
+    return recorded, forks, {fork_id: await _read_session(cell, principal, fork_id) for fork_id in forks}
 
 
-async def _seen(cell: Cell, principal: Principal, session_id: str) -> tuple[list[Position], list[Entry]]:
+async def _read_session(cell: Cell, principal: Principal, session_id: str) -> tuple[list[Position], list[Entry]]:
     """Reads a session through a temporary fork, so that the session is unchanged."""
     fork = await cell.fork(principal, session_id)
-    entries = await _conversation(cell, principal, fork.id)
+    entries = await _load_conversation(cell, principal, fork.id)
     await cell.delete(principal, fork.id)
     return [*await cell.positions(session_id, principal)], entries
 
 
 async def _purge(cell: Cell) -> None:
-    await Deletions(cell.database, cell.objects, _nothing, late=timedelta(0)).run()
+    await DeletionCleanup(cell.database, cell.objects, _forget_nothing, second_pass_after=timedelta(0)).run()
 
 
 def _files(cell: Cell, principal: Principal, session_id: str) -> int:
     return len([path for path in (cell.folder / principal.organisation / session_id).rglob("*") if path.is_file()])
 
 
-async def _left(cell: Cell, session_id: str) -> tuple[int, int]:
+async def _count_rows(cell: Cell, session_id: str) -> tuple[int, int]:
     return len(await cell.rows("events", session_id)), len(await cell.rows("entries", session_id))
 
 
-async def test_a_deleted_parent_leaves_what_forks_need_and_nothing_else(cell: Cell, principal: Principal) -> None:
-    story, forks, before = await _pinned(cell, principal)
-    await cell.delete(principal, story.id)
+async def test_a_deleted_parent_retains_only_what_its_forks_need(cell: Cell, principal: Principal) -> None:
+    recorded, forks, before = await _session_with_forks(cell, principal)
+    await cell.delete(principal, recorded.id)
     await _purge(cell)
     with pytest.raises(NotFound):
-        await cell.reads.session(principal, story.id)
+        await cell.reads.session(principal, recorded.id)
     with pytest.raises(NotFound):
-        await cell.fork(principal, story.id)
-    assert await _left(cell, story.id) == (10, story.entries_at(10))
-    assert _files(cell, principal, story.id) == 2  # the event's and the entry's, of the first turn
-    assert {fork_id: await _seen(cell, principal, fork_id) for fork_id in forks} == before
+        await cell.fork(principal, recorded.id)
+    assert await _count_rows(cell, recorded.id) == (10, recorded.entries_at(10))
+    assert _files(cell, principal, recorded.id) == 2  # the event's and the entry's, of the first turn
+    assert {fork_id: await _read_session(cell, principal, fork_id) for fork_id in forks} == before
     await cell.delete(principal, forks[1])
     await _purge(cell)
-    assert await _left(cell, story.id) == (10, story.entries_at(10))
-    assert await _seen(cell, principal, forks[2]) == before[forks[2]]
+    assert await _count_rows(cell, recorded.id) == (10, recorded.entries_at(10))
+    assert await _read_session(cell, principal, forks[2]) == before[forks[2]]
     await cell.delete(principal, forks[2])
     await _purge(cell)
-    assert await _left(cell, forks[1]) == (0, 0)
-    assert await _left(cell, story.id) == (4, story.entries_at(4))
-    assert await _seen(cell, principal, forks[0]) == before[forks[0]]
-    assert _files(cell, principal, story.id) == 0
+    assert await _count_rows(cell, forks[1]) == (0, 0)
+    assert await _count_rows(cell, recorded.id) == (4, recorded.entries_at(4))
+    assert await _read_session(cell, principal, forks[0]) == before[forks[0]]
+    assert _files(cell, principal, recorded.id) == 0
     await cell.delete(principal, forks[0])
     await _purge(cell)
-    assert await _left(cell, story.id) == (0, 0)
+    assert await _count_rows(cell, recorded.id) == (0, 0)
     assert await cell.rows("stretches", forks[0]) == []
 
 
-async def test_deletions_at_the_same_time_leave_nothing(cell: Cell, principal: Principal) -> None:
+async def test_concurrent_deletions_remove_everything(cell: Cell, principal: Principal) -> None:
     for _ in range(10):
-        story, forks, _ = await _pinned(cell, principal)
-        await asyncio.gather(*(cell.delete(principal, each) for each in (story.id, *forks)))
-        for each in (story.id, *forks):
-            assert await _left(cell, each) == (0, 0)
+        recorded, forks, _ = await _session_with_forks(cell, principal)
+        await asyncio.gather(*(cell.delete(principal, each) for each in (recorded.id, *forks)))
+        for each in (recorded.id, *forks):
+            assert await _count_rows(cell, each) == (0, 0)
 
 
-async def test_forks_and_a_deletion_at_the_same_time(cell: Cell, principal: Principal) -> None:
+async def test_a_fork_during_a_deletion_is_complete_or_refused(cell: Cell, principal: Principal) -> None:
     for _ in range(10):
-        story = await _story(cell, principal)
-        whole = await cell.positions(story.id, principal)
+        recorded = await _record_session(cell, principal)
+        whole = await cell.positions(recorded.id, principal)
 
         async def try_it(call: Callable[[], Awaitable[Any]]) -> Any:
             try:
@@ -298,14 +298,14 @@ async def test_forks_and_a_deletion_at_the_same_time(cell: Cell, principal: Prin
             except NotFound:
                 return None
 
-        forks = [try_it(lambda at=at, story=story: cell.fork(principal, story.id, at)) for at in (3, 8, 12)]  # type: ignore[misc]
-        made = await asyncio.gather(*forks, cell.delete(principal, story.id))
+        forks = [try_it(lambda at=at, story=recorded: cell.fork(principal, story.id, at)) for at in (3, 8, 12)]  # type: ignore[misc]
+        made = await asyncio.gather(*forks, cell.delete(principal, recorded.id))
         for fork in [item for item in made if item is not None]:
             assert (await cell.positions(fork.id, principal))[:-1] == whole[: fork.forked_from.position]
 
 
-async def test_a_session_with_living_forks_does_not_rest(cell: Cell, principal: Principal) -> None:
-    parent = await rester(cell, principal)
+async def test_a_session_with_living_forks_is_not_archived(cell: Cell, principal: Principal) -> None:
+    parent = await create_archivable_session(cell, principal)
     fork = await cell.fork(principal, parent.id, 5)
     await parent.archive()
     assert await parent.row() is None
@@ -314,8 +314,8 @@ async def test_a_session_with_living_forks_does_not_rest(cell: Cell, principal: 
     assert await parent.row() is not None
 
 
-async def test_an_archived_parent_is_forked_as_any_other(cell: Cell, principal: Principal) -> None:
-    parent = await rester(cell, principal)
+async def test_an_archived_parent_is_forked_like_any_other(cell: Cell, principal: Principal) -> None:
+    parent = await create_archivable_session(cell, principal)
     points = [3, 8, 13, 20]
     plain = [await _fork_and_read(cell, principal, parent.id, at) for at in points]
     await parent.archive()
@@ -334,70 +334,70 @@ async def _fork_and_read(cell: Cell, principal: Principal, parent: str, at: int)
     back = _shown(await cell.reads.events(principal, fork.id, replace(_ALL, order="desc")))[1:]
     assert back == listed[::-1]
     positions = (await cell.positions(fork.id, principal))[:-1]
-    entries = await _conversation(cell, principal, fork.id)
+    entries = await _load_conversation(cell, principal, fork.id)
     await cell.delete(principal, fork.id)
-    return fork.id, listed, [_moved(item) for item in positions], entries
+    return fork.id, listed, [_without_time(item) for item in positions], entries
 
 
-def _moved(item: Position) -> tuple[int, str, str]:
+def _without_time(item: Position) -> tuple[int, str, str]:
     """Omits the time, because tests make sessions old by hand."""
     return item.seq, item.event.id, item.event.type
 
 
-async def test_a_fork_is_archived_without_what_is_its_parents(cell: Cell, principal: Principal) -> None:
-    parent = await rester(cell, principal)
+async def test_the_archive_of_a_fork_omits_its_parents_log(cell: Cell, principal: Principal) -> None:
+    parent = await create_archivable_session(cell, principal)
     made = await cell.fork(principal, parent.id, 12)
-    fork = Rester(cell, principal, made.id)
+    fork = ArchivableSession(cell, principal, made.id)
     await fork.turn("mine")
-    await fork.grow_old()
+    await fork.make_old()
     before = await fork.read()
     await fork.archive()
     row = await fork.row()
     assert row is not None
     assert row["last_seq"] == before["seq"]
-    assert await fork.rows_left() == 0
+    assert await fork.count_remaining_rows() == 0
     assert await fork.read() == before
     await fork.turn("more")
     assert (await cell.positions(fork.id, principal))[11].seq == 12
 
 
-async def test_deleting_an_archived_parent_gives_forks_their_rows(
+async def test_deleting_an_archived_parent_restores_the_rows_of_its_forks(
     cell: Cell, principal: Principal, tmp_path: Path
 ) -> None:
-    parent = await rester(cell, principal)
+    parent = await create_archivable_session(cell, principal)
     await parent.archive()
     fork = await cell.fork(principal, parent.id, 12)
-    before = await _seen(cell, principal, fork.id)
+    before = await _read_session(cell, principal, fork.id)
     await _purge(cell)
     await cell.delete(principal, parent.id)
     assert [*await cell.positions(fork.id, principal)] == before[0]
-    await parent.in_a_process(tmp_path, "deletion_restored", "purge")
-    assert await _seen(cell, principal, fork.id) == before
+    await parent.run_until_killed(tmp_path, "deletion_restored", "purge")
+    assert await _read_session(cell, principal, fork.id) == before
     assert await parent.row() is None
     await _purge(cell)
-    assert await _seen(cell, principal, fork.id) == before
+    assert await _read_session(cell, principal, fork.id) == before
     assert parent.archives == []
-    assert (await _left(cell, parent.id))[0] == 12
+    assert (await _count_rows(cell, parent.id))[0] == 12
     await cell.delete(principal, fork.id)
     await _purge(cell)
-    assert await _left(cell, parent.id) == (0, 0)
+    assert await _count_rows(cell, parent.id) == (0, 0)
     assert parent.files == []
 
 
 @pytest.mark.requirement("S9")
-async def test_what_it_is_like_may_be_other_than_the_parent(cell: Cell, principal: Principal) -> None:
-    story = await _story(cell, principal)
+async def test_a_fork_may_change_title_metadata_and_environment(cell: Cell, principal: Principal) -> None:
+    recorded = await _record_session(cell, principal)
     async with cell.units.unit(principal, None) as unit:
-        place = await unit.create_environment(principal, name=story.id, description=None, config={"a": 1}, metadata={})
+        environment = await unit.create_environment(principal, name=recorded.id, description=None, config={"a": 1}, metadata={})
         fork, accepted = await unit.fork_session(
             principal,
-            story.id,
+            recorded.id,
             point=ForkPoint(position=4),
-            environment_id=place.id,
+            environment_id=environment.id,
             change=lambda parent: replace(parent, title="other", metadata={"k": "v"}),
             inputs=[message("go on")],
         )
-    assert (fork.title, fork.metadata, fork.environment_id) == ("other", {"k": "v"}, place.id)
+    assert (fork.title, fork.metadata, fork.environment_id) == ("other", {"k": "v"}, environment.id)
     assert accepted.wake
     assert types(accepted.positions) == [events.STATUS_IDLE, events.USER_MESSAGE]
     assert (await cell.claim(fork.id, principal)).config.environment == {"a": 1}
@@ -405,7 +405,7 @@ async def test_what_it_is_like_may_be_other_than_the_parent(cell: Cell, principa
         async with cell.units.unit(principal, None) as unit:
             await unit.fork_session(
                 principal,
-                story.id,
+                recorded.id,
                 point=ForkPoint(),
                 environment_id="env_none",
                 change=lambda parent: parent,
@@ -421,21 +421,21 @@ async def test_a_fork_has_the_permissions_of_its_parent(cell: Cell, principal: P
         await unit.update_session(principal, parent, lambda session: replace(session, permissions=permissions))
     fork = await cell.fork(principal, parent)
     assert fork.permissions == permissions
-    rules = dict(await Rules(cell.database).rules(principal.organisation, fork.id))
+    rules = dict(await SessionRuleLoader(cell.database).rules(principal.organisation, fork.id))
     assert rules[Layer.SESSION] == permissions
 
 
-async def test_its_own_turns_are_its_own(cell: Cell, principal: Principal) -> None:
-    story = await _story(cell, principal)
-    fork = await cell.fork(principal, story.id, 9)
+async def test_a_forks_turns_belong_to_the_fork_only(cell: Cell, principal: Principal) -> None:
+    recorded = await _record_session(cell, principal)
+    fork = await cell.fork(principal, recorded.id, 9)
     claim = None
     await cell.send(principal, fork.id, "go on")
     claim = await cell.claim(fork.id, principal)
     await cell.turns.append(claim, [Event(events.AGENT_MESSAGE, {"content": []})], entries=[Entry("own", {})])
-    await cell.turns.finish(claim, ANSWERED)
+    await cell.turns.finish(claim, COMPLETED)
     assert len(await cell.reads.turns(principal, fork.id, limit=10, before=None)) == 1
-    assert len(await cell.reads.turns(principal, story.id, limit=10, before=None)) == 2
-    loaded = await _conversation(cell, principal, fork.id)
+    assert len(await cell.reads.turns(principal, recorded.id, limit=10, before=None)) == 2
+    loaded = await _load_conversation(cell, principal, fork.id)
     assert [entry.kind for entry in loaded][-1] == "own"
-    assert len(loaded) == story.entries_at(9) + 1
-    assert (await _conversation(cell, principal, fork.id, after=2)) == loaded[2:]
+    assert len(loaded) == recorded.entries_at(9) + 1
+    assert (await _load_conversation(cell, principal, fork.id, after=2)) == loaded[2:]

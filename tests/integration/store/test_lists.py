@@ -12,7 +12,7 @@ from footplate.domain.principals import Principal
 from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, SessionStatus
 
-from .cell import ANSWERED, Cell, interrupt
+from .cell import COMPLETED, Cell, interrupt
 from .test_approvals import ASK
 
 _SIZES = (1, 2, 3, 7, 20)
@@ -57,7 +57,7 @@ async def test_pages_of_sessions_forwards_and_back(cell: Cell, principal: Princi
         assert [item.id for item in back] == [item.id for item in earlier]
 
 
-async def test_what_is_added_meanwhile_disturbs_no_page(cell: Cell, principal: Principal) -> None:
+async def test_rows_added_meanwhile_change_no_page(cell: Cell, principal: Principal) -> None:
     expected = await _sessions(cell, principal, 9)
     seen: list[str] = []
     after = None
@@ -107,7 +107,7 @@ async def test_pages_of_events_show_each_event_once(cell: Cell, principal: Princ
     claim = await cell.claim(session_id, principal)
     await cell.turns.append(claim, [events.message(f"{n}") for n in range(5)])
     await cell.send(principal, session_id, interrupt())
-    await cell.turns.finish(claim, ANSWERED)
+    await cell.turns.finish(claim, COMPLETED)
 
     seen: list[Position] = []
     after = None
@@ -120,12 +120,12 @@ async def test_pages_of_events_show_each_event_once(cell: Cell, principal: Princ
     assert [item.event.id for item in seen] == (first if order == "asc" else first[::-1])
     latest = {item.event.id: item.processed_at for item in positions}
     assert {item.event.id: item.processed_at for item in seen} == latest
-    assert sum(moment is None for moment in latest.values()) == 2  # the second and third message
+    assert sum(time is None for time in latest.values()) == 2  # the second and third message
 
 
 async def test_events_by_type(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one")
-    await cell.turns.finish(await cell.claim(session_id, principal), ANSWERED)
+    await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
     wanted = EventPage(limit=10, types=[events.STATUS_IDLE, events.USER_MESSAGE])
     listed = await cell.reads.events(principal, session_id, wanted)
     assert [item.event.type for item in listed] == [events.USER_MESSAGE, events.STATUS_IDLE]
@@ -141,11 +141,11 @@ async def test_events_by_thread(cell: Cell, principal: Principal, order: Order) 
     claim = await cell.claim(session_id, principal)
     posed = events.tool_use("write", {"content": '"session_thread_id": "sthr_a"'}, call_id="t")
     life = [threads.created("sthr_a", "scout", "t"), threads.running("sthr_a", "scout")]
-    inside = [threads.inside(events.message(f"{n}"), "sthr_a") for n in range(3)]
-    ask = threads.asking(events.tool_use("bash", {}, call_id="u", decision=ASK), "sthr_a", "scout")
-    await cell.turns.append(claim, [posed, *life, *inside, ask, threads.inside(events.message("b"), "sthr_b")])
-    word, _ = await cell.turns.close_ask(claim, ask.id, "nobody answered")
-    await cell.turns.finish(claim, ANSWERED)
+    inside = [threads.in_thread(events.message(f"{n}"), "sthr_a") for n in range(3)]
+    ask = threads.call_in_thread(events.tool_use("bash", {}, call_id="u", decision=ASK), "sthr_a", "scout")
+    await cell.turns.append(claim, [posed, *life, *inside, ask, threads.in_thread(events.message("b"), "sthr_b")])
+    decision, _ = await cell.turns.close_approval(claim, ask.id, "nobody answered")
+    await cell.turns.finish(claim, COMPLETED)
 
     async def listed(thread_id: str | None) -> list[str]:
         seen: list[Position] = []
@@ -156,9 +156,9 @@ async def test_events_by_thread(cell: Cell, principal: Principal, order: Order) 
         found = [item.event.id for item in seen if item.event.type not in {events.USER_MESSAGE, events.STATUS_RUNNING}]
         return found if order == "asc" else found[::-1]
 
-    assert await listed("sthr_a") == [event.id for event in (life[1], *inside, ask, word)]
+    assert await listed("sthr_a") == [event.id for event in (life[1], *inside, ask, decision)]
     assert len(await listed("sthr_b")) == 1
-    assert (await listed(None))[:-1] == [event.id for event in (posed, *life, ask, word)]
+    assert (await listed(None))[:-1] == [event.id for event in (posed, *life, ask, decision)]
     assert await listed("sthr_c") == []
 
 
@@ -168,7 +168,7 @@ async def test_turns_newest_first(cell: Cell, principal: Principal) -> None:
     for _ in range(5):
         claim = await cell.claim(session_id, principal)
         made.append(claim.turn_id)
-        await cell.turns.finish(claim, ANSWERED)
+        await cell.turns.finish(claim, COMPLETED)
     newest = await cell.reads.turns(principal, session_id, limit=2, before=None)
     rest = await cell.reads.turns(principal, session_id, limit=10, before=newest[-1].id)
     assert [turn.id for turn in [*newest, *rest]] == made[::-1]

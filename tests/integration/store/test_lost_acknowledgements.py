@@ -8,7 +8,7 @@ from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.turns import WhenBusy
 
-from .cell import ANSWERED, Cell, interrupt, message, types
+from .cell import COMPLETED, Cell, interrupt, message, types
 
 USAGE = Usage(input_tokens=10, output_tokens=2, requests=1, cost_microusd=7)
 
@@ -19,11 +19,11 @@ async def test_an_append_takes_effect_once(cell: Cell, principal: Principal, tim
     session_id = await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)
     new = [events.message("a"), events.message("b")]
-    cell.database.forget = times
+    cell.database.acknowledgements_to_lose = times
 
     positions = await cell.turns.append(claim, new, entries=[Entry("k", {"n": 1})], usage=USAGE)
 
-    assert cell.database.forget == 0
+    assert cell.database.acknowledgements_to_lose == 0
     stored = await cell.positions(session_id, principal)
     assert [(item.seq, item.event.id) for item in positions] == [(4, new[0].id), (5, new[1].id)]
     assert [(item.seq, item.event.id) for item in stored[3:]] == [(4, new[0].id), (5, new[1].id)]
@@ -37,19 +37,19 @@ async def test_entries_without_events_are_added_once(cell: Cell, principal: Prin
     """An interrupted turn closes its open calls this way: every model refuses a call with two results."""
     session_id = await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)
-    cell.database.forget = 1
+    cell.database.acknowledgements_to_lose = 1
 
     await cell.turns.append(claim, [], entries=[Entry("k", {"n": 1})])
 
     assert await cell.turns.entries(claim, 0) == [Entry("k", {"n": 1})]
 
 
-async def test_a_turn_ends_once_and_what_waits_is_not_forgotten(cell: Cell, principal: Principal) -> None:
+async def test_a_turn_ends_once_and_queued_messages_are_not_lost(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one", "two")
     claim = await cell.claim(session_id, principal)
-    cell.database.forget = 1
+    cell.database.acknowledgements_to_lose = 1
 
-    positions, more = await cell.turns.finish(claim, ANSWERED)
+    positions, more = await cell.turns.finish(claim, COMPLETED)
 
     assert more
     assert types(positions) == [events.STATUS_IDLE]
@@ -61,7 +61,7 @@ async def test_a_turn_ends_once_and_what_waits_is_not_forgotten(cell: Cell, prin
 async def test_a_failure_is_counted_once(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)
-    cell.database.forget = 1
+    cell.database.acknowledgements_to_lose = 1
 
     await cell.turns.reschedule(claim, "model_overloaded_error", "busy")
 
@@ -70,25 +70,25 @@ async def test_a_failure_is_counted_once(cell: Cell, principal: Principal) -> No
     assert types(await cell.positions(session_id, principal)).count(events.STATUS_RESCHEDULED) == 1
 
 
-async def test_an_interrupt_is_taken_up_once(cell: Cell, principal: Principal) -> None:
+async def test_an_interrupt_is_claimed_once(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)
     await cell.send(principal, session_id, interrupt())
-    cell.database.forget = 2  # the read and the append
+    cell.database.acknowledgements_to_lose = 2  # the read and the append
 
-    assert (await cell.turns.take_interrupts(claim))[0]
+    assert (await cell.turns.claim_interrupts(claim))[0]
     assert types(await cell.positions(session_id, principal)).count(events.USER_INTERRUPT) == 2
 
 
-async def test_steering_that_an_earlier_try_took_is_given_again(cell: Cell, principal: Principal) -> None:
+async def test_steering_claimed_by_an_earlier_attempt_is_returned_again(cell: Cell, principal: Principal) -> None:
     """Claiming marks the message as processed, but the append to the conversation may never happen."""
     session_id = await cell.session(principal, "go")
     first = await cell.claim(session_id, principal)
     await cell.send(principal, session_id, message("join", WhenBusy.STEER))
-    taken, positions = await cell.turns.take_steering(first)
+    taken, positions = await cell.turns.claim_steering(first)
     assert len(positions) == len(taken) == 1
 
     second = await cell.claim(session_id, principal)
-    again, positions = await cell.turns.take_steering(second)
+    again, positions = await cell.turns.claim_steering(second)
 
     assert (again, positions) == (taken, ())

@@ -7,26 +7,26 @@ import pytest
 from footplate.domain.errors import Unavailable
 from footplate.domain.principals import Principal
 from footplate.stack import Stack
-from footplate.stack.ports import free_port
+from footplate.stack.ports import find_free_port
 from footplate.store.database import Database
 from footplate.store.turns import TURN_STATEMENTS
 
 from .cell import Cell
 
 
-async def test_who_is_not_let_in_is_told_where_and_why(stack: Stack) -> None:
+async def test_a_refused_login_reports_the_address_and_the_reason(stack: Stack) -> None:
     parts = urlsplit(stack.settings.database_url)
-    place = f"{parts.hostname}:{parts.port}"
-    wrong = parts._replace(netloc=f"{parts.username}:no-such-secret@{place}").geturl()
-    with pytest.raises(Unavailable, match=rf"at {place}{parts.path}: password .*failed") as caught:
+    address = f"{parts.hostname}:{parts.port}"
+    wrong = parts._replace(netloc=f"{parts.username}:no-such-secret@{address}").geturl()
+    with pytest.raises(Unavailable, match=rf"at {address}{parts.path}: password .*failed") as caught:
         await Database.open(wrong, size=1)
     assert "no-such-secret" not in caught.value.advice
-    with pytest.raises(Unavailable, match=rf"at {place}/nowhere: database .*does not exist"):
+    with pytest.raises(Unavailable, match=rf"at {address}/nowhere: database .*does not exist"):
         await Database.open(parts._replace(path="/nowhere").geturl(), size=1)
 
 
-async def test_nobody_is_there() -> None:
-    port = free_port()
+async def test_an_unreachable_database_is_reported() -> None:
+    port = find_free_port()
     with pytest.raises(Unavailable) as caught:
         await Database.open(f"postgresql://u:secret@127.0.0.1:{port}/cell", size=1)
     assert f"Cannot open the database at 127.0.0.1:{port}/cell:" in caught.value.message
@@ -37,7 +37,7 @@ async def test_nobody_is_there() -> None:
 
 async def test_planning_statements_changes_nothing(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one")
-    before = await cell.everything(session_id)
+    before = await cell.all_rows(session_id)
     await cell.database.plan_statements(TURN_STATEMENTS)
-    assert await cell.everything(session_id) == before
+    assert await cell.all_rows(session_id) == before
     assert (await cell.claim(session_id, principal)).attempt == 1

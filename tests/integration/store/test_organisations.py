@@ -14,20 +14,20 @@ from footplate.domain.pages import Page
 from footplate.domain.permissions import Layer
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Trust
-from footplate.domain.running import Nothing
+from footplate.domain.running import NothingToClaim
 from footplate.domain.services import EventPage, ForkPoint, SessionFilter
 from footplate.domain.turns import Session
-from footplate.store.keys import Keys
-from footplate.store.policies import Rules
-from footplate.store.units import Unit
+from footplate.store.keys import ApiKeys
+from footplate.store.policies import SessionRuleLoader
+from footplate.store.units import UnitOfWork
 
-from .cell import AGENT, Cell, message, somebody
+from .cell import AGENT, Cell, message, new_principal
 
 RULES: JsonObject = {"deny": ["Bash(rm *)"]}
 
 
 @dataclass(frozen=True)
-class Owned:
+class OwnedResources:
     agent: str
     environment: str
     session: str
@@ -36,24 +36,24 @@ class Owned:
     workspace: str
 
 
-async def _create_session(unit: Unit, who: Principal, environment: str) -> Session:
+async def _create_session(unit: UnitOfWork, principal: Principal, environment: str) -> Session:
     session, _ = await unit.create_session(
-        who, agent=AGENT, environment_id=environment, title=None, metadata={}, context={}, inputs=()
+        principal, agent=AGENT, environment_id=environment, title=None, metadata={}, context={}, inputs=()
     )
     return session
 
 
-async def _fork_into(unit: Unit, who: Principal, environment: str) -> None:
+async def _fork_into(unit: UnitOfWork, principal: Principal, environment: str) -> None:
     """Forks a session of the caller's own into an environment that may not be the caller's."""
-    own = await unit.create_environment(who, name="own", description=None, config={}, metadata={})
-    parent = await _create_session(unit, who, own.id)
+    own = await unit.create_environment(principal, name="own", description=None, config={}, metadata={})
+    parent = await _create_session(unit, principal, own.id)
     await unit.fork_session(
-        who, parent.id, point=ForkPoint(), environment_id=environment, change=lambda session: session, inputs=()
+        principal, parent.id, point=ForkPoint(), environment_id=environment, change=lambda session: session, inputs=()
     )
 
 
-Read = Callable[[Cell, Principal, Owned], Awaitable[object]]
-Change = Callable[[Unit, Principal, Owned], Awaitable[object]]
+Read = Callable[[Cell, Principal, OwnedResources], Awaitable[object]]
+Change = Callable[[UnitOfWork, Principal, OwnedResources], Awaitable[object]]
 
 READS: dict[str, Read] = {
     "agent": lambda cell, who, of: cell.reads.agent(who, of.agent),
@@ -62,7 +62,7 @@ READS: dict[str, Read] = {
     "environment": lambda cell, who, of: cell.reads.environment(who, of.environment),
     "project": lambda cell, who, of: cell.reads.project(who, of.project),
     "workspace": lambda cell, who, of: cell.reads.workspace(who, of.workspace),
-    "rules": lambda cell, who, of: Rules(cell.database).rules(who.organisation, of.session),
+    "rules": lambda cell, who, of: SessionRuleLoader(cell.database).rules(who.organisation, of.session),
     "session": lambda cell, who, of: cell.reads.session(who, of.session),
     "events": lambda cell, who, of: cell.reads.events(who, of.session, EventPage(limit=5)),
     "turn": lambda cell, who, of: cell.reads.turn(who, of.session, of.turn),
@@ -88,7 +88,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def owned(cell: Cell, principal: Principal) -> Owned:
+async def owned(cell: Cell, principal: Principal) -> OwnedResources:
     async with cell.units.unit(principal, None) as unit:
         agent = await unit.create_agent(principal, name="a", definition={}, metadata={})
         environment = await unit.create_environment(principal, name="e", description=None, config={}, metadata={})
@@ -96,34 +96,34 @@ async def owned(cell: Cell, principal: Principal) -> Owned:
         workspace = await unit.create_workspace(principal, name="w", project_ids=[project], metadata={})
     session = await cell.session(principal, "go")
     claim = await cell.claim(session, principal)
-    return Owned(agent.id, environment.id, session, claim.turn_id, project, workspace.id)
+    return OwnedResources(agent.id, environment.id, session, claim.turn_id, project, workspace.id)
 
 
-async def _create_project(unit: Unit, who: Principal, rules: JsonObject = RULES) -> str:
+async def _create_project(unit: UnitOfWork, principal: Principal, rules: JsonObject = RULES) -> str:
     project = await unit.create_project(
-        who, name="p", path="p", url=None, branch=None, trust=Trust.NOTHING, metadata={}, permissions=rules
+        principal, name="p", path="p", url=None, branch=None, trust=Trust.NOTHING, metadata={}, permissions=rules
     )
     return project.id
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_reads(cell: Cell, principal: Principal, owned: Owned, name: str) -> None:
+async def test_resources_of_another_organisation_cannot_be_read(cell: Cell, principal: Principal, owned: OwnedResources, name: str) -> None:
     await READS[name](cell, principal, owned)
     with pytest.raises(NotFound) as foreign:
-        await READS[name](cell, somebody(), owned)
-    nowhere = Owned(*(f"{value[:-8]}00000000" for value in astuple(owned)))
+        await READS[name](cell, new_principal(), owned)
+    nowhere = OwnedResources(*(f"{value[:-8]}00000000" for value in astuple(owned)))
     with pytest.raises(NotFound) as missing:
         await READS[name](cell, principal, nowhere)
     assert _blank(str(foreign.value), owned) == _blank(str(missing.value), nowhere)
 
 
 @pytest.mark.parametrize("name", CHANGES)
-async def test_changes(cell: Cell, principal: Principal, owned: Owned, name: str) -> None:
-    before = await cell.everything(owned.session)
+async def test_resources_of_another_organisation_cannot_be_changed(cell: Cell, principal: Principal, owned: OwnedResources, name: str) -> None:
+    before = await cell.all_rows(owned.session)
     with pytest.raises(NotFound):
-        async with cell.units.unit(somebody(), None) as unit:
-            await CHANGES[name](unit, somebody(), owned)
-    assert await cell.everything(owned.session) == before
+        async with cell.units.unit(new_principal(), None) as unit:
+            await CHANGES[name](unit, new_principal(), owned)
+    assert await cell.all_rows(owned.session) == before
     assert (await cell.reads.agent(principal, owned.agent)).archived_at is None
     assert (await cell.reads.environment(principal, owned.environment)).archived_at is None
     assert (await cell.reads.project(principal, owned.project)).archived_at is None
@@ -131,49 +131,49 @@ async def test_changes(cell: Cell, principal: Principal, owned: Owned, name: str
 
 
 async def test_the_rules_of_another_organisations_project_do_not_apply(
-    cell: Cell, principal: Principal, owned: Owned
+    cell: Cell, principal: Principal, owned: OwnedResources
 ) -> None:
     """The API refuses such a session, so the row is changed directly."""
-    async with cell.units.unit(stranger := somebody(), None) as unit:
+    async with cell.units.unit(stranger := new_principal(), None) as unit:
         foreign = await _create_project(unit, stranger, {"deny": ["Bash(mv *)"]})
     async with cell.database.connection() as connection:
         await connection.execute(
             "update sessions set project_ids = $2 where id = $1", owned.session, [foreign, owned.project]
         )
     for layers in (
-        await Rules(cell.database).rules(principal.organisation, owned.session),
-        (await cell.reads.rules_of(principal, [owned.session]))[owned.session].layers,
+        await SessionRuleLoader(cell.database).rules(principal.organisation, owned.session),
+        (await cell.reads.rules_by_session(principal, [owned.session]))[owned.session].layers,
     ):
         assert [rules for layer, rules in layers if layer is Layer.PROJECT] == [RULES]
 
 
-async def test_lists_show_only_what_is_ones_own(cell: Cell, owned: Owned) -> None:
-    stranger, page = somebody(), Page(limit=10, include_archived=True)
+async def test_lists_show_only_resources_of_the_organisation(cell: Cell, owned: OwnedResources) -> None:
+    stranger, page = new_principal(), Page(limit=10, include_archived=True)
     assert await cell.reads.agents(stranger, page) == []
     assert await cell.reads.environments(stranger, page) == []
     assert await cell.reads.sessions(stranger, page, SessionFilter()) == []
 
 
-async def test_the_tail_and_the_engine_ask_for_the_organisation_too(
-    cell: Cell, principal: Principal, owned: Owned
+async def test_the_tail_and_the_engine_check_the_organisation_too(
+    cell: Cell, principal: Principal, owned: OwnedResources
 ) -> None:
     assert await cell.reads.positions("org_other", owned.session, 0, 10) == []
-    assert await cell.claims.claim("org_other", owned.session, "wrkr_2") == Nothing()
+    assert await cell.claims.claim("org_other", owned.session, "wrkr_2") == NothingToClaim()
     assert (await cell.head(owned.session))["holder"] == "wrkr_1"
     mine = replace(principal, id=ids.new_id(ids.API_KEY))
     assert (await cell.reads.session(mine, owned.session)).id == owned.session
 
 
-def _blank(text: str, owned: Owned) -> str:
+def _blank(text: str, owned: OwnedResources) -> str:
     for value in astuple(owned):
         text = text.replace(value, "…")
     return text
 
 
-async def test_no_key_is_created_for_a_name_that_leads_elsewhere(cell: Cell) -> None:
-    keys = Keys(cell.database)
+async def test_no_key_is_created_for_an_organisation_name_with_a_path(cell: Cell) -> None:
+    keys = ApiKeys(cell.database)
     with pytest.raises(InvalidRequest, match="is not a valid organisation name"):
-        await keys.create("../../../../tmp/x", "key", ["admin"])
+        await keys.create_key("../../../../tmp/x", "key", ["admin"])
     async with cell.database.connection() as connection:
         await connection.execute("insert into organisations (id, name) values ('../x', '../x')")
         await connection.execute(

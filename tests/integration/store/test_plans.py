@@ -10,7 +10,7 @@ from footplate.domain.principals import Principal
 from footplate.store.database import SQL, Connection
 from footplate.store.turns import TURN_STATEMENTS
 
-from .cell import ANSWERED, Cell
+from .cell import COMPLETED, Cell
 
 _TURNS = 2000
 _PARTITIONS = """
@@ -44,7 +44,7 @@ async def test_no_statement_of_a_turn_reads_the_whole_session(
     cell: Cell, principal: Principal, *, statistics: bool
 ) -> None:
     session_id = await cell.session(principal, "hello")
-    await cell.turns.finish(await cell.claim(session_id, principal), ANSWERED)
+    await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
     async with cell.database.transaction() as connection:
         for fill in _FILL:
             await connection.execute(fill, session_id, _TURNS)

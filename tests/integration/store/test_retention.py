@@ -14,16 +14,16 @@ from footplate.domain.events import Position
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.services import Cursor, EventPage
-from footplate.domain.usage import UsageQuestion
-from footplate.engine.conversations import Conversations
+from footplate.domain.usage import UsageQuery
+from footplate.engine.conversations import ConversationCache
 from footplate.stack import Stack
 from footplate.stack.leftovers import wait_until
 from footplate.store import archives_format, archives_reads, archives_writing
 from footplate.store.usage import UsageReader
-from footplate.stream.hub import Hub
+from footplate.stream.hub import StreamHub
 
-from .archiving import BATCH, Rester, rester
-from .cell import ANSWERED, Cell, answer_to, ask, somebody, waits_for
+from .archiving import BATCH, ArchivableSession, create_archivable_session
+from .cell import COMPLETED, Cell, tool_result_for, custom_tool_call, new_principal, awaiting
 
 pytestmark = pytest.mark.timing
 
@@ -35,9 +35,9 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives_writing, "_PAGE", 7)
 
 
-async def test_all_that_can_be_read_is_the_same(cell: Cell, principal: Principal) -> None:
-    session = await rester(cell, principal)
-    await session.grow_old()
+async def test_every_read_of_an_archived_session_is_unchanged(cell: Cell, principal: Principal) -> None:
+    session = await create_archivable_session(cell, principal)
+    await session.make_old()
     before = await session.read(thorough=True)
     bodies = session.files
 
@@ -52,35 +52,35 @@ async def test_all_that_can_be_read_is_the_same(cell: Cell, principal: Principal
 
 
 @pytest.mark.requirement("C5")
-async def test_it_goes_on_after_it_was_archived_and_is_archived_again(cell: Cell, principal: Principal) -> None:
-    session = await rester(cell, principal)
+async def test_an_archived_session_continues_and_is_archived_again(cell: Cell, principal: Principal) -> None:
+    session = await create_archivable_session(cell, principal)
     last: dict[str, Any] = {"seq": 0}
     for number in range(3):
         await session.archive()
         (only,) = session.archives
         row = await session.row()
         assert row is not None
-        assert (row["last_seq"], row["replaced"], await session.rows_left()) == ((await session.read())["seq"], None, 0)
+        assert (row["last_seq"], row["replaced"], await session.count_remaining_rows()) == ((await session.read())["seq"], None, 0)
 
         await cell.send(principal, session.id, "more")
         claim = await cell.claim(session.id, principal)
         positions = [*await cell.positions(session.id, principal)]
         assert [item.seq for item in positions] == [*range(1, row["last_seq"] + 4)]
-        conversation = await Conversations(cell.turns, max_bytes=1 << 20, max_idle_seconds=300).load(claim)
+        conversation = await ConversationCache(cell.turns, max_bytes=1 << 20, max_idle_seconds=300).load(claim)
         assert len(conversation) == claim.entries == row["entries"]
         assert conversation[-1] == Entry("end", {})
         await cell.turns.append(
             claim, [events.message("yes")], entries=[Entry("more", {"n": number}), Entry("end", {})]
         )
         assert [entry.kind for entry in await cell.turns.entries(claim, 0)][-2:] == ["more", "end"]
-        await cell.turns.finish(claim, ANSWERED)
-        await session.had(claim)
+        await cell.turns.finish(claim, COMPLETED)
+        await session.remember_claim(claim)
 
         now = await session.read()
         assert now["seq"] > last["seq"]
         assert only in session.archives
         last = now
-    await session.grow_old()
+    await session.make_old()
     before = await session.read()
     await session.archive()
     assert await session.read() == before
@@ -88,8 +88,8 @@ async def test_it_goes_on_after_it_was_archived_and_is_archived_again(cell: Cell
 
 
 @pytest.mark.parametrize("state", ["new", "empty", "queued", "running", "rescheduling", "parked", "answered"])
-async def test_what_waits_is_never_touched(cell: Cell, principal: Principal, state: str) -> None:
-    session = Rester(cell, principal, await cell.session(principal))
+async def test_a_session_that_waits_is_not_archived(cell: Cell, principal: Principal, state: str) -> None:
+    session = ArchivableSession(cell, principal, await cell.session(principal))
     if state != "empty":
         await session.turn("go")
     if state in {"queued", "running", "rescheduling", "parked", "answered"}:
@@ -99,27 +99,27 @@ async def test_what_waits_is_never_touched(cell: Cell, principal: Principal, sta
     if state == "rescheduling":
         await cell.turns.reschedule(claim, "unknown_error", "later")
     if state in {"parked", "answered"}:
-        question = ask()
+        question = custom_tool_call()
         await cell.turns.append(claim, [question])
-        await cell.turns.finish(claim, waits_for(question))
+        await cell.turns.finish(claim, awaiting(question))
     if state == "answered":
-        await cell.send(principal, session.id, answer_to(question.id))
+        await cell.send(principal, session.id, tool_result_for(question.id))
     if state != "new":
-        await session.grow_old()
-    before = await cell.everything(session.id)
+        await session.make_old()
+    before = await cell.all_rows(session.id)
 
-    await session.retention().archive(principal.organisation, session.id)
+    await session.retention().archive_if_inactive(principal.organisation, session.id)
     await session.retention().run()
 
-    assert await cell.everything(session.id) == before
+    assert await cell.all_rows(session.id) == before
     assert await session.row() is None
     assert session.archives == []
 
 
 @pytest.mark.requirement("C5")
-async def test_a_sweep_finds_what_rests(cell: Cell, principal: Principal) -> None:
-    old, young = await rester(cell, principal, 1), await rester(cell, principal, 1)
-    await old.grow_old()
+async def test_a_sweep_finds_inactive_sessions(cell: Cell, principal: Principal) -> None:
+    old, young = await create_archivable_session(cell, principal, 1), await create_archivable_session(cell, principal, 1)
+    await old.make_old()
     before = await old.read()
     await old.retention().run()
     assert await old.row() is not None
@@ -127,20 +127,20 @@ async def test_a_sweep_finds_what_rests(cell: Cell, principal: Principal) -> Non
     assert await young.row() is None
 
 
-async def test_a_message_that_comes_while_it_is_archived(
+async def test_a_message_during_archiving_cancels_it(
     cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = await rester(cell, principal)
-    _meanwhile(monkeypatch, lambda: cell.send(principal, session.id, "wait"))
+    session = await create_archivable_session(cell, principal)
+    _run_during_archiving(monkeypatch, lambda: cell.send(principal, session.id, "wait"))
     await session.archive()
     assert await session.row() is None
     assert session.archives == []
     assert (await cell.claim(session.id, principal)).content == [events.text_block("wait")]
 
 
-async def test_readers_notice_nothing_while_it_happens(cell: Cell, principal: Principal) -> None:
+async def test_readers_are_not_affected_by_archiving(cell: Cell, principal: Principal) -> None:
     """The session is archived, continued and archived again, in tiny batches, while readers run."""
-    session = await rester(cell, principal)
+    session = await create_archivable_session(cell, principal)
     done = asyncio.Event()
     reads = 0
 
@@ -168,13 +168,13 @@ async def test_readers_notice_nothing_while_it_happens(cell: Cell, principal: Pr
     assert reads > 10
 
 
-async def test_a_stream_from_an_old_place_crosses_into_the_rows(cell: Cell, principal: Principal, stack: Stack) -> None:
-    session = await rester(cell, principal)
+async def test_a_stream_from_an_old_cursor_continues_from_archive_to_rows(cell: Cell, principal: Principal, stack: Stack) -> None:
+    session = await create_archivable_session(cell, principal)
     await session.archive()
     await session.turn("later")
     last = (await cell.head(session.id))["seq"]
     frames = b""
-    async with Hub(stack.settings.redis_url, cell.reads) as hub:
+    async with StreamHub(stack.settings.redis_url, cell.reads) as hub:
         async for chunk in hub.frames(principal.organisation, session.id, cursor=Cursor(3)):
             frames += chunk
             if b"id: %d\n" % last in frames:
@@ -183,34 +183,34 @@ async def test_a_stream_from_an_old_place_crosses_into_the_rows(cell: Cell, prin
     assert ids == [*range(4, last + 1)]
 
 
-async def test_usage_by_key_outlives_the_rows(cell: Cell, principal: Principal) -> None:
-    session = await rester(cell, principal)
+async def test_usage_by_key_is_retained_when_rows_are_archived(cell: Cell, principal: Principal) -> None:
+    session = await create_archivable_session(cell, principal)
     now = datetime.now(UTC)
-    question = UsageQuestion(
+    question = UsageQuery(
         start=now - timedelta(days=2), end=now + timedelta(days=1), group_by=frozenset({"key", "session"}), limit=10
     )
-    before = await UsageReader(cell.database).usage(principal, question)
+    before = await UsageReader(cell.database).query_usage(principal, question)
     await session.archive()
-    assert await UsageReader(cell.database).usage(principal, question) == before
+    assert await UsageReader(cell.database).query_usage(principal, question) == before
     assert [line.group["key"] for line in before] == [principal.id]
 
 
-async def test_another_organisation_finds_nothing(cell: Cell, principal: Principal) -> None:
-    session = await rester(cell, principal)
+async def test_an_archived_session_is_not_visible_to_another_organisation(cell: Cell, principal: Principal) -> None:
+    session = await create_archivable_session(cell, principal)
     await session.archive()
-    assert await cell.reads.positions(somebody().organisation, session.id, 0, 100) == []
+    assert await cell.reads.positions(new_principal().organisation, session.id, 0, 100) == []
 
 
-async def test_who_is_not_archived_pays_no_query(
+async def test_a_session_that_is_not_archived_costs_no_extra_query(
     cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = await rester(cell, principal, 1)
-    asked: list[str] = []
+    session = await create_archivable_session(cell, principal, 1)
+    queries: list[str] = []
     for name in ("fetch", "fetchrow"):
         real = getattr(cell.database, name)
 
         def counted(query: str, *args: Any, _real: Any = real) -> Any:
-            asked.append(query)
+            queries.append(query)
             return _real(query, *args)
 
         monkeypatch.setattr(cell.database, name, counted)
@@ -218,28 +218,28 @@ async def test_who_is_not_archived_pays_no_query(
     await cell.reads.positions(principal.organisation, session.id, 0, 10)
     await cell.turns.entries(session.claim, 0)
     await cell.reads.events(principal, session.id, EventPage(limit=5))
-    assert asked == ["positions", "entries", "events_ascending", "head_seq"]
+    assert queries == ["positions", "entries", "events_ascending", "head_seq"]
 
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("point", failpoints.ARCHIVE_POINTS)
-async def test_killed_anywhere_it_loses_nothing(
+async def test_archiving_killed_at_any_point_loses_nothing(
     cell: Cell, principal: Principal, tmp_path: Path, point: str, times: int
 ) -> None:
     if point == "archive_replaced" and times == 1:
         return  # a first archive replaces nothing
-    session = await rester(cell, principal)
+    session = await create_archivable_session(cell, principal)
     if times == 2:
         await session.archive()
         await session.turn("again")
-    await session.grow_old()
+    await session.make_old()
     before = await session.read()
 
-    await session.in_a_process(tmp_path, point, "archive")
+    await session.run_until_killed(tmp_path, point, "archive")
 
     assert await session.read() == before
     if point == "archive_pruning":
-        assert await session.rows_left() > BATCH
+        assert await session.count_remaining_rows() > BATCH
 
     async def finished() -> bool:
         await session.retention().run()  # the killed process holds the lock until its connection is closed
@@ -248,17 +248,17 @@ async def test_killed_anywhere_it_loses_nothing(
 
     assert await wait_until(finished, 20)
     assert await session.read() == before
-    assert await session.rows_left() == 0
+    assert await session.count_remaining_rows() == 0
     row = await session.row()
     assert row is not None
     assert session.archives == [Path(row["object_key"]).name]
 
 
 @pytest.mark.parametrize("harm", ["damaged", "lost"])
-async def test_what_the_object_store_lost_is_said(
+async def test_a_lost_or_damaged_archive_is_reported(
     cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
-    session = await rester(cell, principal)
+    session = await create_archivable_session(cell, principal)
     await session.archive()
     (path,) = session.folder.rglob("*.gz")
     monkeypatch.setattr(archives_reads, "_PATIENCE_SECONDS", 0.1)
@@ -268,15 +268,15 @@ async def test_what_the_object_store_lost_is_said(
         content = bytearray(path.read_bytes())
         content[500] ^= 1
         path.write_bytes(content)
-    with pytest.raises(Permanent) as told:
+    with pytest.raises(Permanent) as caught:
         await cell.positions(session.id, principal)
-    assert session.id in told.value.message
-    assert path.name in told.value.help_text
+    assert session.id in caught.value.message
+    assert path.name in caught.value.help_text
 
 
-def _meanwhile(monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
+def _run_during_archiving(monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
     """Runs an action between the writing of the object and its record."""
-    real = archives_writing.ArchiveWriter.write
+    real = archives_writing.ArchiveWriter.write_archive
 
     async def write(self: archives_writing.ArchiveWriter, *args: Any) -> Any:
         archive = await real(self, *args)

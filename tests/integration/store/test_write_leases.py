@@ -9,22 +9,22 @@ import pytest
 from footplate.domain.leases import LeaseHeld, LeaseLost
 from footplate.store.write_leases import WriteLeases
 
-from .cell import Cell, somebody
+from .cell import Cell, new_principal
 
 pytestmark = pytest.mark.timing
 
-PLACE = "proj_1 refs/heads/main"
+TARGET = "proj_1 refs/heads/main"
 
 
 @pytest.mark.requirement("C2")
-async def test_one_at_a_time_and_in_the_order_of_the_queue(cell: Cell) -> None:
-    leases, organisation = WriteLeases(cell.database), somebody().organisation
+async def test_writers_hold_the_lease_one_at_a_time_in_queue_order(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), new_principal().organisation
     order: list[int] = []
     inside = 0
 
     async def write(number: int) -> int:
         nonlocal inside
-        async with leases.held(organisation, PLACE, who=f"writer {number}") as lease:
+        async with leases.hold(organisation, TARGET, who=f"writer {number}") as lease:
             inside += 1
             assert inside == 1
             order.append(number)
@@ -34,7 +34,7 @@ async def test_one_at_a_time_and_in_the_order_of_the_queue(cell: Cell) -> None:
             return lease.token
 
     waiting = []
-    async with leases.held(organisation, PLACE, who="the first"):
+    async with leases.hold(organisation, TARGET, who="the first"):
         for number in range(6):
             waiting.append(asyncio.create_task(write(number)))
             async with asyncio.timeout(30):
@@ -51,24 +51,24 @@ async def _queued(cell: Cell, organisation: str) -> int:
     return int(found)
 
 
-async def test_other_places_and_organisations_do_not_wait(cell: Cell) -> None:
-    leases, organisation = WriteLeases(cell.database), somebody().organisation
+async def test_other_targets_and_organisations_do_not_wait(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), new_principal().organisation
     async with (
-        leases.held(organisation, PLACE, who="a"),
-        leases.held(organisation, "proj_1 refs/heads/next", who="b", wait=0),
-        leases.held(somebody().organisation, PLACE, who="c", wait=0),
+        leases.hold(organisation, TARGET, who="a"),
+        leases.hold(organisation, "proj_1 refs/heads/next", who="b", wait=0),
+        leases.hold(new_principal().organisation, TARGET, who="c", wait=0),
     ):
         pass
 
 
 @pytest.mark.requirement("C2")
-async def test_who_waited_too_long_is_told_who_holds_it_and_since_when(cell: Cell) -> None:
-    leases, organisation = WriteLeases(cell.database), somebody().organisation
-    async with leases.held(organisation, PLACE, who="the merge of session sesn_1"):
+async def test_a_waiter_that_times_out_learns_the_holder_and_since_when(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), new_principal().organisation
+    async with leases.hold(organisation, TARGET, who="the merge of session sesn_1"):
         waiting = asyncio.create_task(_hold(leases, organisation, "in between", 0.2))
         await asyncio.sleep(0.1)
         with pytest.raises(LeaseHeld) as caught:
-            async with leases.held(organisation, PLACE, who="late", wait=0.3, named="the branch main"):
+            async with leases.hold(organisation, TARGET, who="late", wait=0.3, named="the branch main"):
                 raise AssertionError
     await waiting
     error = caught.value
@@ -77,25 +77,25 @@ async def test_who_waited_too_long_is_told_who_holds_it_and_since_when(cell: Cel
     assert "Waited 0 s" in error.message
     assert "1 more" in error.message
     assert abs((datetime.now(UTC) - error.since).total_seconds()) < 30
-    async with leases.held(organisation, PLACE, who="late", wait=5):  # no queue entry of theirs remains
+    async with leases.hold(organisation, TARGET, who="late", wait=5):  # no queue entry of theirs remains
         pass
 
 
-async def _hold(leases: WriteLeases, organisation: str, who: str, seconds: float) -> None:
-    async with leases.held(organisation, PLACE, who=who, wait=30):
+async def _hold(leases: WriteLeases, organisation: str, owner: str, seconds: float) -> None:
+    async with leases.hold(organisation, TARGET, who=owner, wait=30):
         await asyncio.sleep(seconds)
 
 
-async def test_a_dead_holder_frees_it_when_its_time_is_over_and_is_fenced(cell: Cell) -> None:
-    organisation = somebody().organisation
+async def test_the_lease_of_a_dead_holder_expires_and_its_token_is_fenced(cell: Cell) -> None:
+    organisation = new_principal().organisation
     leases = WriteLeases(cell.database, hold=1.0)
-    dead = leases.held(organisation, PLACE, who="dead")
+    dead = leases.hold(organisation, TARGET, who="dead")
     lease = await dead.__aenter__()
     for task in asyncio.all_tasks():  # like a stopped process, it renews nothing
         if getattr(task.get_coro(), "__name__", "") == "renewing":
             task.cancel()
     began = time.monotonic()
-    async with leases.held(organisation, PLACE, who="next", wait=30) as following:
+    async with leases.hold(organisation, TARGET, who="next", wait=30) as following:
         assert 0.5 < time.monotonic() - began < 10
         assert following.token == lease.token + 1
         with pytest.raises(LeaseLost, match="lost its lease"):
@@ -103,54 +103,54 @@ async def test_a_dead_holder_frees_it_when_its_time_is_over_and_is_fenced(cell: 
         await following.check()
         await dead.__aexit__(None, None, None)  # a late release does not release the lease of the next holder
         with pytest.raises(LeaseHeld, match="next"):
-            async with leases.held(organisation, PLACE, who="third", wait=0):
+            async with leases.hold(organisation, TARGET, who="third", wait=0):
                 raise AssertionError
 
 
-async def test_a_successor_does_not_wait_for_its_own_dead(cell: Cell) -> None:
-    leases, organisation = WriteLeases(cell.database), somebody().organisation
-    dead = leases.held(organisation, PLACE, who="a turn of session 1")
+async def test_a_successor_does_not_wait_for_its_dead_predecessor(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), new_principal().organisation
+    dead = leases.hold(organisation, TARGET, who="a turn of session 1")
     lease = await dead.__aenter__()
     waiting = asyncio.create_task(_hold(leases, organisation, "another", 0))
     await asyncio.sleep(0.2)
-    async with leases.held(organisation, PLACE, who="a turn of session 1", wait=0, successor=True) as following:
+    async with leases.hold(organisation, TARGET, who="a turn of session 1", wait=0, successor=True) as following:
         assert following.token == lease.token + 1
         with pytest.raises(LeaseLost):
             await lease.check()
         with pytest.raises(LeaseHeld):
-            async with leases.held(organisation, PLACE, who="a turn of session 2", wait=0, successor=True):
+            async with leases.hold(organisation, TARGET, who="a turn of session 2", wait=0, successor=True):
                 raise AssertionError
         assert not waiting.done()
     await waiting
     await dead.__aexit__(None, None, None)
 
 
-async def test_a_living_holder_keeps_it_beyond_its_time(cell: Cell) -> None:
-    leases, organisation = WriteLeases(cell.database, hold=0.6), somebody().organisation
-    async with leases.held(organisation, PLACE, who="long") as lease:
+async def test_a_living_holder_renews_its_lease(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database, hold=0.6), new_principal().organisation
+    async with leases.hold(organisation, TARGET, who="long") as lease:
         with pytest.raises(LeaseHeld):
-            async with leases.held(organisation, PLACE, who="short", wait=2):
+            async with leases.hold(organisation, TARGET, who="short", wait=2):
                 raise AssertionError
         await lease.check()
 
 
-async def test_a_dead_waiter_is_passed_over(cell: Cell) -> None:
-    leases, organisation = WriteLeases(cell.database), somebody().organisation
+async def test_a_dead_waiter_is_skipped(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), new_principal().organisation
     async with cell.database.connection() as connection:
         await connection.execute(
             "insert into write_queue (organisation, place, asker, asked_at) values ($1, $2, $1, now() - $3::interval)",
             organisation,
-            PLACE,
+            TARGET,
             timedelta(seconds=60),
         )
-    async with leases.held(organisation, PLACE, who="alive", wait=0):
+    async with leases.hold(organisation, TARGET, who="alive", wait=0):
         pass
 
 
-async def test_a_lost_acknowledgement_is_one_lease(cell: Cell) -> None:
-    leases, organisation = WriteLeases(cell.database), somebody().organisation
-    cell.database.forget = 3
-    async with leases.held(organisation, PLACE, who="once") as lease:
+async def test_a_lost_acknowledgement_acquires_one_lease(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), new_principal().organisation
+    cell.database.acknowledgements_to_lose = 3
+    async with leases.hold(organisation, TARGET, who="once") as lease:
         assert lease.token == 1
-    async with leases.held(organisation, PLACE, who="again", wait=0) as lease:
+    async with leases.hold(organisation, TARGET, who="again", wait=0) as lease:
         assert lease.token == 2

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from footplate.domain.services import Cursor, Tails
+from footplate.domain.services import Cursor, EventStreams
 from footplate.stream import sse
 
 ORGANISATION = "org_1"
@@ -41,7 +41,7 @@ class Client:
 
     def __init__(
         self,
-        tails: Tails,
+        tails: EventStreams,
         session_id: str,
         *,
         cursor: Cursor | None = None,

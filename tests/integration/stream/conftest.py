@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from footplate.domain import ids
-from footplate.stream.hub import Hub
-from footplate.stream.publisher import Live
+from footplate.stream.hub import StreamHub
+from footplate.stream.publisher import LivePublisher
 
 from .memory_log import MemoryLog
 from .redis_server import RedisServer
@@ -43,19 +43,19 @@ def session_id(log: MemoryLog) -> str:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def live(shared_redis: RedisServer) -> AsyncIterator[Live]:
-    async with Live(shared_redis.url) as publisher:
+async def live(shared_redis: RedisServer) -> AsyncIterator[LivePublisher]:
+    async with LivePublisher(shared_redis.url) as publisher:
         yield publisher
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def live_hub(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[Hub]:
+async def live_hub(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[StreamHub]:
     """A hub that never compares itself with the log, so that all its events came through Redis."""
-    async with Hub(shared_redis.url, log, heads_interval=600) as running:
+    async with StreamHub(shared_redis.url, log, heads_interval=600) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def hub(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[Hub]:
-    async with Hub(shared_redis.url, log) as running:
+async def hub(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[StreamHub]:
+    async with StreamHub(shared_redis.url, log) as running:
         yield running

@@ -13,10 +13,10 @@ from footplate.domain.events import Event
 from footplate.domain.ports import Preview
 from footplate.domain.services import Cursor
 from footplate.stream import keys
-from footplate.stream.entries import Delta, Start
-from footplate.stream.hub import Hub
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.entries import PreviewDelta, PreviewStart
+from footplate.stream.hub import StreamHub
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 
 from .client import ALL, ORGANISATION, Client, Received
 from .memory_log import MemoryLog
@@ -41,31 +41,31 @@ def text_of(received: Sequence[Received]) -> str:
 
 
 @pytest.mark.requirement("S2")
-async def test_who_joins_in_mid_message_gets_all_of_it(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
+async def test_a_client_that_joins_midway_receives_the_whole_message(hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str) -> None:
     """Twenty clients join at different positions of the message and use the SDK's own accumulator."""
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running(), events.model_request_start()))
     preview = turn.preview("agent.message")
     clients: list[Client] = []
-    words = [f"word{number} é\u2028" for number in range(100)]
-    for number, word in enumerate(words):
-        preview.write(word)
+    chunks = [f"word{number} é\u2028" for number in range(100)]
+    for number, chunk in enumerate(chunks):
+        preview.write(chunk)
         await asyncio.sleep(0.002)
         if number % 5 == 2:
             clients.append(await Client(hub, session_id).open())
-    await turn.publish(log.append(session_id, events.message("".join(words), event_id=preview.event_id)))
+    await turn.publish(log.append(session_id, events.message("".join(chunks), event_id=preview.event_id)))
     for client in clients:
         received = await client.until("agent.message")
         assert [item.event for item in received].count("event_start") == 1
         assert received[0].event == "event_start"
-        assert text_of(received[:-1]) == text_of(received) == "".join(words)
+        assert text_of(received[:-1]) == text_of(received) == "".join(chunks)
         await client.close()
 
 
-async def test_who_joins_a_message_that_is_too_long_to_replay_gets_its_event(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_a_client_that_joins_a_very_long_message_receives_its_event_only(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     preview: Preview = turn.preview("agent.message")
     preview.write("x" * 600_000)
@@ -78,10 +78,10 @@ async def test_who_joins_a_message_that_is_too_long_to_replay_gets_its_event(
     await client.close()
 
 
-async def test_a_cut_in_mid_message_goes_on_at_the_offset(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_a_stream_resumes_a_message_at_the_offset(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     first = await Client(hub, session_id).open()
     await turn.publish(log.append(session_id, events.status_running()))
     preview = turn.preview("agent.message")
@@ -102,10 +102,10 @@ async def test_a_cut_in_mid_message_goes_on_at_the_offset(
     await second.close()
 
 
-async def test_only_what_was_asked_for_is_previewed(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
+async def test_only_selected_types_are_previewed(hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str) -> None:
     selections = [frozenset[str](), frozenset({"agent.message"}), frozenset({"agent.thinking"}), ALL]
     clients = [await Client(hub, session_id, deltas=selection).open() for selection in selections]
-    turn = TurnLive(live, ORGANISATION, session_id)
+    turn = TurnPublisher(live, ORGANISATION, session_id)
     await turn.publish(log.append(session_id, events.status_running()))
     for client in clients:
         await client.next()
@@ -127,11 +127,11 @@ async def test_only_what_was_asked_for_is_previewed(hub: Hub, live: Live, log: M
         await client.close()
 
 
-async def test_inputs_that_arrive_in_mid_message_do_not_disturb_it(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_inputs_during_a_message_do_not_disturb_its_preview(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     """The turn does not know of the inputs, so a client that joins later has to read the log to trust the preview."""
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     early = await Client(hub, session_id).open()
     await turn.publish(log.append(session_id, events.status_running()))
     preview = turn.preview("agent.message")
@@ -149,15 +149,15 @@ async def test_inputs_that_arrive_in_mid_message_do_not_disturb_it(
         await client.close()
 
 
-async def test_a_preview_left_by_a_dead_worker_is_not_shown_again(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_the_preview_of_a_dead_worker_is_not_shown_again(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     """The event was committed, its publish was lost, and the saved preview still exists."""
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     preview = turn.preview("agent.message")
     preview.write("half")
-    await live.drained()
+    await live.wait_until_sent()
     log.append(session_id, events.message("half and half", event_id=preview.event_id))
     client = await Client(hub, session_id).open()
     preview.write(" and half")
@@ -168,16 +168,16 @@ async def test_a_preview_left_by_a_dead_worker_is_not_shown_again(
     await client.close()
 
 
-async def test_an_orphan_is_closed_by_the_end_of_its_request(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_an_orphaned_preview_is_closed_by_the_end_of_its_request(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
-    dead = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    dead = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     early = await Client(hub, session_id).open()
     await dead.publish(log.append(session_id, events.model_request_start()))
     orphan = dead.preview("agent.message")
     orphan.write("half")
     await early.until("event_delta")
-    recovery = TurnLive(live, ORGANISATION, session_id, after_seq=1)
+    recovery = TurnPublisher(live, ORGANISATION, session_id, after_seq=1)
     end = events.model_request_end("sevt_start", events.Usage(), is_error=True)
     await recovery.publish(log.append(session_id, end))
     orphan.write(" a zombie's text")
@@ -193,36 +193,36 @@ async def test_an_orphan_is_closed_by_the_end_of_its_request(
         await client.close()
 
 
-async def test_a_lost_piece_is_found_again_in_the_open_preview(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_a_lost_chunk_is_restored_from_the_saved_preview(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     client = await Client(hub, session_id).open()
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     preview = turn.preview("agent.message")
     preview.write("one ")
     await client.until("event_delta")
-    hub._reader._received = lambda _: None  # the reader loses entries
+    hub._reader._on_entry = lambda _: None  # the reader loses entries
     preview.write("two ")
     await asyncio.sleep(0.05)
-    hub._reader._received = hub._received
+    hub._reader._on_entry = hub._on_entry
     preview.write("three")
     await client.until("event_delta")
     assert text_of(client.seen) == "one two three"
     await client.close()
 
 
-async def test_a_piece_that_is_nowhere_ends_the_preview_but_not_the_stream(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_a_chunk_that_cannot_be_restored_ends_the_preview_but_not_the_stream(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     client = await Client(hub, session_id).open()
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     preview = turn.preview("agent.message")
     preview.write("one ")
     await client.until("event_delta")
-    await hub._commands.delete(keys.open_preview(ORGANISATION, session_id))
-    turn._sent += 4  # as if a chunk had been dropped
+    await hub._command_client.delete(keys.open_preview_key(ORGANISATION, session_id))
+    turn._sent_chars += 4  # as if a chunk had been dropped
     preview.write("three")
     await asyncio.sleep(0.05)
     preview.write(" four")
@@ -232,10 +232,10 @@ async def test_a_piece_that_is_nowhere_ends_the_preview_but_not_the_stream(
 
 
 async def test_the_start_of_an_older_preview_does_not_replace_the_open_one(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     """The saved preview is ahead of a late reader, which then receives the start of the older preview and its own."""
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     old, new = turn.preview("agent.message"), turn.preview("agent.message")
     new.write("one ")
@@ -244,9 +244,9 @@ async def test_the_start_of_an_older_preview_does_not_replace_the_open_one(
     await client.until("event_delta")
     channel = next(iter(hub._channels.values()))
     for body in (
-        Start(old.event_id, "agent.message", 1),
-        Delta(old.event_id, 0, "old"),
-        Start(new.event_id, "agent.message", 1),
+        PreviewStart(old.event_id, "agent.message", 1),
+        PreviewDelta(old.event_id, 0, "old"),
+        PreviewStart(new.event_id, "agent.message", 1),
     ):
         channel.receive(body)
     new.write("two")
@@ -257,8 +257,8 @@ async def test_the_start_of_an_older_preview_does_not_replace_the_open_one(
     await client.close()
 
 
-async def test_a_cursor_inside_a_preview_that_is_finished_gets_its_event(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_a_cursor_inside_a_completed_preview_receives_its_event(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     log.append(session_id, events.status_running())
     finished = log.append(session_id, events.message("all of it"))[0]

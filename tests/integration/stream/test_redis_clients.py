@@ -12,9 +12,9 @@ from redis.exceptions import NoPermissionError
 
 from footplate.domain import events
 from footplate.domain.services import Cursor
-from footplate.stream.hub import Hub
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.hub import StreamHub
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 
 from .client import ORGANISATION, Client
 from .memory_log import MemoryLog
@@ -59,34 +59,34 @@ class Reader:
 def _joined(frames: list[Frame]) -> list[Frame]:
     """Joins the text of a preview, because the API may split it anywhere."""
     result: list[Frame] = []
-    for event, place, data in frames:
+    for event, frame_id, data in frames:
         if event == "event_delta" and result and result[-1][0] == event:
             before = result.pop()[2]["delta"]["content"]["text"]
             data["delta"]["content"]["text"] = before + data["delta"]["content"]["text"]
-        result.append((event, place, data))
+        result.append((event, frame_id, data))
     return result
 
 
 @pytest.mark.requirement("K3")
-async def test_entries_are_the_frames(
-    shared_redis: RedisServer, hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_redis_entries_have_the_same_frames_as_sse(
+    shared_redis: RedisServer, hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     client = await Client(hub, session_id, cursor=Cursor(0)).open()
-    turn = TurnLive(live, ORGANISATION, session_id)
+    turn = TurnPublisher(live, ORGANISATION, session_id)
     await turn.publish(log.append(session_id, events.status_running(), events.model_request_start()))
     await client.until("span.model_request_start")
     preview = turn.preview("agent.message")
     for piece in ("Gr", "üße \U0001f642\u2028", "done"):
         preview.write(piece)
         turn.flush()
-    await live.drained()
+    await live.wait_until_sent()
     while not (client.seen[-1].event == "event_delta" and "done" in json.dumps(client.seen[-1].data)):
         await client.next()
     text = "Grüße \U0001f642\u2028done"
     await turn.publish(log.append(session_id, events.message(text, event_id=preview.event_id)))
     await turn.publish(log.append(session_id, events.status_idle({"type": "end_turn"})))
     await client.until("session.status_idle")
-    await live.drained()
+    await live.wait_until_sent()
 
     reader = Reader(session_id)
     async with Redis.from_url(shared_redis.url) as redis:
@@ -97,12 +97,12 @@ async def test_entries_are_the_frames(
 
 
 @pytest.mark.requirement("K3")
-async def test_a_reader_needs_no_more_than_its_right(own_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
+async def test_a_reader_needs_only_the_documented_permissions(own_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
     """The Redis user that the page proposes can read the streams and nothing else."""
     (rights,) = re.findall(r"`ACL SETUSER reader on >… ([^`]+)`", PAGE.read_text())
-    async with Live(own_redis.url) as live, Redis.from_url(own_redis.url) as owner:
+    async with LivePublisher(own_redis.url) as live, Redis.from_url(own_redis.url) as owner:
         await live.publish(ORGANISATION, session_id, log.append(session_id, events.status_running()))
-        await live.drained()
+        await live.wait_until_sent()
         await owner.execute_command("ACL", "SETUSER", "reader", "on", ">secret", *rights.split())  # type: ignore[no-untyped-call]
         key = Reader(session_id).key
         async with Redis.from_url(own_redis.url, username="reader", password="secret") as reader:
@@ -113,10 +113,10 @@ async def test_a_reader_needs_no_more_than_its_right(own_redis: RedisServer, log
                 await reader.xrange("footplate:open:{00}:org:session")
 
 
-async def test_a_shard_is_kept_short(shared_redis: RedisServer, live: Live, log: MemoryLog, session_id: str) -> None:
+async def test_the_length_of_a_shard_is_limited(shared_redis: RedisServer, live: LivePublisher, log: MemoryLog, session_id: str) -> None:
     """About ten thousand entries, as the page states. Later clients read the log."""
     for _ in range(12_000):
         await live.publish(ORGANISATION, session_id, log.append(session_id, events.status_running()))
-    assert await live.drained(seconds=30)
+    assert await live.wait_until_sent(seconds=30)
     async with Redis.from_url(shared_redis.url) as redis:
         assert 10_000 <= await redis.xlen(Reader(session_id).key) < 10_500

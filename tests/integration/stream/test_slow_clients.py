@@ -7,10 +7,10 @@ import time
 import pytest
 
 from footplate.domain import events
-from footplate.stream.hub import Hub
-from footplate.stream.publisher import Live
+from footplate.stream.hub import StreamHub
+from footplate.stream.publisher import LivePublisher
 from footplate.stream.tail import QUEUE_BYTES
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.turn_live import TurnPublisher
 
 from .client import ORGANISATION, Client
 from .memory_log import MemoryLog
@@ -18,18 +18,18 @@ from .memory_log import MemoryLog
 pytestmark = pytest.mark.timing
 
 
-async def test_a_client_that_never_reads_is_bounded_and_catches_up(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_a_client_that_does_not_read_uses_bounded_memory_and_catches_up(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     stuck = await Client(hub, session_id).open()
     reader = await Client(hub, session_id).open()
     subscribers = next(iter(hub._channels.values())).subscribers
-    most = 0
+    largest = 0
     for _ in range(60):
         await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("x" * 30_000)))
         await reader.until_seq(len(log.sessions[session_id]))
-        most = max(most, *(subscriber._size for subscriber in subscribers))
-    assert QUEUE_BYTES // 2 < most <= QUEUE_BYTES
+        largest = max(largest, *(subscriber._size for subscriber in subscribers))
+    assert QUEUE_BYTES // 2 < largest <= QUEUE_BYTES
     await stuck.until_seq(60)
     await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("small")))
     await stuck.until_seq(61)
@@ -39,8 +39,8 @@ async def test_a_client_that_never_reads_is_bounded_and_catches_up(
     await reader.close()
 
 
-async def test_no_chunk_is_large_however_much_there_is_to_catch_up(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_chunks_are_bounded_when_a_client_catches_up(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     stuck = await Client(hub, session_id).open()
     log.append(session_id, *(events.message("x" * 60_000) for _ in range(60)))
@@ -54,11 +54,11 @@ async def test_no_chunk_is_large_however_much_there_is_to_catch_up(
     await stuck.close()
 
 
-async def test_a_preview_that_was_cut_off_is_not_begun_again(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_an_interrupted_preview_is_not_started_again(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     stuck = await Client(hub, session_id).open()
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     preview = turn.preview("agent.message")
     preview.write("seen ")
@@ -74,7 +74,7 @@ async def test_a_preview_that_was_cut_off_is_not_begun_again(
 
 
 async def test_a_hundred_stuck_clients_do_not_delay_a_reader(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     stuck = [await Client(hub, session_id).open() for _ in range(100)]
     reader = await Client(hub, session_id).open()

@@ -17,9 +17,9 @@ from footplate.domain import events
 from footplate.domain.errors import Unauthenticated
 from footplate.domain.services import Cursor
 from footplate.stack.leftovers import wait_until
-from footplate.stream.hub import Hub
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.hub import StreamHub
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 
 from .client import Client
 from .memory_log import MemoryLog
@@ -37,7 +37,7 @@ class Cell:
     """An API with a real stream hub and a fake store."""
 
     def __init__(
-        self, hub: Hub, live: Live, log: MemoryLog, address: tuple[str, int], session_id: str, api: Api
+        self, hub: StreamHub, live: LivePublisher, log: MemoryLog, address: tuple[str, int], session_id: str, api: Api
     ) -> None:
         self.hub = hub
         self.api = api
@@ -57,20 +57,20 @@ class Cell:
         async with connect(url, sock=connection, additional_headers=headers, max_size=None, **options) as opened:
             yield opened
 
-    async def publish(self, *what: events.Event) -> None:
-        await self.live.publish(OWNER, self.session_id, self.log.append(self.session_id, *what))
+    async def publish(self, *new_events: events.Event) -> None:
+        await self.live.publish(OWNER, self.session_id, self.log.append(self.session_id, *new_events))
 
 
 @pytest.fixture
-async def cell(hub: Hub, live: Live, log: MemoryLog) -> AsyncIterator[Cell]:
+async def cell(hub: StreamHub, live: LivePublisher, log: MemoryLog) -> AsyncIterator[Cell]:
     api = Api()
     api.tails = hub  # type: ignore[assignment]
     app = api.build()
     async with client_of(app) as http:
         agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]
         environment = (await http.post("/v1/environments", json={"name": "e"})).json()["id"]
-        seat = {"agent": agent, "environment_id": environment}
-        session_id = (await http.post("/v1/sessions", json=seat)).json()["id"]
+        session = {"agent": agent, "environment_id": environment}
+        session_id = (await http.post("/v1/sessions", json=session)).json()["id"]
     log.append(session_id)
     server = uvicorn.Server(
         uvicorn.Config(
@@ -104,10 +104,10 @@ async def _until(opened: ClientConnection, event: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("S11")
-async def test_the_same_frames_as_sse(cell: Cell) -> None:
+async def test_websocket_frames_are_the_same_as_sse(cell: Cell) -> None:
     sse = await Client(cell.hub, cell.session_id, organisation=OWNER, cursor=Cursor(0)).open()
     async with cell.connected(f"after=0&{DELTAS}") as opened:
-        turn = TurnLive(cell.live, OWNER, cell.session_id)
+        turn = TurnPublisher(cell.live, OWNER, cell.session_id)
         await turn.publish(cell.log.append(cell.session_id, events.status_running()))
         preview = turn.preview("agent.message")
         preview.write("Grüße \u2028")
@@ -125,16 +125,16 @@ async def test_the_same_frames_as_sse(cell: Cell) -> None:
 async def test_a_stream_that_starts_now_can_be_resumed_before_its_first_event(cell: Cell) -> None:
     await cell.publish(events.status_running(), events.message("old"))
     async with cell.connected() as opened:
-        (place,) = await _until(opened, "ping")
-    assert place == {"event": "ping", "id": "2", "data": {"type": "ping"}}
+        (ping,) = await _until(opened, "ping")
+    assert ping == {"event": "ping", "id": "2", "data": {"type": "ping"}}
     await cell.publish(events.message("missed"))
-    async with cell.connected(f"after={place['id']}") as opened:
+    async with cell.connected(f"after={ping['id']}") as opened:
         (missed,) = await _until(opened, "agent.message")
     assert missed["id"] == "3"
 
 
-async def test_it_goes_on_in_the_middle_of_a_message(cell: Cell) -> None:
-    turn = TurnLive(cell.live, OWNER, cell.session_id)
+async def test_a_stream_resumes_in_the_middle_of_a_message(cell: Cell) -> None:
+    turn = TurnPublisher(cell.live, OWNER, cell.session_id)
     async with cell.connected(f"after=0&{DELTAS}") as opened:
         await turn.publish(cell.log.append(cell.session_id, events.status_running()))
         preview = turn.preview("agent.message")
@@ -167,7 +167,7 @@ async def test_a_client_that_does_not_read_is_served_from_the_log_later(cell: Ce
     assert [frame["id"] for frame in received] == [str(number) for number in range(1, count + 3)]
 
 
-async def test_a_socket_does_not_outlive_its_key(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_websocket_is_closed_when_its_key_is_revoked(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_watch, "CHECK_SECONDS", 0.05)
     async with cell.connected() as opened:
         await _until(opened, "ping")

@@ -9,9 +9,9 @@ from footplate.domain import events, ids
 from footplate.domain.errors import NotFound
 from footplate.domain.events import Position
 from footplate.domain.services import Cursor
-from footplate.stream.hub import Hub
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.hub import StreamHub
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 
 from .client import ORGANISATION, Client
 from .memory_log import MemoryLog
@@ -20,7 +20,7 @@ from .redis_server import RedisServer
 pytestmark = pytest.mark.timing
 
 
-async def test_without_a_cursor_the_stream_starts_now(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
+async def test_without_a_cursor_the_stream_starts_now(hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str) -> None:
     log.append(session_id, events.status_running(), events.message("old"))
     client = await Client(hub, session_id).open()
     assert client.began_at == 2
@@ -31,19 +31,19 @@ async def test_without_a_cursor_the_stream_starts_now(hub: Hub, live: Live, log:
     await client.close()
 
 
-async def test_an_event_committed_right_after_the_stream_is_open_is_in_it(
-    live_hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_an_event_committed_right_after_opening_the_stream_is_delivered(
+    live_hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     """The reader has not started when the first event is published. This is the race of the quickstart."""
     client = await Client(live_hub, session_id).open()
     await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("at once")))
-    await live.drained()
+    await live.wait_until_sent()
     assert (await client.next()).id == "1"
     await client.close()
 
 
-async def test_a_cursor_reads_the_log_and_then_goes_on_live(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_a_cursor_reads_the_log_and_then_continues_live(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     log.append(session_id, *(events.message(str(number)) for number in range(1000)))
     client = await Client(hub, session_id, cursor=Cursor(10)).open()
@@ -56,7 +56,7 @@ async def test_a_cursor_reads_the_log_and_then_goes_on_live(
 
 
 async def test_the_second_position_of_an_input_is_delivered_too(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     event = events.Event(events.USER_MESSAGE, {"content": []})
     now = datetime.now(UTC)
@@ -72,8 +72,8 @@ async def test_the_second_position_of_an_input_is_delivered_too(
     await client.close()
 
 
-async def test_lost_repeated_and_disordered_publishes_are_put_right(
-    live_hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_lost_repeated_and_reordered_publishes_are_corrected(
+    live_hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     client = await Client(live_hub, session_id).open()
     batches = [log.append(session_id, events.message(str(number)), events.status_running()) for number in range(6)]
@@ -85,7 +85,7 @@ async def test_lost_repeated_and_disordered_publishes_are_put_right(
 
 
 async def test_the_stream_ends_after_the_session_was_deleted(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     client = await Client(hub, session_id).open()
     deleted = log.append(session_id, events.message("bye"), events.Event(events.SESSION_DELETED))
@@ -98,8 +98,8 @@ async def test_the_stream_ends_after_the_session_was_deleted(
         await client.next()
 
 
-async def test_the_stream_ends_when_the_session_is_gone_from_the_log(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_the_stream_ends_when_the_session_is_missing_from_the_log(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     client = await Client(hub, session_id).open()
     del log.sessions[session_id]
@@ -107,22 +107,22 @@ async def test_the_stream_ends_when_the_session_is_gone_from_the_log(
         await client.next()
 
 
-async def test_an_unknown_session_is_refused_before_anything_is_sent(hub: Hub) -> None:
+async def test_an_unknown_session_is_refused_before_anything_is_sent(hub: StreamHub) -> None:
     with pytest.raises(NotFound):
         await Client(hub, ids.new_id(ids.SESSION)).open()
 
 
-async def test_another_organisation_sees_nothing_live(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
+async def test_live_events_of_another_organisation_are_ignored(hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str) -> None:
     client = await Client(hub, session_id).open()
     await live.publish("org_2", session_id, [Position(1, events.message("foreign"), datetime.now(UTC), None)])
-    await live.drained()
+    await live.wait_until_sent()
     await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("own")))
     assert (await client.next()).data["content"][0]["text"] == "own"
     await client.close()
 
 
-async def test_silence_is_told(shared_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
-    async with Hub(shared_redis.url, log, keepalive=0.1) as hub:
+async def test_an_idle_stream_sends_keepalives(shared_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
+    async with StreamHub(shared_redis.url, log, keepalive=0.1) as hub:
         client = await Client(hub, session_id).open()
         async with asyncio.timeout(20):
             assert [await client.chunk() for _ in range(3)] == [b"", b"", b""]
@@ -130,14 +130,14 @@ async def test_silence_is_told(shared_redis: RedisServer, log: MemoryLog, sessio
 
 
 async def test_a_server_that_stops_ends_its_streams(shared_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
-    async with Hub(shared_redis.url, log) as hub:
+    async with StreamHub(shared_redis.url, log) as hub:
         client = await Client(hub, session_id).open()
-        hub.end()
+        hub.end_streams()
         with pytest.raises(StopAsyncIteration):
             await client.next()
 
 
-async def test_nothing_is_kept_of_a_session_that_nobody_watches(hub: Hub, log: MemoryLog, session_id: str) -> None:
+async def test_a_session_without_clients_uses_no_memory(hub: StreamHub, log: MemoryLog, session_id: str) -> None:
     clients = [await Client(hub, session_id).open() for _ in range(3)]
     for client in clients:
         await client.close()
@@ -147,14 +147,14 @@ async def test_nothing_is_kept_of_a_session_that_nobody_watches(hub: Hub, log: M
 
 @pytest.mark.requirement("S2")
 async def test_events_of_a_turn_come_in_the_order_they_were_written(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     client = await Client(hub, session_id).open()
-    turn = TurnLive(live, ORGANISATION, session_id)
+    turn = TurnPublisher(live, ORGANISATION, session_id)
     await turn.publish(log.append(session_id, events.status_running(), events.model_request_start()))
     preview = turn.preview("agent.message")
-    for word in ("one ", "two ", "three"):
-        preview.write(word)
+    for chunk in ("one ", "two ", "three"):
+        preview.write(chunk)
         await client.until("event_delta")
     await turn.publish(log.append(session_id, events.message("one two three", event_id=preview.event_id)))
     await turn.publish(log.append(session_id, events.status_idle({"type": "end_turn"})))

@@ -8,9 +8,9 @@ import pytest
 
 from footplate.domain import events
 from footplate.stream import sse
-from footplate.stream.hub import Hub
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.hub import StreamHub
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 
 from .client import ALL, ORGANISATION
 from .memory_log import MemoryLog
@@ -32,7 +32,7 @@ async def count(frames: AsyncIterator[bytes], deltas: int) -> int:
     return seen
 
 
-async def bare(queue: asyncio.Queue[bytes]) -> AsyncIterator[bytes]:
+async def bare_stream(queue: asyncio.Queue[bytes]) -> AsyncIterator[bytes]:
     while True:
         yield await queue.get()
 
@@ -40,10 +40,10 @@ async def bare(queue: asyncio.Queue[bytes]) -> AsyncIterator[bytes]:
 async def measure_bare() -> float:
     """Measures one queue per client and one message at a time, as SSE examples do it."""
     queues = [asyncio.Queue[bytes]() for _ in range(CLIENTS)]
-    counting = [asyncio.create_task(count(bare(queue), DELTAS)) for queue in queues]
+    counting = [asyncio.create_task(count(bare_stream(queue), DELTAS)) for queue in queues]
     began = time.perf_counter()
     for number in range(DELTAS):
-        frame = sse.preview_delta(1, "sevt_1", "word ", offset=number)
+        frame = sse.encode_preview_delta(1, "sevt_1", "word ", offset=number)
         for queue in queues:
             queue.put_nowait(frame)
         await asyncio.sleep(0)
@@ -51,7 +51,7 @@ async def measure_bare() -> float:
     return CLIENTS * DELTAS / (time.perf_counter() - began)
 
 
-async def measure(streams: Sequence[AsyncIterator[bytes]], turn: TurnLive) -> float:
+async def measure(streams: Sequence[AsyncIterator[bytes]], turn: TurnPublisher) -> float:
     """Measures from the model's chunk through Redis to every client, without merging chunks.
 
     On a busy machine Redis may be late and drop chunks, so more are written until every client has enough.
@@ -74,13 +74,13 @@ async def measure(streams: Sequence[AsyncIterator[bytes]], turn: TurnLive) -> fl
 
 
 async def test_a_hundred_clients_are_served_at_the_rate_of_a_broadcast(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     log.append(session_id, events.status_running())
     streams = [hub.frames(ORGANISATION, session_id, cursor=None, deltas=ALL) for _ in range(CLIENTS)]
     for stream in streams:
         await anext(stream)
-    turn = TurnLive(live, ORGANISATION, session_id, after_seq=1)
+    turn = TurnPublisher(live, ORGANISATION, session_id, after_seq=1)
     ours, theirs = await measure(streams, turn), await measure_bare()
     print(f"deliveries a second: {ours:,.0f}, bare broadcast {theirs:,.0f}, ratio {ours / theirs:.2f}")  # noqa: T201
     assert ours > theirs / 6  # a third of what the claim measures: this test must pass on a busy machine

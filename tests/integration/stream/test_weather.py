@@ -12,9 +12,9 @@ from redis.asyncio import Redis
 
 from footplate.domain import events
 from footplate.domain.services import Cursor
-from footplate.stream.hub import Hub
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.hub import StreamHub
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 
 from .client import ORGANISATION, Client
 from .memory_log import MemoryLog
@@ -24,15 +24,15 @@ pytestmark = pytest.mark.timing
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def replica(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[Hub]:
-    async with Hub(shared_redis.url, log) as running:
+async def replica(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[StreamHub]:
+    async with StreamHub(shared_redis.url, log) as running:
         yield running
 
 
-async def write_messages(live: Live, log: MemoryLog, session_id: str, stop: asyncio.Event) -> None:
+async def write_messages(live: LivePublisher, log: MemoryLog, session_id: str, stop: asyncio.Event) -> None:
     """Writes one turn after the other, with some publishes lost, until `stop` is set."""
     rng = random.Random(1)
-    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001, after_seq=len(log.sessions[session_id]))
+    turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001, after_seq=len(log.sessions[session_id]))
     while not stop.is_set():
         preview = turn.preview("agent.message")
         for _ in range(rng.randrange(8)):
@@ -44,8 +44,8 @@ async def write_messages(live: Live, log: MemoryLog, session_id: str, stop: asyn
     await turn.aclose()
 
 
-async def test_300_cuts_each_position_once_in_order(
-    hub: Hub, replica: Hub, live: Live, log: MemoryLog, session_id: str
+async def test_after_300_disconnects_each_position_arrived_once_in_order(
+    hub: StreamHub, replica: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     rng = random.Random(2)
     stop = asyncio.Event()
@@ -78,7 +78,7 @@ async def test_300_cuts_each_position_once_in_order(
     assert seqs + client.seqs == list(range(1, len(log.sessions[session_id]) + 1))
 
 
-async def test_a_lost_publish_heals_by_itself(hub: Hub, log: MemoryLog, session_id: str) -> None:
+async def test_a_lost_publish_is_read_from_the_log(hub: StreamHub, log: MemoryLog, session_id: str) -> None:
     client = await Client(hub, session_id).open()
     for _ in range(3):
         log.append(session_id, events.message("never published"))
@@ -86,40 +86,40 @@ async def test_a_lost_publish_heals_by_itself(hub: Hub, log: MemoryLog, session_
     await client.close()
 
 
-async def test_redis_flushed_and_restarted_in_the_middle(
+async def test_a_flush_or_restart_of_redis_loses_nothing(
     own_redis: RedisServer, log: MemoryLog, session_id: str
 ) -> None:
-    async with Live(own_redis.url) as live, Hub(own_redis.url, log) as hub:
+    async with LivePublisher(own_redis.url) as live, StreamHub(own_redis.url, log) as hub:
         client = await Client(hub, session_id).open()
 
-        async def say_and_hear() -> None:
+        async def publish_and_receive() -> None:
             await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("x")))
             await client.until_seq(len(log.sessions[session_id]))
 
-        await say_and_hear()
+        await publish_and_receive()
         async with Redis.from_url(own_redis.url) as redis:
             for _ in range(3):
                 await redis.flushall()
                 await asyncio.sleep(0.005)
                 # At least a millisecond later the ids continue with the clock, so nothing has to be repaired.
-                await say_and_hear()
+                await publish_and_receive()
                 await redis.flushall()
-                await say_and_hear()  # within the same millisecond the id may repeat, and the log repairs the stream
+                await publish_and_receive()  # within the same millisecond the id may repeat, and the log repairs the stream
         for _ in range(2):
             await own_redis.stop()
-            await say_and_hear()
+            await publish_and_receive()
             await own_redis.start()
-            await say_and_hear()
+            await publish_and_receive()
             await asyncio.sleep(1.5)  # the reader's longest wait between two attempts
-            await say_and_hear()
+            await publish_and_receive()
         assert client.seqs == list(range(1, len(log.sessions[session_id]) + 1))
         await client.close()
 
 
-async def test_a_redis_whose_clock_went_back_is_read_again(
+async def test_a_redis_whose_clock_went_backwards_is_read_again(
     own_redis: RedisServer, log: MemoryLog, session_id: str
 ) -> None:
-    async with Live(own_redis.url) as live, Hub(own_redis.url, log) as hub:
+    async with LivePublisher(own_redis.url) as live, StreamHub(own_redis.url, log) as hub:
         client = await Client(hub, session_id).open()
         await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("x")))
         await client.until_seq(1)
@@ -135,12 +135,12 @@ async def test_a_redis_whose_clock_went_back_is_read_again(
         await client.close()
 
 
-async def test_no_redis_at_all(own_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
+async def test_streams_work_without_redis(own_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
     """Publishing does not delay a turn, and streams read the log."""
     await own_redis.stop()
-    async with Live(own_redis.url) as live, Hub(own_redis.url, log) as hub:
+    async with LivePublisher(own_redis.url) as live, StreamHub(own_redis.url, log) as hub:
         client = await Client(hub, session_id).open()
-        turn = TurnLive(live, ORGANISATION, session_id)
+        turn = TurnPublisher(live, ORGANISATION, session_id)
         took = []
         for _ in range(200):
             began = time.monotonic()
@@ -155,10 +155,10 @@ async def test_no_redis_at_all(own_redis: RedisServer, log: MemoryLog, session_i
         await client.close()
 
 
-async def test_a_full_queue_drops_and_the_tail_heals(
-    shared_redis: RedisServer, log: MemoryLog, hub: Hub, session_id: str
+async def test_events_dropped_by_a_full_queue_are_read_from_the_log(
+    shared_redis: RedisServer, log: MemoryLog, hub: StreamHub, session_id: str
 ) -> None:
-    async with Live(shared_redis.url, max_bytes=2000) as live:
+    async with LivePublisher(shared_redis.url, max_bytes=2000) as live:
         client = await Client(hub, session_id).open()
         for _ in range(50):
             await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("x" * 100)))
@@ -169,7 +169,7 @@ async def test_a_full_queue_drops_and_the_tail_heals(
 
 
 async def test_a_log_that_is_down_for_a_while_loses_nothing(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
 ) -> None:
     client = await Client(hub, session_id).open()
     log.append(session_id, events.message("not published"))

@@ -39,7 +39,7 @@ errors.stop()
 
 
 @pytest.fixture
-async def told() -> Sink:
+async def sink_of_failed_process() -> Sink:
     async with open_sink() as sink:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", PROGRAM),
@@ -51,15 +51,15 @@ async def told() -> Sink:
 
 
 @pytest.mark.requirement("F10")
-async def test_sentry_gets_the_exception_with_its_ids(told: Sink) -> None:
-    assert [report["exception"]["values"][0]["type"] for report in told.reports] == ["ValueError", "KeyError"]
+async def test_sentry_receives_the_exception_with_its_ids(sink_of_failed_process: Sink) -> None:
+    assert [report["exception"]["values"][0]["type"] for report in sink_of_failed_process.reports] == ["ValueError", "KeyError"]
     tags = {"service": "worker", "action": "turn.crashed", "session": "sesn_1", "turn": "turn_1", "attempt": "2"}
-    assert told.reports[0]["tags"] == tags
-    assert told.reports[0]["release"] == "footplate@1.0"
+    assert sink_of_failed_process.reports[0]["tags"] == tags
+    assert sink_of_failed_process.reports[0]["release"] == "footplate@1.0"
 
 
-async def test_the_trace_has_it_where_it_happened_or_in_a_span_of_its_own(told: Sink) -> None:
-    spans = {span.name: span for span in told.spans}
+async def test_the_trace_has_the_exception_in_its_span_or_a_separate_one(sink_of_failed_process: Sink) -> None:
+    spans = {span.name: span for span in sink_of_failed_process.spans}
     assert set(spans) == {"turn", "lease.failed"}
     assert spans["turn"].events["exception"]["exception.type"] == "ValueError"
     assert spans["turn"].failed
@@ -67,8 +67,8 @@ async def test_the_trace_has_it_where_it_happened_or_in_a_span_of_its_own(told: 
 
 
 @pytest.mark.requirement("F10")
-async def test_no_secret_and_no_variable_leaves(told: Sink) -> None:
-    everything = b"".join(told.raw)
+async def test_no_secret_and_no_variable_is_sent(sink_of_failed_process: Sink) -> None:
+    everything = b"".join(sink_of_failed_process.raw)
     assert b"refused: [removed], [removed]" in everything
     assert b"hunter2" not in everything
     assert b"sk-ant-" not in everything

@@ -47,7 +47,7 @@ def _exchange(server: LimitedServer) -> bytes:
         return received
 
 
-def test_silent_connections_make_room(server: LimitedServer) -> None:
+def test_silent_connections_are_closed_for_new_ones(server: LimitedServer) -> None:
     assert b"fine" in _exchange(server)
     silent = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(3)]
     served = [_exchange(server)]

@@ -55,7 +55,7 @@ def _parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-def test_every_line_of_ours_names_its_action() -> None:
+def test_every_log_call_has_an_action() -> None:
     calls = [
         (path.name, node.lineno, {keyword.arg for keyword in node.keywords})
         for path in SOURCE.rglob("*.py")

@@ -35,9 +35,9 @@ def _run(program: str) -> float:
     return time.monotonic() - started
 
 
-def test_nothing_is_loaded_where_traces_are_off() -> None:
+def test_no_module_is_loaded_when_traces_are_off() -> None:
     _run(OFF)
 
 
-def test_a_process_ends_although_its_endpoint_does_not_answer() -> None:
+def test_a_process_ends_although_its_endpoint_does_not_respond() -> None:
     assert _run(GONE) < 20

@@ -39,7 +39,7 @@ EVERYTHING = replies(
 )
 
 
-def test_everything_survives_the_journey() -> None:
+def test_every_step_survives_a_round_trip() -> None:
     assert script_json.loads(script_json.dumps(EVERYTHING)) == EVERYTHING
 
 

@@ -6,18 +6,18 @@ import pytest
 
 from footplate.domain.json import Json, JsonObject
 from footplate.testing import text, tool
-from footplate.testing.selection import offered, select
+from footplate.testing.selection import match_tool_names, select_script
 from footplate.testing.steps import Step
 from footplate.testing.wire import chat, messages, responses
-from footplate.testing.wire.format import Said
+from footplate.testing.wire.format import ConversationMessage
 
 
-def body(*messages: tuple[str, Json], system: Json = None) -> JsonObject:
+def make_body(*messages: tuple[str, Json], system: Json = None) -> JsonObject:
     return {"system": system, "messages": [{"role": role, "content": content} for role, content in messages]}
 
 
 def choose(data: JsonObject, headers: Mapping[str, str] | None = None, *installed: str) -> tuple[str, int]:
-    chosen = select(headers or {}, messages.said(data), installed)
+    chosen = select_script(headers or {}, messages.read_conversation(data), installed)
     return chosen.script, chosen.n
 
 
@@ -27,27 +27,27 @@ RESULT: Json = [{"type": "tool_result", "tool_use_id": "t", "content": [{"type":
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (body(), ("default", 0)),
-        (body(("user", "plain")), ("default", 0)),
-        (body(("user", "[[script:a]]")), ("a", 0)),
-        (body(("user", "[[script:a]] [[script:b.c-d]]")), ("b.c-d", 0)),
-        (body(("user", "[[script:a]]"), ("assistant", "1"), ("user", RESULT), ("assistant", "2")), ("a", 2)),
-        (body(("user", "[[script:a]]"), ("assistant", "1"), ("user", "[[script:a]]")), ("a", 0)),
-        (body(("user", "[[script:a]]"), ("assistant", "[[script:b]]"), ("user", "more")), ("a", 1)),
-        (body(("user", "hi"), system="Be kind. [[script:sys]]"), ("sys", 0)),
+        (make_body(), ("default", 0)),
+        (make_body(("user", "plain")), ("default", 0)),
+        (make_body(("user", "[[script:a]]")), ("a", 0)),
+        (make_body(("user", "[[script:a]] [[script:b.c-d]]")), ("b.c-d", 0)),
+        (make_body(("user", "[[script:a]]"), ("assistant", "1"), ("user", RESULT), ("assistant", "2")), ("a", 2)),
+        (make_body(("user", "[[script:a]]"), ("assistant", "1"), ("user", "[[script:a]]")), ("a", 0)),
+        (make_body(("user", "[[script:a]]"), ("assistant", "[[script:b]]"), ("user", "more")), ("a", 1)),
+        (make_body(("user", "hi"), system="Be kind. [[script:sys]]"), ("sys", 0)),
         (
-            body(
+            make_body(
                 ("user", "hi"), ("assistant", "1"), ("user", "x"), system=[{"type": "text", "text": "[[script:sys]]"}]
             ),
             ("sys", 1),
         ),
-        (body(("system", "[[script:sys]]"), ("user", "hi")), ("sys", 0)),
-        (body(("user", "[[script:a]]"), ("system", "[[script:sys]]")), ("a", 0)),
-        (body(("user", [{"type": "text", "text": "[[script:a]]"}, {"type": "image"}])), ("a", 0)),
+        (make_body(("system", "[[script:sys]]"), ("user", "hi")), ("sys", 0)),
+        (make_body(("user", "[[script:a]]"), ("system", "[[script:sys]]")), ("a", 0)),
+        (make_body(("user", [{"type": "text", "text": "[[script:a]]"}, {"type": "image"}])), ("a", 0)),
         ({"messages": ["odd", {"role": "user"}]}, ("default", 0)),
     ],
 )
-def test_choice(data: JsonObject, expected: tuple[str, int]) -> None:
+def test_script_and_index_are_chosen_from_the_messages(data: JsonObject, expected: tuple[str, int]) -> None:
     assert choose(data) == expected
 
 
@@ -68,49 +68,49 @@ RESPONSES_ROUND: list[Json] = [
 
 @pytest.mark.parametrize("user", ["[[script:a]]", [{"type": "text", "text": "[[script:a]]"}, {"type": "image_url"}]])
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-def test_choice_in_a_chat(user: Json, rounds: int) -> None:
+def test_the_choice_in_a_chat(user: Json, rounds: int) -> None:
     system: Json = {"role": "developer", "content": "[[script:sys]]"}
-    said = chat.said({"messages": [system, {"role": "user", "content": user}, *CHAT_ROUND * rounds]})
-    chosen = select({}, said, ())
+    messages_of_chat = chat.read_conversation({"messages": [system, {"role": "user", "content": user}, *CHAT_ROUND * rounds]})
+    chosen = select_script({}, messages_of_chat, ())
     assert (chosen.script, chosen.n) == ("a", rounds)
     assert chosen.prompt == "[[script:a]]"
-    assert choose_plain(chat.said({"messages": [system, *CHAT_ROUND * rounds]})) == ("sys", rounds)
+    assert choose_plain(chat.read_conversation({"messages": [system, *CHAT_ROUND * rounds]})) == ("sys", rounds)
 
 
 @pytest.mark.parametrize("user", ["[[script:a]]", [{"type": "input_text", "text": "[[script:a]]"}]])
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-def test_choice_in_responses(user: Json, rounds: int) -> None:
+def test_the_choice_in_responses(user: Json, rounds: int) -> None:
     """A reply of several items counts as one."""
-    said = responses.said(
+    items = responses.read_conversation(
         {"instructions": "[[script:sys]]", "input": [{"role": "user", "content": user}, *RESPONSES_ROUND * rounds]}
     )
-    chosen = select({}, said, ())
+    chosen = select_script({}, items, ())
     assert (chosen.script, chosen.n) == ("a", rounds)
     assert chosen.prompt == "[[script:a]]"
-    assert choose_plain(responses.said({"instructions": "[[script:sys]]", "input": "hi"})) == ("sys", 0)
-    assert choose_plain(responses.said({"input": "[[script:b]]"})) == ("b", 0)
+    assert choose_plain(responses.read_conversation({"instructions": "[[script:sys]]", "input": "hi"})) == ("sys", 0)
+    assert choose_plain(responses.read_conversation({"input": "[[script:b]]"})) == ("b", 0)
 
 
-def choose_plain(said: list[Said]) -> tuple[str, int]:
-    chosen = select({}, said, ())
+def choose_plain(conversation: list[ConversationMessage]) -> tuple[str, int]:
+    chosen = select_script({}, conversation, ())
     return chosen.script, chosen.n
 
 
 def test_a_script_named_like_the_session_wins() -> None:
-    data = body(("user", "[[script:a]]"), ("assistant", "1"), ("user", "[[script:a]]"))
+    data = make_body(("user", "[[script:a]]"), ("assistant", "1"), ("user", "[[script:a]]"))
     headers = {"x-footplate-session": "sesn_1"}
     assert choose(data, headers) == ("a", 0)
     assert choose(data, headers, "sesn_1") == ("sesn_1", 1)
     assert choose(data, {"x-claude-code-session-id": "c1"}, "c1") == ("c1", 1)
 
 
-def test_conversations_are_told_apart_by_session_or_by_what_was_said() -> None:
-    one, other = messages.said(body(("user", "one"))), messages.said(body(("user", "other")))
+def test_conversations_are_distinguished_by_session_or_by_content() -> None:
+    one, other = messages.read_conversation(make_body(("user", "one"))), messages.read_conversation(make_body(("user", "other")))
     session = {"x-footplate-session": "s"}
-    assert select({}, one, ()).conversation == select({}, one, ()).conversation
-    assert select({}, one, ()).conversation != select({}, other, ()).conversation
-    assert select(session, one, ()).conversation == select(session, other, ()).conversation
-    assert select(session, one, ()).conversation != select({"x-footplate-session": "t"}, one, ()).conversation
+    assert select_script({}, one, ()).conversation == select_script({}, one, ()).conversation
+    assert select_script({}, one, ()).conversation != select_script({}, other, ()).conversation
+    assert select_script(session, one, ()).conversation == select_script(session, other, ()).conversation
+    assert select_script(session, one, ()).conversation != select_script({"x-footplate-session": "t"}, one, ()).conversation
 
 
 TOOLS: JsonObject = {"tools": [{"name": "Bash"}, {"type": "function", "function": {"name": "grep"}}, {}]}
@@ -121,5 +121,5 @@ TOOLS: JsonObject = {"tools": [{"name": "Bash"}, {"type": "function", "function"
 )
 def test_a_tool_is_called_by_the_name_that_the_request_has_for_it(asked: str, called: str) -> None:
     steps: list[Step] = [text("Well."), tool(asked, {"a": 1})]
-    assert offered(steps, TOOLS) == [text("Well."), tool(called, {"a": 1})]
-    assert offered(steps, {}) == steps
+    assert match_tool_names(steps, TOOLS) == [text("Well."), tool(called, {"a": 1})]
+    assert match_tool_names(steps, {}) == steps

@@ -8,12 +8,12 @@ import httpx2
 import pytest
 
 from footplate.testing import Request, ScriptedModel, Step, replies, script_json, text
-from footplate.testing.journal import Journal, Record
+from footplate.testing.journal import RequestJournal, Record
 
 pytestmark = pytest.mark.timing
 
 
-async def say(client: anthropic.AsyncAnthropic, prompt: str, **headers: str) -> str:
+async def request_text(client: anthropic.AsyncAnthropic, prompt: str, **headers: str) -> str:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     message = await client.messages.create(
         model="m", max_tokens=9, messages=[{"role": "user", "content": prompt}], extra_headers=named
@@ -33,37 +33,37 @@ async def test_python_scripts_see_the_request(model: ScriptedModel, client: anth
 
     model.install("plain", plain)
     model.install("patient", patient)
-    assert await say(client, "[[script:plain]]", x_footplate_session="sesn_1") == "plain 0 0 sesn_1 m"
-    assert await say(client, "[[script:plain]]", x_footplate_session="sesn_1") == "plain 0 1 sesn_1 m"
-    assert await say(client, "[[script:patient]]") == "[[script:patient]]"
+    assert await request_text(client, "[[script:plain]]", x_footplate_session="sesn_1") == "plain 0 0 sesn_1 m"
+    assert await request_text(client, "[[script:plain]]", x_footplate_session="sesn_1") == "plain 0 1 sesn_1 m"
+    assert await request_text(client, "[[script:patient]]") == "[[script:patient]]"
 
 
 async def test_a_session_has_a_script_of_its_own(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
     model.install("sesn_1", replies([text("for {session}")]))
-    assert await say(client, "hi", x_footplate_session="sesn_1") == "for sesn_1"
-    assert await say(client, "hi", x_footplate_session="sesn_2") == "You said: hi"
+    assert await request_text(client, "hi", x_footplate_session="sesn_1") == "for sesn_1"
+    assert await request_text(client, "hi", x_footplate_session="sesn_2") == "You said: hi"
 
 
-async def test_what_a_script_cannot_answer_is_a_400(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
+async def test_a_script_without_a_reply_is_a_400(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
     def broken(_: Request) -> Sequence[Step]:
         raise ValueError("no luck")
 
     model.install("broken", broken)
     model.install("empty", replies())
     with pytest.raises(anthropic.BadRequestError, match="there is no script 'missing'"):
-        await say(client, "[[script:missing]]")
+        await request_text(client, "[[script:missing]]")
     with pytest.raises(anthropic.BadRequestError, match="no luck"):
-        await say(client, "[[script:broken]]")
+        await request_text(client, "[[script:broken]]")
     with pytest.raises(anthropic.BadRequestError, match="has 0 replies and was asked for number 0"):
-        await say(client, "[[script:empty]]")
+        await request_text(client, "[[script:empty]]")
 
 
 async def test_control_over_http(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
     async with httpx2.AsyncClient(base_url=model.url, trust_env=False) as control:
         script = script_json.dumps(replies([text("installed")]))
         assert (await control.put("/_control/scripts/late", content=script)).status_code == 200
-        assert await say(client, "[[script:late]]") == "installed"
-        assert await say(client, "unmarked") == "You said: unmarked"
+        assert await request_text(client, "[[script:late]]") == "installed"
+        assert await request_text(client, "unmarked") == "You said: unmarked"
 
         everything = (await control.get("/_control/requests")).json()["data"]
         assert [line["script"] for line in everything] == ["late", "default"]
@@ -89,21 +89,21 @@ async def test_control_refuses_mistakes(model: ScriptedModel) -> None:
         assert (await control.get("/_control/nothing")).status_code == 404
 
 
-async def test_the_claude_cli_s_kind_of_request(model: ScriptedModel) -> None:
+async def test_a_request_like_the_claude_clis(model: ScriptedModel) -> None:
     model.install("s", replies([text("ok")]))
     messages = [{"role": "system", "content": "reminder"}, {"role": "user", "content": "[[script:s]]"}]
     async with httpx2.AsyncClient(base_url=model.url, trust_env=False) as client:
         body = {"model": "m", "stream": True, "messages": messages}
-        answer = await client.post("/v1/messages?beta=true", json=body, headers={"x-claude-code-session-id": "c1"})
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert answer.headers["request-id"].startswith("req_")
-    assert answer.text.endswith('event: message_stop\ndata: {"type":"message_stop"}\n\n')
+        response = await client.post("/v1/messages?beta=true", json=body, headers={"x-claude-code-session-id": "c1"})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.headers["request-id"].startswith("req_")
+    assert response.text.endswith('event: message_stop\ndata: {"type":"message_stop"}\n\n')
     (record,) = model.requests("s")
     assert (record.query, record.session) == ("beta=true", "c1")
 
 
-def test_old_bodies_make_room_for_new_ones() -> None:
-    journal = Journal(keep_bytes=10)
+def test_old_bodies_are_dropped_for_new_ones() -> None:
+    journal = RequestJournal(keep_bytes=10)
     for raw in (b'{"a":1}', b'{"b":2}'):
         journal.add(Record(time=0, method="POST", path="/", query="", headers={}, raw=raw))
-    assert [record.body for record in journal.list()] == [None, {"b": 2}]
+    assert [record.body for record in journal.list_records()] == [None, {"b": 2}]

@@ -29,7 +29,7 @@ async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, str, str]:
     return process, line["url"], line["key"]
 
 
-async def say(url: str, prompt: str, key: str = "test") -> str:
+async def request_text(url: str, prompt: str, key: str = "test") -> str:
     messages: list[MessageParam] = [{"role": "user", "content": prompt}]
     async with (
         anthropic.AsyncAnthropic(api_key=key, base_url=url, max_retries=0) as client,
@@ -45,10 +45,10 @@ async def test_it_serves_a_file_and_ends_on_a_signal(tmp_path: Path, number: sig
         '{"scripts": {"a": {"replies": [[{"text": "from a file"}]]}, "h": {"replies": [[{"hang": true}]]}}}'
     )
     process, url, key = await start("--port", "0", "--script", str(file))
-    assert await say(url, "[[script:a]]", key) == "from a file"
+    assert await request_text(url, "[[script:a]]", key) == "from a file"
     with pytest.raises(anthropic.AuthenticationError):
-        await say(url, "[[script:a]]", "another")
-    hanging = asyncio.create_task(say(url, "[[script:h]]", key))
+        await request_text(url, "[[script:a]]", "another")
+    hanging = asyncio.create_task(request_text(url, "[[script:h]]", key))
     await asyncio.sleep(0.2)
     process.send_signal(number)
     out, err = await asyncio.wait_for(process.communicate(), 30)
@@ -59,7 +59,7 @@ async def test_it_serves_a_file_and_ends_on_a_signal(tmp_path: Path, number: sig
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/_control/requests"])
-async def test_strangers_are_answered_nothing(path: str) -> None:
+async def test_requests_without_the_key_are_refused(path: str) -> None:
     async with ScriptedModel(key="its own") as model, httpx2.AsyncClient(base_url=model.url, trust_env=False) as http:
         assert (await http.get(path)).status_code == 401
         assert (await http.get(path, headers={"x-api-key": "its own"})).status_code == 200
@@ -76,7 +76,7 @@ async def test_it_ends_when_its_stdin_closes() -> None:
     assert await asyncio.wait_for(process.wait(), 5) == 0
 
 
-async def test_a_mistaken_file_is_said_and_nothing_starts(tmp_path: Path) -> None:
+async def test_an_invalid_file_is_reported_and_nothing_starts(tmp_path: Path) -> None:
     file = tmp_path / "scripts.json"
     file.write_text("{}")
     process = await asyncio.create_subprocess_exec(*COMMAND, "--script", str(file), stdout=PIPE, stderr=PIPE, env={})
@@ -85,10 +85,10 @@ async def test_a_mistaken_file_is_said_and_nothing_starts(tmp_path: Path) -> Non
     assert b"a script file is" in err
 
 
-async def test_model_process() -> None:
+async def test_the_model_process_helper() -> None:
     async with ModelProcess({"s": replies([tool("bash", {"command": "{n}"})], [text("bye")])}) as model:
         await model.install("late", replies([text("late")]))
-        assert await say(model.url, "[[script:late]]") == "late"
+        assert await request_text(model.url, "[[script:late]]") == "late"
         assert [line["script"] for line in await model.requests()] == ["late"]
         assert await model.requests("s") == []
         (line,) = await model.requests("late", bodies=False)

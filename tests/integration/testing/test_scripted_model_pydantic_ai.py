@@ -30,7 +30,7 @@ async def ask(native: AnthropicModel, messages: list[ModelMessage]) -> ModelResp
         return stream.get()
 
 
-async def test_twelve_tool_calls_and_a_last_word(model: ScriptedModel, native: AnthropicModel) -> None:
+async def test_twelve_tool_calls_and_a_final_message(model: ScriptedModel, native: AnthropicModel) -> None:
     line = tool("bash", {"command": "echo {n} >> lines"})
     model.install("lines", replies(reply(line, repeat=12), [text("done"), usage(5, 7)]))
     messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("Write. [[script:lines]]")])]
@@ -54,22 +54,22 @@ async def test_a_new_marker_starts_a_new_script(model: ScriptedModel, native: An
     model.install("one", replies([text("one {n}")], [text("one {n}")]))
     model.install("two", replies([text("two {n}")]))
     messages: list[ModelMessage] = []
-    said = []
+    texts = []
     for prompt in ("[[script:one]]", "go on", "now [[script:two]]"):
         messages.append(ModelRequest(parts=[UserPromptPart(prompt)]))
         response = await ask(native, messages)
         messages.append(response)
-        said.append(response.text)
-    assert said == ["one 0", "one 1", "two 0"]
+        texts.append(response.text)
+    assert texts == ["one 0", "one 1", "two 0"]
 
 
 async def test_thinking_keeps_its_signature(model: ScriptedModel, native: AnthropicModel) -> None:
     model.install("s", replies([thinking("hm", signature="c2ln"), text("so")]))
     response = await ask(native, [ModelRequest(parts=[UserPromptPart("[[script:s]]")])])
-    thought, words = response.parts
+    thought, message = response.parts
     assert isinstance(thought, ThinkingPart)
     assert (thought.content, thought.signature) == ("hm", "c2ln")
-    assert isinstance(words, TextPart)
+    assert isinstance(message, TextPart)
 
 
 async def test_not_streaming_and_default_script(native: AnthropicModel) -> None:

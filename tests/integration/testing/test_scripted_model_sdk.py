@@ -51,7 +51,7 @@ async def streamed(client: anthropic.AsyncAnthropic, script: str = "s") -> Messa
         return await stream.get_final_message()
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - the server has no event to wait for
             await asyncio.sleep(0.01)
@@ -75,11 +75,11 @@ async def test_all_blocks_arrive(model: ScriptedModel, client: anthropic.AsyncAn
     strict.assert_valid(Message, message)
     kinds = [block.type for block in message.content]
     assert kinds == ["thinking", "text", "tool_use", "tool_use"]
-    thought, words, call, given = message.content
+    thought, message_text, call, given = message.content
     assert thought.type == "thinking"
     assert (thought.thinking, thought.signature) == ("Let me see.", "abc=")
-    assert words.type == "text"
-    assert words.text == "Räksmörgås 🚂 and more"
+    assert message_text.type == "text"
+    assert message_text.text == "Räksmörgås 🚂 and more"
     assert call.type == "tool_use"
     assert call.input == {"command": "ls '{x}'", "nested": [{"n": "0"}]}
     assert call.id.startswith("toolu_")
@@ -104,7 +104,7 @@ async def test_every_stream_event_is_valid(model: ScriptedModel, client: anthrop
     assert seen.count("content_block_start") == seen.count("content_block_stop") == 4
 
 
-async def test_ids_are_new_in_every_answer(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
+async def test_ids_are_new_in_every_response(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
     model.install("s", replies(reply(tool("bash"), tool("bash"), repeat=True)))
     first, second = await streamed(client), await streamed(client)
     calls = [block.id for message in (first, second) for block in message.content if block.type == "tool_use"]
@@ -124,7 +124,7 @@ async def test_chunks_and_their_delays(model: ScriptedModel, client: anthropic.A
     assert min(gaps) > 0
 
 
-async def test_stamps_tell_when_each_delta_was_sent(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
+async def test_stamps_show_when_each_delta_was_sent(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
     model.install("s", replies([stamps(5, delay=0.02)]))
     async with client.messages.stream(model="m", max_tokens=9, messages=prompt("s")) as stream:
         late = [time.time() - float(part) async for part in stream.text_stream]
@@ -144,7 +144,7 @@ async def test_thousands_of_deltas_a_second(model: ScriptedModel, client: anthro
 
 
 @pytest.mark.parametrize("request_message", [whole, streamed])
-async def test_sleep_delays_the_answer(
+async def test_sleep_delays_the_response(
     model: ScriptedModel, client: anthropic.AsyncAnthropic, request_message: Ask
 ) -> None:
     model.install("s", replies([sleep(0.2), text("late"), stop("max_tokens")]))
@@ -156,7 +156,7 @@ async def test_sleep_delays_the_answer(
 
 @pytest.mark.parametrize("request_message", [whole, streamed])
 @pytest.mark.parametrize("steps", [[hang()], [text("part"), hang()]])
-async def test_hang_lasts_until_the_client_leaves(
+async def test_hang_lasts_until_the_client_disconnects(
     model: ScriptedModel,
     client: anthropic.AsyncAnthropic,
     request_message: Ask,
@@ -164,21 +164,21 @@ async def test_hang_lasts_until_the_client_leaves(
 ) -> None:
     model.install("s", replies(steps))
     asking = asyncio.ensure_future(request_message(client))
-    await until(lambda: len(model.requests("s")) == 1)
+    await wait_until(lambda: len(model.requests("s")) == 1)
     await asyncio.sleep(0.1)
     assert not asking.done()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    await until(lambda: model.requests("s")[0].outcome != "open")
+    await wait_until(lambda: model.requests("s")[0].outcome != "open")
     assert model.requests("s")[0].outcome == "gone"
 
 
-async def test_closing_does_not_wait_for_one_that_hangs() -> None:
+async def test_closing_does_not_wait_for_a_hanging_request() -> None:
     async with ScriptedModel({"s": replies([text("part"), hang()])}) as model:
         client = anthropic.AsyncAnthropic(api_key="test", base_url=model.url, max_retries=0)
         hanging = asyncio.create_task(streamed(client))
-        await until(lambda: any(record.answered_at for record in model.requests("s")))
+        await wait_until(lambda: any(record.answered_at for record in model.requests("s")))
         began = time.monotonic()
     assert time.monotonic() - began < 20
     with pytest.raises(Exception, match=r"closed|incomplete"):
@@ -200,7 +200,7 @@ async def test_cut_in_the_middle_of_a_stream(model: ScriptedModel, client: anthr
     assert model.requests("s")[0].outcome == "cut"
 
 
-async def test_cut_of_a_whole_answer(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
+async def test_cut_of_a_response_that_is_not_streamed(model: ScriptedModel, client: anthropic.AsyncAnthropic) -> None:
     model.install("s", replies([text("half"), cut()]))
     with pytest.raises(anthropic.APIConnectionError):
         await whole(client)

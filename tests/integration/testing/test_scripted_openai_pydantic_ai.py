@@ -46,8 +46,8 @@ def native(request: pytest.FixtureRequest, openai_client: openai.AsyncOpenAI) ->
     return made
 
 
-def prompt(said: str) -> list[ModelMessage]:
-    return [ModelRequest(parts=[UserPromptPart(said)])]
+def prompt(content: str) -> list[ModelMessage]:
+    return [ModelRequest(parts=[UserPromptPart(content)])]
 
 
 async def ask(native: Native, messages: list[ModelMessage]) -> ModelResponse:
@@ -57,7 +57,7 @@ async def ask(native: Native, messages: list[ModelMessage]) -> ModelResponse:
         return stream.get()
 
 
-async def test_twelve_tool_calls_and_a_last_word(model: ScriptedModel, native: Native) -> None:
+async def test_twelve_tool_calls_and_a_final_message(model: ScriptedModel, native: Native) -> None:
     """With thinking and text before each call: a reply of several items still counts as one."""
     line = (thinking("hm"), text("next"), tool("bash", {"command": "echo {n} >> lines"}))
     model.install("lines", replies(reply(*line, repeat=12), [text("done"), usage(5, 7, cache_read=3)]))
@@ -84,13 +84,13 @@ async def test_a_new_marker_starts_a_new_script(model: ScriptedModel, native: Na
     model.install("one", replies([text("one {n}")], [text("one {n}")]))
     model.install("two", replies([text("two {n}")]))
     messages: list[ModelMessage] = []
-    said = []
-    for words in ("[[script:one]]", "go on", "now [[script:two]]"):
-        messages += prompt(words)
+    texts = []
+    for content in ("[[script:one]]", "go on", "now [[script:two]]"):
+        messages += prompt(content)
         response = await ask(native, messages)
         messages.append(response)
-        said.append(response.text)
-    assert said == ["one 0", "one 1", "two 0"]
+        texts.append(response.text)
+    assert texts == ["one 0", "one 1", "two 0"]
 
 
 async def test_parts_arrive_in_order(model: ScriptedModel, native: Native) -> None:
@@ -102,11 +102,11 @@ async def test_parts_arrive_in_order(model: ScriptedModel, native: Native) -> No
         stamps(2),
     ]
     model.install("s", replies(steps))
-    thought, words, call, *more = (await ask(native, prompt("[[script:s]]"))).parts
+    thought, message, call, *more = (await ask(native, prompt("[[script:s]]"))).parts
     assert isinstance(thought, ThinkingPart)
     assert thought.content == "hm"
-    assert isinstance(words, TextPart)
-    assert words.content == "so"
+    assert isinstance(message, TextPart)
+    assert message.content == "so"
     assert isinstance(call, ToolCallPart)
     assert (call.tool_name, call.args_as_dict(), call.tool_call_id) == ("bash", {"command": "ls"}, "call_1")
     assert all(isinstance(part, TextPart) for part in more)

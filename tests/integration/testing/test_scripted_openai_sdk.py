@@ -37,11 +37,11 @@ pytestmark = pytest.mark.timing
 
 
 @dataclass
-class Got:
+class ReceivedReply:
     """A reply of any wire format, as far as it arrived."""
 
     thought: str = ""
-    said: str = ""
+    text: str = ""
     deltas: list[tuple[str, float]] = field(default_factory=list)
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     """Id, name and arguments."""
@@ -50,14 +50,14 @@ class Got:
     """Input tokens, those read from the cache, those written to the cache, and output tokens."""
 
 
-Ask = Callable[..., Awaitable[Got]]
+Ask = Callable[..., Awaitable[ReceivedReply]]
 
 
 def prompt(script: str) -> str:
     return f"Go. [[script:{script}]]"
 
 
-async def chat_whole(client: openai.AsyncOpenAI, script: str = "s") -> Got:
+async def chat_whole(client: openai.AsyncOpenAI, script: str = "s") -> ReceivedReply:
     completion = await client.chat.completions.create(
         model="gpt-5", messages=[{"role": "user", "content": prompt(script)}]
     )
@@ -65,17 +65,17 @@ async def chat_whole(client: openai.AsyncOpenAI, script: str = "s") -> Got:
     (choice,) = completion.choices
     message = choice.message
     calls = [call for call in message.tool_calls or [] if isinstance(call, ChatCompletionMessageFunctionToolCall)]
-    return Got(
+    return ReceivedReply(
         thought=getattr(message, "reasoning_content", ""),
-        said=message.content or "",
+        text=message.content or "",
         calls=[(call.id, call.function.name, call.function.arguments) for call in calls],
         ended=choice.finish_reason,
         tokens=_chat_tokens(completion),
     )
 
 
-async def chat_streamed(client: openai.AsyncOpenAI, script: str = "s", into: Got | None = None) -> Got:
-    got = into or Got()
+async def chat_streamed(client: openai.AsyncOpenAI, script: str = "s", into: ReceivedReply | None = None) -> ReceivedReply:
+    got = into or ReceivedReply()
     began = time.monotonic()
     calls: dict[int, list[str]] = {}
     async for chunk in await client.chat.completions.create(
@@ -89,7 +89,7 @@ async def chat_streamed(client: openai.AsyncOpenAI, script: str = "s", into: Got
         for choice in chunk.choices:
             got.thought += getattr(choice.delta, "reasoning_content", "")
             if choice.delta.content:
-                got.said += choice.delta.content
+                got.text += choice.delta.content
                 got.deltas.append((choice.delta.content, time.monotonic() - began))
             for call in choice.delta.tool_calls or []:
                 assert call.function is not None
@@ -110,35 +110,35 @@ def _chat_tokens(message: ChatCompletion | ChatCompletionChunk) -> tuple[int, in
     return used.prompt_tokens, cached or 0, written or 0, used.completion_tokens
 
 
-async def responses_whole(client: openai.AsyncOpenAI, script: str = "s") -> Got:
+async def responses_whole(client: openai.AsyncOpenAI, script: str = "s") -> ReceivedReply:
     response = await client.responses.create(model="gpt-5", input=prompt(script))
-    return _of_response(response, Got())
+    return _of_response(response, ReceivedReply())
 
 
-async def responses_streamed(client: openai.AsyncOpenAI, script: str = "s", into: Got | None = None) -> Got:
-    got = into or Got()
+async def responses_streamed(client: openai.AsyncOpenAI, script: str = "s", into: ReceivedReply | None = None) -> ReceivedReply:
+    got = into or ReceivedReply()
     began = time.monotonic()
     numbers = []
     async for event in await client.responses.create(model="gpt-5", input=prompt(script), stream=True):
         strict.assert_valid(ResponseStreamEvent, event)
         numbers.append(event.sequence_number)
         if event.type == "response.output_text.delta":
-            got.said += event.delta
+            got.text += event.delta
             got.deltas.append((event.delta, time.monotonic() - began))
         elif event.type == "response.reasoning_summary_text.delta":
             got.thought += event.delta
         elif event.type in {"response.completed", "response.incomplete"}:
-            deltas = Got(said=got.said, thought=got.thought)
+            deltas = ReceivedReply(text=got.text, thought=got.thought)
             _of_response(event.response, got)
-            assert (got.said, got.thought) == (deltas.said, deltas.thought), "the end differs from the deltas"
+            assert (got.text, got.thought) == (deltas.text, deltas.thought), "the end differs from the deltas"
     assert numbers == list(range(len(numbers)))
     return got
 
 
-def _of_response(response: Response, got: Got) -> Got:
+def _of_response(response: Response, got: ReceivedReply) -> ReceivedReply:
     strict.assert_valid(Response, response)
     got.thought = "".join(part.text for item in response.output if item.type == "reasoning" for part in item.summary)
-    got.said = response.output_text
+    got.text = response.output_text
     got.calls = [(i.call_id, i.name, i.arguments) for i in response.output if i.type == "function_call"]
     got.ended = response.incomplete_details.reason if response.incomplete_details else response.status
     used = response.usage
@@ -153,7 +153,7 @@ ALL = pytest.mark.parametrize("ask", [chat_whole, chat_streamed, responses_whole
 STREAMED = pytest.mark.parametrize("ask", [chat_streamed, responses_streamed])
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - the server has no event to wait for
             await asyncio.sleep(0.01)
@@ -173,7 +173,7 @@ async def test_all_content_arrives(model: ScriptedModel, openai_client: openai.A
     model.install("s", script)
     got = await ask(openai_client)
     assert got.thought == "Let me see."
-    assert got.said == "Räksmörgås 🚂 and more"
+    assert got.text == "Räksmörgås 🚂 and more"
     (first_id, *first), given = got.calls
     assert first_id.startswith("call_")
     assert first == ["bash", '{"command":"ls \'{x}\'","nested":[{"n":"0"}]}']
@@ -195,7 +195,7 @@ async def test_all_content_arrives(model: ScriptedModel, openai_client: openai.A
         ([], {"stop", "completed"}),
     ],
 )
-async def test_ends(
+async def test_finish_reasons(
     model: ScriptedModel, openai_client: openai.AsyncOpenAI, ask: Ask, steps: list[Step], ended: set[str]
 ) -> None:
     model.install("s", replies(steps))
@@ -216,7 +216,7 @@ async def test_the_order_of_response_events(model: ScriptedModel, openai_client:
     ]
 
 
-async def test_usage_is_told_in_a_chat_only_when_asked_for(
+async def test_usage_is_in_a_chat_only_when_requested(
     model: ScriptedModel, openai_client: openai.AsyncOpenAI
 ) -> None:
     model.install("s", replies([text("x")]))
@@ -228,7 +228,7 @@ async def test_usage_is_told_in_a_chat_only_when_asked_for(
 
 
 @pytest.mark.parametrize("include", [True, False])
-async def test_reasoning_is_signed_when_asked_for(
+async def test_reasoning_is_signed_when_requested(
     model: ScriptedModel, openai_client: openai.AsyncOpenAI, *, include: bool
 ) -> None:
     model.install("s", replies([thinking("hm", signature="c2ln"), text("so")]))
@@ -253,33 +253,33 @@ async def test_chunks_and_their_delays(model: ScriptedModel, openai_client: open
 async def test_stamps(model: ScriptedModel, openai_client: openai.AsyncOpenAI, ask: Ask) -> None:
     model.install("s", replies([stamps(5, delay=0.02)]))
     began = time.time()
-    times = [float(stamp) for stamp in (await ask(openai_client)).said.split()]
+    times = [float(stamp) for stamp in (await ask(openai_client)).text.split()]
     assert len(times) == 5
     assert began - 0.001 < times[0] < times[-1] < time.time() + 0.001
     assert times[-1] - times[0] > 0.06
 
 
 @ALL
-async def test_sleep_delays_the_answer(model: ScriptedModel, openai_client: openai.AsyncOpenAI, ask: Ask) -> None:
+async def test_sleep_delays_the_response(model: ScriptedModel, openai_client: openai.AsyncOpenAI, ask: Ask) -> None:
     model.install("s", replies([sleep(0.2), text("late")]))
     began = time.monotonic()
-    assert (await ask(openai_client)).said == "late"
+    assert (await ask(openai_client)).text == "late"
     assert time.monotonic() - began >= 0.2
 
 
 @ALL
-async def test_hang_lasts_until_the_client_leaves(
+async def test_hang_lasts_until_the_client_disconnects(
     model: ScriptedModel, openai_client: openai.AsyncOpenAI, ask: Ask
 ) -> None:
     model.install("s", replies([text("part"), hang()]))
     asking = asyncio.ensure_future(ask(openai_client))
-    await until(lambda: len(model.requests("s")) == 1)
+    await wait_until(lambda: len(model.requests("s")) == 1)
     await asyncio.sleep(0.1)
     assert not asking.done()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    await until(lambda: model.requests("s")[0].outcome != "open")
+    await wait_until(lambda: model.requests("s")[0].outcome != "open")
     assert model.requests("s")[0].outcome == "gone"
 
 
@@ -293,17 +293,17 @@ async def test_cut(model: ScriptedModel, openai_client: openai.AsyncOpenAI, ask:
 
 @STREAMED
 @pytest.mark.parametrize("quiet", [False, True])
-async def test_what_came_before_a_cut(
+async def test_deltas_before_a_cut_arrive(
     model: ScriptedModel, openai_client: openai.AsyncOpenAI, ask: Ask, *, quiet: bool
 ) -> None:
     model.install("s", replies([text("half a sentence", chunks=3), cut(quiet=quiet)]))
-    got = Got()
+    got = ReceivedReply()
     if quiet:
         await ask(openai_client, into=got)
     else:
         with pytest.raises(openai.APIConnectionError):
             await ask(openai_client, into=got)
-    assert (got.said, len(got.deltas), got.ended, got.tokens) == ("half a sentence", 3, None, None)
+    assert (got.text, len(got.deltas), got.ended, got.tokens) == ("half a sentence", 3, None, None)
 
 
 @ALL
@@ -352,7 +352,7 @@ async def test_an_error_after_content(model: ScriptedModel, openai_client: opena
 async def test_a_retry_overcomes_a_first_attempt(model: ScriptedModel, ask: Ask) -> None:
     model.install("s", replies(reply(text("ok"), first_attempts=[[rate_limited(0.01)], [overloaded()]])))
     async with openai.AsyncOpenAI(api_key="test", base_url=model.openai_url, max_retries=2) as client:
-        assert (await ask(client)).said == "ok"
+        assert (await ask(client)).text == "ok"
     assert [(r.attempt, r.status) for r in model.requests("s")] == [(0, 429), (1, 529), (2, 200)]
 
 
@@ -365,7 +365,7 @@ async def test_a_retry_overcomes_a_first_attempt(model: ScriptedModel, ask: Ask)
         ("/responses", {"model": "m", "input": "[[script:nowhere]]"}, "there is no script 'nowhere'"),
     ],
 )
-async def test_what_cannot_be_answered_is_refused(
+async def test_a_request_that_cannot_be_served_is_refused(
     openai_client: openai.AsyncOpenAI, path: str, body: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(openai.BadRequestError, match=problem):

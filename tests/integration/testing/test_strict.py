@@ -8,16 +8,16 @@ from anthropic.types.beta.sessions import BetaManagedAgentsAgentMessageEvent
 from footplate.domain import events
 from footplate.testing import strict
 
-MOMENT = "2026-11-01T10:00:00.5Z"
+TIMESTAMP = "2026-11-01T10:00:00.5Z"
 MESSAGE: dict[str, Any] = {
     "id": "sevt_1",
     "type": "agent.message",
     "content": [{"type": "text", "text": "hi"}],
-    "processed_at": MOMENT,
+    "processed_at": TIMESTAMP,
 }
 
 
-def test_a_right_event_passes_extra_fields_included() -> None:
+def test_a_valid_event_with_extra_fields_passes() -> None:
     strict.assert_valid_event({**MESSAGE, "turn_id": "turn_1"})
     strict.assert_valid_event(BetaManagedAgentsAgentMessageEvent.construct(**MESSAGE))
 
@@ -36,13 +36,13 @@ def test_a_right_event_passes_extra_fields_included() -> None:
         ({"content": [{"type": "text"}]}, "Field required"),
     ],
 )
-def test_a_wrong_event_is_refused(change: dict[str, Any], complaint: str) -> None:
+def test_an_invalid_event_is_refused(change: dict[str, Any], complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         strict.assert_valid_event({**MESSAGE, **change})
 
 
 @pytest.mark.parametrize("change", [{"id": 7}, {"processed_at": "soon"}, {"content": [{"type": "poem"}]}])
-def test_a_wrong_event_is_refused_after_the_sdk_took_it(change: dict[str, Any]) -> None:
+def test_an_invalid_event_is_refused_after_the_sdk_accepted_it(change: dict[str, Any]) -> None:
     taken = BetaManagedAgentsAgentMessageEvent.construct(**{**MESSAGE, **change})
     with pytest.raises(AssertionError):
         strict.assert_valid_event(taken)
@@ -58,15 +58,15 @@ def test_a_missing_field_is_refused(field: str) -> None:
 
 
 def test_an_unknown_stop_reason_and_error_are_refused() -> None:
-    idle = {"id": "e", "processed_at": MOMENT, "type": events.STATUS_IDLE, "stop_reason": {"type": "end_turn"}}
+    idle = {"id": "e", "processed_at": TIMESTAMP, "type": events.STATUS_IDLE, "stop_reason": {"type": "end_turn"}}
     strict.assert_valid_event(idle)
     with pytest.raises(AssertionError):
         strict.assert_valid_event({**idle, "stop_reason": {"type": "bored"}})
     error = events.session_error("unknown_error", "text", "retrying").body
-    strict.assert_valid_event({"id": "e", "processed_at": MOMENT, "type": events.SESSION_ERROR, **error})
+    strict.assert_valid_event({"id": "e", "processed_at": TIMESTAMP, "type": events.SESSION_ERROR, **error})
     wrong = events.session_error("new_error", "text", "retrying").body
     with pytest.raises(AssertionError):
-        strict.assert_valid_event({"id": "e", "processed_at": MOMENT, "type": events.SESSION_ERROR, **wrong})
+        strict.assert_valid_event({"id": "e", "processed_at": TIMESTAMP, "type": events.SESSION_ERROR, **wrong})
 
 
 def test_previews_are_events_of_the_stream_too() -> None:
@@ -75,7 +75,7 @@ def test_previews_are_events_of_the_stream_too() -> None:
         strict.assert_valid_event({"type": "event_start", "event": {"type": "agent.message"}})
 
 
-def test_resources() -> None:
+def test_resources_are_checked() -> None:
     environment = {
         "id": "env_1",
         "type": "environment",
@@ -87,8 +87,8 @@ def test_resources() -> None:
             "packages": {"type": "packages", **{name: [] for name in ("apt", "cargo", "gem", "go", "npm", "pip")}},
         },
         "metadata": {},
-        "created_at": MOMENT,
-        "updated_at": MOMENT,
+        "created_at": TIMESTAMP,
+        "updated_at": TIMESTAMP,
         "archived_at": None,
     }
     strict.assert_valid_environment(environment)

@@ -3,17 +3,17 @@
 import os
 from pathlib import Path
 
-from footplate.trees.beneath import Beneath
+from footplate.trees.beneath import SafeDirectory
 
 
-def test_no_link_is_gone_through_on_the_way_or_at_the_end(tmp_path: Path) -> None:
+def test_no_link_is_followed_on_the_way_or_at_the_end(tmp_path: Path) -> None:
     outside, inside = tmp_path / "outside", tmp_path / "inside"
     outside.mkdir()
     inside.mkdir()
     (outside / "secret").write_text("secret")
     (inside / "directory").symlink_to(outside)
     (inside / "file").symlink_to(outside / "secret")
-    with Beneath(inside) as workspace:
+    with SafeDirectory(inside) as workspace:
         with workspace.inspect(b"directory/secret") as found:
             assert found is None
         with workspace.inspect(b"file") as found:
@@ -24,10 +24,10 @@ def test_no_link_is_gone_through_on_the_way_or_at_the_end(tmp_path: Path) -> Non
         assert not workspace.is_directory(b"directory")
 
 
-def test_a_file_that_was_swapped_is_read_as_it_was_looked_at(tmp_path: Path) -> None:
+def test_a_swapped_file_is_read_as_it_was_inspected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("looked at")
     (tmp_path / "secret").write_text("secret")
-    with Beneath(tmp_path) as workspace, workspace.inspect(b"file") as found:
+    with SafeDirectory(tmp_path) as workspace, workspace.inspect(b"file") as found:
         assert found is not None
         (tmp_path / "file").unlink()
         (tmp_path / "file").symlink_to("secret")
@@ -35,12 +35,12 @@ def test_a_file_that_was_swapped_is_read_as_it_was_looked_at(tmp_path: Path) -> 
             assert os.read(fd, 100) == b"looked at"
 
 
-def test_a_directory_that_was_swapped_while_it_is_open_leads_nowhere_else(tmp_path: Path) -> None:
+def test_a_directory_swapped_while_open_does_not_lead_outside(tmp_path: Path) -> None:
     (tmp_path / "root" / "a" / "b").mkdir(parents=True)
     (tmp_path / "root" / "a" / "b" / "file").write_text("inside")
     (tmp_path / "outside" / "b").mkdir(parents=True)
     (tmp_path / "outside" / "b" / "file").write_text("outside")
-    with Beneath(tmp_path / "root") as workspace:
+    with SafeDirectory(tmp_path / "root") as workspace:
         with workspace.inspect(b"a/b/file") as found:
             assert found is not None
         (tmp_path / "root" / "a").rename(tmp_path / "root" / "c")
@@ -55,10 +55,10 @@ def test_a_directory_that_was_swapped_while_it_is_open_leads_nowhere_else(tmp_pa
             assert found is None
 
 
-def test_descriptors_are_given_back(tmp_path: Path) -> None:
+def test_file_descriptors_are_closed(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with Beneath(tmp_path) as workspace:
+    with SafeDirectory(tmp_path) as workspace:
         for path in (b"a/b/missing", b"a", b"missing/too", b"a/b"):
             with workspace.inspect(path):
                 pass

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from footplate.domain import brought
-from footplate.domain.addresses import Reach
-from footplate.domain.brought import Brought, LeftOut
+from footplate.domain.addresses import AddressPolicy
+from footplate.domain.brought import ProjectInstructions, SkippedFile
 from footplate.domain.projects import SessionProject, Trust
 from footplate.store.objects import Objects
 from footplate.trees import bringing
 from footplate.trees.git import Git
-from footplate.trees.keeping import Keeper
+from footplate.trees.keeping import SnapshotUploader
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.sessions import SessionTrees
 
@@ -42,8 +42,8 @@ class Repository:
         self._git("-c", "user.name=A", "-c", "user.email=a@example.com", "commit", "-q", "-m", "One")
         return self._git("rev-parse", "HEAD").strip()
 
-    async def bring(self, commit: str, trust: Trust = Trust.ALL) -> Brought:
-        return await bringing.read(Git(git_dir=self.folder / ".git"), commit, trust)
+    async def load_instructions(self, commit: str, trust: Trust = Trust.ALL) -> ProjectInstructions:
+        return await bringing.read_instructions(Git(git_dir=self.folder / ".git"), commit, trust)
 
     def _git(self, *argv: str) -> str:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -57,7 +57,7 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
 
 
-async def test_each_trust_reads_what_is_its_own(repository: Repository) -> None:
+async def test_each_trust_level_reads_its_own_files(repository: Repository) -> None:
     for name in (
         "CLAUDE.md",
         "src/CLAUDE.md",
@@ -69,51 +69,51 @@ async def test_each_trust_reads_what_is_its_own(repository: Repository) -> None:
     for name in (".claude/settings.json", ".mcp.json", ".claude/hooks/h.sh", ".claude/agents/a.md", "main.py"):
         repository.put(name, name)
     commit = repository.commit()
-    words = {"CLAUDE.md", "src/CLAUDE.md", ".claude/rules/a.md", ".claude/skills/x/SKILL.md", ".claude/commands/c.md"}
+    expected = {"CLAUDE.md", "src/CLAUDE.md", ".claude/rules/a.md", ".claude/skills/x/SKILL.md", ".claude/commands/c.md"}
 
-    nothing = await repository.bring(commit, Trust.NOTHING)
-    assert nothing == Brought(commit=commit)
+    nothing = await repository.load_instructions(commit, Trust.NOTHING)
+    assert nothing == ProjectInstructions(commit=commit)
 
-    instructions = await repository.bring(commit, Trust.INSTRUCTIONS)
-    assert set(instructions.files) == words
+    instructions = await repository.load_instructions(commit, Trust.INSTRUCTIONS)
+    assert set(instructions.files) == expected
     assert instructions.files["src/CLAUDE.md"] == b"src/CLAUDE.md"
     assert next(iter(instructions.files)) == "CLAUDE.md"
-    assert {left.path for left in instructions.left_out} == {
+    assert {skipped.path for skipped in instructions.skipped} == {
         ".claude/settings.json",
         ".mcp.json",
         ".claude/agents/a.md",
     }
 
-    everything = await repository.bring(commit, Trust.ALL)
-    assert set(everything.files) == words | {".claude/settings.json", ".mcp.json", ".claude/hooks/h.sh"}
-    assert [left.path for left in everything.left_out] == [".claude/agents/a.md"]
+    everything = await repository.load_instructions(commit, Trust.ALL)
+    assert set(everything.files) == expected | {".claude/settings.json", ".mcp.json", ".claude/hooks/h.sh"}
+    assert [left.path for left in everything.skipped] == [".claude/agents/a.md"]
 
 
-async def test_the_working_tree_and_later_commits_do_not_count(repository: Repository) -> None:
+async def test_the_working_tree_and_later_commits_are_ignored(repository: Repository) -> None:
     repository.put("CLAUDE.md", "Of the base.")
     base = repository.commit()
     repository.put("CLAUDE.md", "Of the agent.")
     repository.put(".claude/rules/own.md", "Of the agent.")
     repository.commit()
     repository.put("CLAUDE.md", "Not even committed.")
-    found = await repository.bring(base)
+    found = await repository.load_instructions(base)
     assert found.files == {"CLAUDE.md": b"Of the base."}
-    assert found.left_out == ()
+    assert found.skipped == ()
 
 
-async def test_imports_are_of_the_same_commit(repository: Repository) -> None:
+async def test_imports_are_read_from_the_same_commit(repository: Repository) -> None:
     repository.put("CLAUDE.md", "@docs/a.md and @gone.md and @/etc/hostname and @docs")
     repository.put("docs/a.md", "@b.md and @../CLAUDE.md")
     repository.put("docs/b.md", "The end.")
-    found = await repository.bring(repository.commit(), Trust.INSTRUCTIONS)
+    found = await repository.load_instructions(repository.commit(), Trust.INSTRUCTIONS)
     assert [*found.files] == ["CLAUDE.md", "docs/a.md", "docs/b.md"]
 
 
-async def test_imports_end(repository: Repository) -> None:
+async def test_the_depth_of_imports_is_limited(repository: Repository) -> None:
     for number in range(10):
         repository.put(f"{number}.md" if number else "CLAUDE.md", f"@{number + 1}.md")
-    found = await repository.bring(repository.commit(), Trust.INSTRUCTIONS)
-    assert len(found.files) == 1 + brought.IMPORTS_DEEP
+    found = await repository.load_instructions(repository.commit(), Trust.INSTRUCTIONS)
+    assert len(found.files) == 1 + brought.MAX_IMPORT_DEPTH
 
 
 async def test_no_link_is_followed(repository: Repository, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -124,57 +124,57 @@ async def test_no_link_is_followed(repository: Repository, tmp_path_factory: pyt
     repository.put("src/CLAUDE.md", "@../linked.md @../folder/secret.md")
     repository.link("linked.md", str(outside / "secret.md"))
     repository.link("folder", str(outside))
-    found = await repository.bring(repository.commit())
+    found = await repository.load_instructions(repository.commit())
     assert [*found.files] == ["src/CLAUDE.md"]
-    assert set(found.left_out) == {LeftOut("CLAUDE.md", LINK), LeftOut(".claude", LINK), LeftOut("linked.md", LINK)}
+    assert set(found.skipped) == {SkippedFile("CLAUDE.md", LINK), SkippedFile(".claude", LINK), SkippedFile("linked.md", LINK)}
 
 
-async def test_a_linked_folder_below_is_told(repository: Repository) -> None:
+async def test_a_linked_directory_below_is_reported(repository: Repository) -> None:
     repository.link(".claude/hooks", "/tmp")
-    found = await repository.bring(repository.commit())
-    assert found.left_out == (LeftOut(".claude/hooks", LINK),)
+    found = await repository.load_instructions(repository.commit())
+    assert found.skipped == (SkippedFile(".claude/hooks", LINK),)
 
 
-async def test_bounds(repository: Repository) -> None:
-    repository.put("CLAUDE.md", "x" * (brought.LONGEST_FILE + 1))
+async def test_size_and_number_of_files_are_limited(repository: Repository) -> None:
+    repository.put("CLAUDE.md", "x" * (brought.MAX_FILE_BYTES + 1))
     repository.put("binary/CLAUDE.md", b"\xff\x00")
-    for number in range(brought.MOST_FILES + 5):
+    for number in range(brought.MAX_FILES + 5):
         repository.put(f"{number:03}/CLAUDE.md", "x")
-    found = await repository.bring(repository.commit(), Trust.INSTRUCTIONS)
-    reasons = {left.path: left.reason for left in found.left_out}
+    found = await repository.load_instructions(repository.commit(), Trust.INSTRUCTIONS)
+    reasons = {skipped.path: skipped.reason for skipped in found.skipped}
     assert "longer" in reasons["CLAUDE.md"]
     assert "more than 200 files" in reasons["204/CLAUDE.md"]
-    assert len(found.files) <= brought.MOST_FILES
+    assert len(found.files) <= brought.MAX_FILES
 
 
-async def test_bound_of_all_together(repository: Repository) -> None:
+async def test_the_total_size_is_limited(repository: Repository) -> None:
     for number in range(10):
-        repository.put(f"{number}/CLAUDE.md", "x" * brought.LONGEST_FILE)
-    found = await repository.bring(repository.commit(), Trust.INSTRUCTIONS)
-    assert sum(map(len, found.files.values())) == brought.MOST_BYTES
-    assert len(found.left_out) == 2
+        repository.put(f"{number}/CLAUDE.md", "x" * brought.MAX_FILE_BYTES)
+    found = await repository.load_instructions(repository.commit(), Trust.INSTRUCTIONS)
+    assert sum(map(len, found.files.values())) == brought.MAX_TOTAL_BYTES
+    assert len(found.skipped) == 2
 
 
-async def test_names_that_want_to_be_options_or_patterns(repository: Repository) -> None:
+async def test_imports_that_look_like_options_or_patterns_are_ignored(repository: Repository) -> None:
     repository.put("CLAUDE.md", "@--help @:(top)x.md @*.md")
     repository.put("other.md", "Not named.")
-    found = await repository.bring(repository.commit(), Trust.INSTRUCTIONS)
+    found = await repository.load_instructions(repository.commit(), Trust.INSTRUCTIONS)
     assert [*found.files] == ["CLAUDE.md"]
 
 
-async def test_a_session_is_given_its_base_as_far_as_it_is_trusted(tmp_path: Path) -> None:
+async def test_a_session_receives_the_instructions_of_its_base_as_far_as_trusted(tmp_path: Path) -> None:
     user = Repository(tmp_path / "projects" / "app")
     user.put("CLAUDE.md", "Of the base.")
     base = user.commit()
     (tmp_path / "data").mkdir()
-    mirrors = Mirrors(tmp_path / "data", root=str(tmp_path / "projects"), address_policy=Reach(), seconds=60)
-    trees = SessionTrees(tmp_path / "data", mirrors, Keeper(Objects.open(None, tmp_path)), seconds=60)
+    mirrors = Mirrors(tmp_path / "data", root=str(tmp_path / "projects"), address_policy=AddressPolicy(), seconds=60)
+    trees = SessionTrees(tmp_path / "data", mirrors, SnapshotUploader(Objects.open(None, tmp_path)), seconds=60)
     project = SessionProject(id="proj_1", name="app", path="app", trust=Trust.INSTRUCTIONS)
-    assert await trees.load_instructions("default", project) == Brought(), "no turn has begun"
+    assert await trees.load_instructions("default", project) == ProjectInstructions(), "no turn has begun"
     project = replace(project, base=await trees.resolve_base("default", project))
     user.put("CLAUDE.md", "Later.")
     user.commit()
     for _ in range(2):
         found = await trees.load_instructions("default", project)
         assert (found.commit, found.files) == (base, {"CLAUDE.md": b"Of the base."})
-    assert await trees.load_instructions("default", replace(project, trust=Trust.NOTHING)) == Brought()
+    assert await trees.load_instructions("default", replace(project, trust=Trust.NOTHING)) == ProjectInstructions()

@@ -29,11 +29,11 @@ async def host(tmp_path: Path) -> Git:
     return git
 
 
-async def test_hostile_workspace_runs_nothing(host: Git, tmp_path: Path) -> None:
+async def test_a_hostile_workspace_runs_nothing(host: Git, tmp_path: Path) -> None:
     assert host.work_tree is not None
-    mark = tmp_path / "ran"
+    marker = tmp_path / "ran"
     program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\ntouch {mark}\ncat\n")
+    program.write_text(f"#!/bin/sh\ntouch {marker}\ncat\n")
     program.chmod(0o755)
     work = host.work_tree
     _git("init", "-q", at=work)
@@ -58,12 +58,12 @@ async def test_hostile_workspace_runs_nothing(host: Git, tmp_path: Path) -> None
 
     assert b"+one" in patch
     assert (work / "file").read_bytes() == b"one\r\n$Id$\n"
-    assert not mark.exists()
+    assert not marker.exists()
     _git("status", at=work)
-    assert mark.exists(), "the trap itself is armed"
+    assert marker.exists(), "the trap itself is armed"
 
 
-async def test_nothing_of_the_worker_is_inherited(host: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_environment_variable_of_the_worker_is_inherited(host: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DIR", "/nonexistent")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nonexistent")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
@@ -72,18 +72,18 @@ async def test_nothing_of_the_worker_is_inherited(host: Git, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("url", ["ext::sh -c touch% ran", "ssh://example.com/x", "git://example.com/x", "/some/path"])
-async def test_no_protocol_unless_it_is_allowed(host: Git, url: str) -> None:
+async def test_only_allowed_protocols_are_fetched(host: Git, url: str) -> None:
     with pytest.raises(GitFailed, match=r"not allowed|Unable to find remote helper"):
         await host.run("fetch", url)
 
 
-async def test_failure_is_told(host: Git) -> None:
+async def test_a_failure_is_reported_with_its_output(host: Git) -> None:
     with pytest.raises(GitFailed, match=r"git rev-parse failed \(exit code 128\): fatal: Needed a single revision"):
         await host.run("rev-parse", "--verify", "nothing")
     assert await host.run_with_exit_code("rev-parse", "--verify", "-q", "nothing") == (1, b"")
 
 
-async def test_stream_gives_pieces_and_its_failure_at_the_end(host: Git) -> None:
+async def test_a_stream_yields_chunks_and_raises_its_failure_at_the_end(host: Git) -> None:
     content = os.urandom(300_000)
     name = (await host.run("hash-object", "-w", "--stdin", stdin=content)).decode().strip()
     async with host.stream_output("cat-file", "blob", name, piece=1000) as pieces:
@@ -95,7 +95,7 @@ async def test_stream_gives_pieces_and_its_failure_at_the_end(host: Git) -> None
             assert [piece async for piece in pieces] == []
 
 
-async def test_who_leaves_a_stream_early_ends_git(host: Git) -> None:
+async def test_closing_a_stream_early_ends_git(host: Git) -> None:
     name = (await host.run("hash-object", "-w", "--stdin", stdin=bytes(5_000_000))).decode().strip()
     async with asyncio.timeout(30):
         async with host.stream_output("cat-file", "blob", name, piece=1000) as pieces:
@@ -103,13 +103,13 @@ async def test_who_leaves_a_stream_early_ends_git(host: Git) -> None:
             await asyncio.sleep(0.2)  # until our side of the pipe is full as well
 
 
-async def test_too_slow_is_ended(host: Git) -> None:
+async def test_a_slow_command_times_out(host: Git) -> None:
     with pytest.raises(Unavailable, match="git ls-files took longer than 0 s"):
         await host.run("ls-files", seconds=0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has agents that are somebody else")
-async def test_files_are_the_users_own(host: Git, tmp_path: Path) -> None:
+async def test_files_belong_to_the_user(host: Git, tmp_path: Path) -> None:
     name = (await host.run("hash-object", "-w", "--stdin", stdin=b"x")).decode().strip()
     await host.run("update-index", "--add", "--cacheinfo", f"100644,{name},sub/file")
     os.chmod(tmp_path, 0o700)  # noqa: PTH101
@@ -121,12 +121,12 @@ async def test_files_are_the_users_own(host: Git, tmp_path: Path) -> None:
     assert await host.run("diff-files", "--name-only") == b""
 
 
-def test_git_that_ends_before_it_was_asked_has_its_answer_under_uvloop_too(tmp_path: Path) -> None:
-    async def ask() -> set[int]:
+def test_the_exit_code_of_git_that_ends_early_is_read_under_uvloop_too(tmp_path: Path) -> None:
+    async def run_git() -> set[int]:
         git = Git(git_dir=tmp_path / "nothing")
-        asked = b"HEAD\n" * 20_000
-        asking = (git.run_with_exit_code("cat-file", "--batch-check", stdin=asked, accept=(128,)) for _ in range(30))
-        return {code for code, _ in await asyncio.gather(*asking)}
+        stdin = b"HEAD\n" * 20_000
+        commands = (git.run_with_exit_code("cat-file", "--batch-check", stdin=stdin, accept=(128,)) for _ in range(30))
+        return {code for code, _ in await asyncio.gather(*commands)}
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        assert runner.run(ask()) == {128}
+        assert runner.run(run_git()) == {128}

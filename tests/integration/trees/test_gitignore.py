@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.integration.trees.worlds import World, git, make_world
 
-from footplate.trees.beneath import Beneath
+from footplate.trees.beneath import SafeDirectory
 from footplate.trees.gitignore import GitignoreMatcher, UnsupportedRule
 
 NAMES = ("a", "b", "ab", "a.log", "build", "a b", "ü")
@@ -71,7 +71,7 @@ def test_ignores_the_same_files_as_git(world: World, seed: int) -> None:
         lines = [chance.choice(PATTERNS) for _ in range(chance.randint(1, 4))]
         (world.files / directory / ".gitignore").write_text("\n".join(lines))
     listed = {Path(line) for line in git(world.files, "ls-files", "-z", "--others", "--exclude-standard").split("\0")}
-    with Beneath(world.files) as workspace:
+    with SafeDirectory(world.files) as workspace:
         ignores = GitignoreMatcher(workspace)
         for path in paths:
             try:
@@ -81,13 +81,13 @@ def test_ignores_the_same_files_as_git(world: World, seed: int) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["[ab]", "a\\*", "a**", "x/**y/z", "*" * 2 + "a"])
-def test_git_is_asked_about_what_is_not_plain(world: World, pattern: str) -> None:
+def test_unsupported_patterns_require_git(world: World, pattern: str) -> None:
     (world.files / ".gitignore").write_text(pattern)
-    with Beneath(world.files) as workspace, pytest.raises(UnsupportedRule):
+    with SafeDirectory(world.files) as workspace, pytest.raises(UnsupportedRule):
         GitignoreMatcher(workspace).is_ignored(b"some")
 
 
-def test_git_is_asked_if_gitignore_is_a_symlink(world: World) -> None:
+def test_a_gitignore_that_is_a_symlink_requires_git(world: World) -> None:
     (world.files / ".gitignore").symlink_to("/etc/passwd")
-    with Beneath(world.files) as workspace, pytest.raises(UnsupportedRule):
+    with SafeDirectory(world.files) as workspace, pytest.raises(UnsupportedRule):
         GitignoreMatcher(workspace).is_ignored(b"some")

@@ -14,9 +14,9 @@ from tests.integration.trees.worlds import World, contents, git, make_world
 
 from footplate.domain.errors import Permanent, Unavailable
 from footplate.trees import looking
-from footplate.trees.commits import NoCommits, take
+from footplate.trees.commits import CommitCollectionFailed, import_bundle
 from footplate.trees.git import Git
-from footplate.trees.staging import Limits
+from footplate.trees.staging import SnapshotLimits
 
 pytestmark = pytest.mark.timing
 
@@ -31,7 +31,7 @@ async def world(tmp_path: Path) -> World:
     return world
 
 
-async def test_a_file_that_is_swapped_for_a_link_never_shows_what_is_outside(world: World) -> None:
+async def test_a_file_swapped_for_a_link_never_exposes_files_outside(world: World) -> None:
     def swap(number: int) -> None:
         path, other = world.files / "swapped", world.files / "other"
         if number % 2:
@@ -40,14 +40,14 @@ async def test_a_file_that_is_swapped_for_a_link_never_shows_what_is_outside(wor
             other.write_bytes(b"%d" % number)
         other.replace(path)
 
-    with meanwhile(swap) as swaps:
+    with run_repeatedly(swap) as swaps:
         for _ in range(30):
-            await world.take()
+            await world.take_snapshot()
     assert swaps[0] > 100
-    assert not await stored(world, SECRET)
+    assert not await is_stored(world, SECRET)
 
 
-async def test_a_directory_that_is_swapped_for_a_link_never_shows_what_is_outside(world: World) -> None:
+async def test_a_directory_swapped_for_a_link_never_exposes_files_outside(world: World) -> None:
     (world.files / "inside").mkdir()
     (world.files / "inside" / "secret").write_bytes(b"of the workspace")
 
@@ -58,32 +58,32 @@ async def test_a_directory_that_is_swapped_for_a_link_never_shows_what_is_outsid
         (world.files / "inside").unlink()
         (world.files / "aside").rename(world.files / "inside")
 
-    with meanwhile(swap) as swaps:
+    with run_repeatedly(swap) as swaps:
         for _ in range(30):
-            await world.take()
+            await world.take_snapshot()
     assert swaps[0] > 100
-    assert not await stored(world, SECRET)
+    assert not await is_stored(world, SECRET)
 
 
-async def test_a_git_directory_that_is_a_link_is_kept_as_a_link(world: World) -> None:
+async def test_a_linked_git_directory_is_stored_as_a_link(world: World) -> None:
     git(world.root / "outside", "init", "--quiet")
     (world.files / "sub").mkdir()
     (world.files / "sub" / "file").write_text("file")
     (world.files / "sub" / ".git").symlink_to(world.root / "outside")
     (world.files / ".git").symlink_to(world.root / "outside" / ".git")
-    taken = await world.take()
-    assert contents(await world.restored(taken)) == contents(world.files)
-    assert not await stored(world, SECRET)
+    taken = await world.take_snapshot()
+    assert contents(await world.restore(taken)) == contents(world.files)
+    assert not await is_stored(world, SECRET)
 
 
 @pytest.mark.parametrize("name", ["objects", "refs", "HEAD", "config"])
-async def test_a_part_of_a_git_directory_that_is_a_link_comes_back_as_one(world: World, name: str) -> None:
+async def test_a_link_inside_a_git_directory_is_restored_as_a_link(world: World, name: str) -> None:
     git(world.files, "init", "--quiet")
     path = world.files / ".git" / name
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     path.symlink_to(world.root / "outside")
-    taken = await world.take()
-    assert contents(await world.restored(taken)) == contents(world.files)
+    taken = await world.take_snapshot()
+    assert contents(await world.restore(taken)) == contents(world.files)
     assert [entry.name for entry in (world.root / "outside").iterdir()] == ["secret"]
 
 
@@ -101,39 +101,39 @@ async def test_configuration_hooks_and_filters_of_the_workspace_run_nothing(worl
         hook.write_text(f"#!/bin/sh\n{touch}\n")
         hook.chmod(0o755)
     (world.files / "file").write_text("two\n")
-    first = await world.take()
+    first = await world.take_snapshot()
     (world.files / "file").write_text("three\n")
-    await world.take()
-    await world.restored(first)
+    await world.take_snapshot()
+    await world.restore(first)
     assert not (world.root / "ran").exists()
 
 
 @pytest.mark.parametrize("name", [".gitignore", "deep/.gitignore", ".gitattributes", "deep/.gitattributes"])
-async def test_a_pipe_that_git_would_wait_for_is_told_by_name(
+async def test_a_pipe_that_would_block_git_is_reported_by_name(
     world: World, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looking, "_PATIENCE", 0.2)
     (world.files / "deep").mkdir()
     (world.files / "deep" / "file").write_text("file")
     os.mkfifo(world.files / name)
-    begun = time.monotonic()
+    started_at = time.monotonic()
     for _ in range(2):
         with pytest.raises(Permanent, match=name):
-            await world.take()
-    assert time.monotonic() - begun < 30
+            await world.take_snapshot()
+    assert time.monotonic() - started_at < 30
 
 
-async def test_files_that_never_stop_growing_end(world: World) -> None:
+async def test_the_snapshot_of_a_growing_file_ends(world: World) -> None:
     def grow(_: int) -> None:
         with (world.files / "log").open("ab") as file:
             file.write(bytes(100_000))
 
-    with meanwhile(grow):
-        taken = await world.take(Limits(max_file_bytes=3_000_000))
-    assert [left.path for left in taken.left_out] in ([], [b"log"])
+    with run_repeatedly(grow):
+        taken = await world.take_snapshot(SnapshotLimits(max_file_bytes=3_000_000))
+    assert [omitted.path for omitted in taken.omitted] in ([], [b"log"])
 
 
-async def test_files_that_come_and_go_are_no_error(world: World) -> None:
+async def test_files_that_appear_and_disappear_cause_no_error(world: World) -> None:
     def churn(number: int) -> None:
         path = world.files / f"{number % 50}"
         if path.exists():
@@ -141,35 +141,35 @@ async def test_files_that_come_and_go_are_no_error(world: World) -> None:
         else:
             path.write_bytes(b"%d" % number)
 
-    with meanwhile(churn):
+    with run_repeatedly(churn):
         for _ in range(20):
-            await world.take()
-    taken = await world.take()
-    assert contents(await world.restored(taken)) == contents(world.files)
+            await world.take_snapshot()
+    taken = await world.take_snapshot()
+    assert contents(await world.restore(taken)) == contents(world.files)
 
 
-async def test_a_snapshot_that_takes_too_long_says_so(world: World) -> None:
+async def test_a_snapshot_that_takes_too_long_is_an_error(world: World) -> None:
     for number in range(2000):
         (world.files / f"{number}").write_text("file")
     with pytest.raises(Unavailable, match="could not be read within"):
-        await world.take(Limits(timeout_seconds=0.05))
+        await world.take_snapshot(SnapshotLimits(timeout_seconds=0.05))
     await asyncio.sleep(0)
-    taken = await world.take()
-    assert len(contents(await world.restored(taken))) == 2000
+    taken = await world.take_snapshot()
+    assert len(contents(await world.restore(taken))) == 2000
 
 
-async def test_a_commit_whose_tree_has_a_git_directory_is_not_taken_in(world: World) -> None:
+async def test_a_commit_whose_tree_has_a_git_directory_is_refused(world: World) -> None:
     git(world.files, "init", "--quiet", "--initial-branch=good")
     git(world.files, "commit", "--quiet", "--allow-empty", "-m", "first")
     host = Git(git_dir=world.git_dir)
-    await take(bundle(world, "good"), host)
+    await import_bundle(bundle(world, "good"), host)
     good = git(world.files, "rev-parse", "good").strip()
     assert (await host.run_with_exit_code("cat-file", "-e", good))[0] == 0
     (world.files / "tree").write_bytes(b"40000 .git\0" + bytes.fromhex(git(world.files, "write-tree").strip()))
     tree = git(world.files, "hash-object", "-w", "--literally", "-t", "tree", "tree").strip()
     git(world.files, "update-ref", "refs/heads/bad", git(world.files, "commit-tree", "-m", "bad", tree).strip())
-    with pytest.raises(NoCommits, match="fsck"):
-        await take(bundle(world, "bad"), host)
+    with pytest.raises(CommitCollectionFailed, match="fsck"):
+        await import_bundle(bundle(world, "bad"), host)
     assert (await host.run_with_exit_code("cat-file", "-e", tree, accept=(0, 1, 128)))[0] != 0
 
 
@@ -179,7 +179,7 @@ def bundle(world: World, branch: str) -> bytes:
 
 
 @contextmanager
-def meanwhile(act: Callable[[int], None]) -> Iterator[list[int]]:
+def run_repeatedly(act: Callable[[int], None]) -> Iterator[list[int]]:
     """Runs an action repeatedly in a thread. Yields how often it ran."""
     done = [0]
     over = threading.Event()
@@ -198,7 +198,7 @@ def meanwhile(act: Callable[[int], None]) -> Iterator[list[int]]:
         thread.join()
 
 
-async def stored(world: World, content: bytes) -> bool:
+async def is_stored(world: World, content: bytes) -> bool:
     """Tells whether any object stored by the host contains the content."""
     host = Git(git_dir=world.git_dir)
     listed = await host.run("cat-file", "--batch-check=%(objectname) %(objecttype)", "--batch-all-objects")

@@ -13,17 +13,17 @@ import pytest
 from tests.integration.trees.random_changes import CHANGES
 from tests.integration.trees.worlds import World, git, make_host, make_world
 
-from footplate.domain.snapshots import Taken
+from footplate.domain.snapshots import TakenSnapshot
 from footplate.trees import incremental_snapshots, snapshots, watches
 from footplate.trees.incremental_snapshots import IncrementalSnapshots
 from footplate.trees.object_database import ObjectDatabase
-from footplate.trees.remembered import Remembered
-from footplate.trees.staging import Limits
+from footplate.trees.remembered import SnapshotCache
+from footplate.trees.staging import SnapshotLimits
 from footplate.trees.watches import TreeWatch
 
 pytestmark = pytest.mark.timing
 
-LIMITS = Limits()
+LIMITS = SnapshotLimits()
 
 
 @pytest.fixture
@@ -41,15 +41,15 @@ async def followed(world: World) -> AsyncIterator[IncrementalSnapshots]:
 @pytest.fixture
 def full_scans(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The git directory of every snapshot that read all files."""
-    looks: list[Path] = []
-    take = snapshots.take_and_remember
+    scans: list[Path] = []
+    take = snapshots.take_snapshot_and_cache
 
-    async def counted(git_dir: Path, work_tree: Path, **options: Any) -> tuple[Taken, Remembered]:
-        looks.append(git_dir)
+    async def counted(git_dir: Path, work_tree: Path, **options: Any) -> tuple[TakenSnapshot, SnapshotCache]:
+        scans.append(git_dir)
         return await take(git_dir, work_tree, **options)
 
     monkeypatch.setattr(snapshots, "take_and_remember", counted)
-    return looks
+    return scans
 
 
 async def test_a_change_is_found_without_a_full_scan(
@@ -58,27 +58,27 @@ async def test_a_change_is_found_without_a_full_scan(
     (world.files / "deep" / "er").mkdir(parents=True)
     (world.files / "deep" / "er" / "file").write_text("one")
     (world.files / "stays").write_text("as it is")
-    first = await followed.take(None)
+    first = await followed.take_snapshot(None)
     assert len(full_scans) == 1
-    assert await followed.take(None) == first
+    assert await followed.take_snapshot(None) == first
     for change in (write_same_size, add_files, rename_directory, remove_directory, make_executable, replace_by_link):
         change(world.files)
-        assert await followed.take(None) == await full_snapshot(world), change
+        assert await followed.take_snapshot(None) == await full_snapshot(world), change
         full_scans.remove(world.root / "other.git")
     assert len(full_scans) == 1
 
 
-async def test_ignored_files_are_left_out_and_a_changed_gitignore_applies(
+async def test_ignored_files_are_omitted_and_a_changed_gitignore_applies(
     world: World, followed: IncrementalSnapshots
 ) -> None:
     (world.files / ".gitignore").write_text("*.log\n/build\n")
-    first = await followed.take(None)
+    first = await followed.take_snapshot(None)
     (world.files / "new.log").write_text("noise")
     (world.files / "build").mkdir()
     (world.files / "build" / "made").write_text("noise")
-    assert await followed.take(None) == first
+    assert await followed.take_snapshot(None) == first
     (world.files / ".gitignore").write_text("*.txt\n")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
 async def test_the_agents_own_repository_is_followed(
@@ -86,56 +86,56 @@ async def test_the_agents_own_repository_is_followed(
 ) -> None:
     (world.files / "file").write_text("one")
     git(world.files, "init", "--quiet")
-    await followed.take(None)
+    await followed.take_snapshot(None)
     full_scans.clear()
     (world.files / "file").write_text("two")
     git(world.files, "add", ".")
     git(world.files, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "one")
     (world.files / ".git" / "index.lock").touch()
-    taken = await followed.take(None)
+    taken = await followed.take_snapshot(None)
     assert full_scans == []
     assert taken == await full_snapshot(world)
     (world.files / ".git" / "index.lock").unlink()
     git(world.files, "gc", "--quiet")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
-async def test_a_tree_that_begins_empty(world: World, followed: IncrementalSnapshots, full_scans: list[Path]) -> None:
+async def test_a_tree_that_starts_empty_needs_no_full_scan(world: World, followed: IncrementalSnapshots, full_scans: list[Path]) -> None:
     await followed.watch_empty_tree()
     (world.files / "new").write_text("one")
-    taken = await followed.take(None)
+    taken = await followed.take_snapshot(None)
     assert full_scans == []
     assert taken == await full_snapshot(world)
 
 
-async def test_a_tree_that_does_not_begin_empty_is_looked_at(
+async def test_a_tree_that_does_not_start_empty_is_scanned(
     world: World, followed: IncrementalSnapshots, full_scans: list[Path]
 ) -> None:
     (world.files / "old").write_text("one")
     await followed.watch_empty_tree()
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
     assert world.git_dir in full_scans
 
 
-async def test_what_is_too_large_is_left_out_until_it_is_small(world: World, followed: IncrementalSnapshots) -> None:
-    followed.limits = Limits(max_file_bytes=2 << 20)
-    await followed.take(None)
+async def test_a_large_file_is_omitted_until_it_is_small(world: World, followed: IncrementalSnapshots) -> None:
+    followed.limits = SnapshotLimits(max_file_bytes=2 << 20)
+    await followed.take_snapshot(None)
     (world.files / "large").write_bytes(b"x" * (3 << 20))
     (world.files / "small").write_bytes(b"x")
-    taken = await followed.take(None)
-    assert [each.path for each in taken.left_out] == [b"large"]
+    taken = await followed.take_snapshot(None)
+    assert [each.path for each in taken.omitted] == [b"large"]
     (world.files / "small").write_bytes(b"y")
-    assert [each.path for each in (await followed.take(None)).left_out] == [b"large"]
+    assert [each.path for each in (await followed.take_snapshot(None)).omitted] == [b"large"]
     (world.files / "large").write_bytes(b"x")
-    assert (await followed.take(None)).left_out == ()
+    assert (await followed.take_snapshot(None)).omitted == ()
 
 
 async def test_a_file_with_two_names_changes_under_both(world: World, followed: IncrementalSnapshots) -> None:
     (world.files / "one").write_text("one")
     os.link(world.files / "one", world.files / "two")
-    await followed.take(None)
+    await followed.take_snapshot(None)
     (world.files / "one").write_text("other")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
 async def test_too_many_directories_cause_full_scans(
@@ -145,12 +145,12 @@ async def test_too_many_directories_cause_full_scans(
     for number in range(9):
         (world.files / str(number)).mkdir()
         (world.files / str(number) / "file").write_text("one")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
     (world.files / "3" / "file").write_text("two")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
-async def test_very_many_packs_are_left_to_git(
+async def test_very_many_packs_cause_full_scans(
     world: World, followed: IncrementalSnapshots, full_scans: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(incremental_snapshots, "MAX_PACKS", 1)
@@ -160,7 +160,7 @@ async def test_very_many_packs_are_left_to_git(
         (mirror / "objects" / "pack" / f"pack-{number}.pack").touch()
     for number in range(2):
         (world.files / "file").write_text(str(number))
-        assert await followed.take(None) == await full_snapshot(world)
+        assert await followed.take_snapshot(None) == await full_snapshot(world)
     assert full_scans.count(world.git_dir) == 2
 
 
@@ -172,10 +172,10 @@ async def test_many_ignored_directories_do_not_count(
     for number in range(9):
         (world.files / "packages" / str(number)).mkdir(parents=True)
         (world.files / "packages" / str(number) / "file").write_text("one")
-    await followed.take(None)
+    await followed.take_snapshot(None)
     full_scans.clear()
     (world.files / "mine").write_text("two")
-    taken = await followed.take(None)
+    taken = await followed.take_snapshot(None)
     assert full_scans == []
     assert taken == await full_snapshot(world)
 
@@ -183,9 +183,9 @@ async def test_many_ignored_directories_do_not_count(
 async def test_dropped_events_cause_a_full_scan(
     world: World, followed: IncrementalSnapshots, full_scans: list[Path]
 ) -> None:
-    await followed.take(None)
+    await followed.take_snapshot(None)
     await asyncio.to_thread(write_too_often, world.files)
-    taken = await followed.take(None)
+    taken = await followed.take_snapshot(None)
     assert full_scans.count(world.git_dir) == 2
     assert taken == await full_snapshot(world)
 
@@ -193,13 +193,13 @@ async def test_dropped_events_cause_a_full_scan(
 async def test_changes_are_found_after_a_failed_snapshot(
     world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await followed.take(None)
+    await followed.take_snapshot(None)
     (world.files / "new").write_text("one")
     with monkeypatch.context() as broken:
         broken.setattr(incremental_snapshots, "_Reader", None)
-        assert await followed.take(None) == await full_snapshot(world)
+        assert await followed.take_snapshot(None) == await full_snapshot(world)
     (world.files / "new").write_text("two")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
 @pytest.mark.parametrize("where", ["read_touched", "_classify", "_apply"])
@@ -208,7 +208,7 @@ async def test_changes_are_found_after_a_cancelled_snapshot(
 ) -> None:
     """Its thread keeps running, but changes nothing that a later snapshot uses."""
     (world.files / "a").write_text("one")
-    await followed.take(None)
+    await followed.take_snapshot(None)
     (world.files / "b").write_text("one")
     began, end = threading.Event(), threading.Event()
     owner: Any = TreeWatch if where == "read_touched" else incremental_snapshots
@@ -222,25 +222,25 @@ async def test_changes_are_found_after_a_cancelled_snapshot(
 
     with monkeypatch.context() as slowed:
         slowed.setattr(owner, where, slow)
-        task = asyncio.create_task(followed.take(None))
+        task = asyncio.create_task(followed.take_snapshot(None))
         await asyncio.to_thread(began.wait, 30)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
     (world.files / "c").write_text("one")
     expected = await full_snapshot(world)
-    assert await followed.take(None) == expected
+    assert await followed.take_snapshot(None) == expected
     end.set()
     await asyncio.sleep(0.05)
-    assert await followed.take(None) == expected
+    assert await followed.take_snapshot(None) == expected
 
 
-async def test_what_a_scan_found_in_a_directory_that_is_not_watched_yet(
+async def test_files_found_in_a_directory_that_is_not_watched_yet_are_followed(
     world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scan = snapshots.take_and_remember
+    scan = snapshots.take_snapshot_and_cache
 
-    async def late(git_dir: Path, work_tree: Path, **options: Any) -> tuple[Taken, Remembered]:
+    async def late(git_dir: Path, work_tree: Path, **options: Any) -> tuple[TakenSnapshot, SnapshotCache]:
         if git_dir == world.git_dir:
             await asyncio.to_thread(add_files, world.files)
         return await scan(git_dir, work_tree, **options)
@@ -248,9 +248,9 @@ async def test_what_a_scan_found_in_a_directory_that_is_not_watched_yet(
     (world.files / "old").write_text("one")
     with monkeypatch.context() as raced:
         raced.setattr(snapshots, "take_and_remember", late)
-        await followed.take(None)
+        await followed.take_snapshot(None)
     (world.files / "new" / "directory" / "a").unlink()
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
 async def test_a_directory_that_is_ignored_no_longer_is_watched(
@@ -261,12 +261,12 @@ async def test_a_directory_that_is_ignored_no_longer_is_watched(
     for number in range(9):
         (world.files / "packages" / str(number)).mkdir(parents=True)
     (world.files / "packages" / "file").write_text("one")
-    await followed.take(None)
+    await followed.take_snapshot(None)
     monkeypatch.setattr(watches, "MAX_DIRECTORIES", 50)
     (world.files / ".gitignore").write_text("")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
     (world.files / "packages" / "file").write_text("two")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
 async def test_a_directory_whose_files_happen_to_be_ignored_is_watched(
@@ -279,46 +279,46 @@ async def test_a_directory_whose_files_happen_to_be_ignored_is_watched(
     (world.files / "packages" / "file").write_text("one")
     (world.files / "out").mkdir()
     (world.files / "out" / "a.log").write_text("one")
-    await followed.take(None)
+    await followed.take_snapshot(None)
     full_scans.clear()
     (world.files / "out" / "result").write_text("one")
-    taken = await followed.take(None)
+    taken = await followed.take_snapshot(None)
     assert full_scans == []
     assert taken == await full_snapshot(world)
 
 
-async def test_a_nested_repository_that_is_moved_away(world: World, followed: IncrementalSnapshots) -> None:
+async def test_a_nested_repository_that_is_moved_away_is_noticed(world: World, followed: IncrementalSnapshots) -> None:
     (world.files / "nested").mkdir()
     (world.files / "nested" / "file").write_text("one")
     git(world.files / "nested", "init", "--quiet")
-    await followed.take(None)
+    await followed.take_snapshot(None)
     (world.files / "nested").rename(world.root / "away")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
-async def test_very_deep_and_very_many_new_directories_are_left_to_git(
+async def test_very_deep_and_very_many_new_directories_cause_full_scans(
     world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watches, "_MAX_TOUCHED", 20)
     monkeypatch.setattr(watches, "_MAX_DEPTH", 10)
-    await followed.take(None)
+    await followed.take_snapshot(None)
     for number in range(4):
         (world.files / str(number)).mkdir()
         for name in range(9):
             (world.files / str(number) / str(name)).write_text("one")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
     world.files.joinpath(*"abcdefghijklmnop").mkdir(parents=True)
     world.files.joinpath(*"abcdefghijklmnop", "file").write_text("one")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
-async def test_another_directory_in_the_place_of_the_root(world: World, followed: IncrementalSnapshots) -> None:
+async def test_a_replaced_root_directory_is_noticed(world: World, followed: IncrementalSnapshots) -> None:
     (world.files / "a").write_text("one")
-    await followed.take(None)
+    await followed.take_snapshot(None)
     world.files.rename(world.root / "away")
     world.files.mkdir()
     (world.files / "b").write_text("one")
-    assert await followed.take(None) == await full_snapshot(world)
+    assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
 async def test_git_builds_a_pack_that_is_too_deep_for_this_process(
@@ -327,32 +327,32 @@ async def test_git_builds_a_pack_that_is_too_deep_for_this_process(
     def too_deep(*_: object) -> None:
         raise RecursionError
 
-    first = await followed.take(None)
+    first = await followed.take_snapshot(None)
     (world.files / "a").write_text("one")
-    taken = await followed.take(None)
-    assert await followed.pack(first.snapshot, taken.snapshot) is not None
+    taken = await followed.take_snapshot(None)
+    assert await followed.build_pack(first.snapshot, taken.snapshot) is not None
     monkeypatch.setattr(ObjectDatabase, "added", too_deep)
-    assert await followed.pack(first.snapshot, taken.snapshot) is None
+    assert await followed.build_pack(first.snapshot, taken.snapshot) is None
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_happens_the_ids_are_the_same(world: World, followed: IncrementalSnapshots, seed: int) -> None:
+async def test_random_changes_have_the_same_ids_as_a_full_snapshot(world: World, followed: IncrementalSnapshots, seed: int) -> None:
     chance = random.Random(seed)
     git(world.files, "init", "--quiet")
-    await followed.take(None)
+    await followed.take_snapshot(None)
     other = await make_host(world.root / "other.git")
     for number in range(15):
         changes = [chance.choice(CHANGES) for _ in range(chance.randint(1, 4))]
         for change in changes:
             change(world.files, chance)
-        assert await followed.take(None) == await snapshots.take(other, world.files), (seed, number, changes)
+        assert await followed.take_snapshot(None) == await snapshots.take_snapshot(other, world.files), (seed, number, changes)
 
 
 async def full_snapshot(world: World) -> object:
     """Takes a snapshot on a host that has never seen the tree."""
     other = world.root / "other.git"
     await asyncio.to_thread(shutil.rmtree, other, ignore_errors=True)
-    return await snapshots.take(await make_host(other), world.files, limits=LIMITS)
+    return await snapshots.take_snapshot(await make_host(other), world.files, limits=LIMITS)
 
 
 def write_too_often(files: Path) -> None:

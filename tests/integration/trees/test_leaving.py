@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.errors import Conflict, InvalidRequest
 from footplate.domain.leases import LeaseLost
-from footplate.domain.leaving import CheckedOut, Departure, Left, MergeConflict, NothingToLeave, Step, message_of
+from footplate.domain.leaving import BranchCheckedOut, Delivery, DeliveryResult, MergeConflict, NothingToDeliver, DeliveryStep, build_commit_message
 from footplate.domain.ports import CommandResult
 from footplate.domain.projects import SessionProject
-from footplate.domain.running import KeptTree, TreeGround
-from footplate.domain.snapshots import KeptSnapshot, TreeDiff
+from footplate.domain.running import SessionTree, CheckoutTarget
+from footplate.domain.snapshots import StoredSnapshot, TreeDiff
 from footplate.store.objects import Objects
-from footplate.trees.keeping import Keeper
-from footplate.trees.leaving import Leaver
+from footplate.trees.keeping import SnapshotUploader
+from footplate.trees.leaving import Deliverer
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.reading import DiffReader
 from footplate.trees.sessions import SessionTrees
@@ -38,7 +38,7 @@ def git(at: Path, *argv: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-class Inside:
+class HostEnvironment:
     """An environment that runs its commands on this machine."""
 
     def __init__(self, root: Path, scratch: Path) -> None:
@@ -64,14 +64,14 @@ class Lease:
             raise LeaseLost("the branch")
 
 
-class OneByOne:
+class FakeWriteLeases:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.asked: list[tuple[str, str, float]] = []
         self.lost = False
 
     @asynccontextmanager
-    async def held(
+    async def hold(
         self,
         organisation: str,
         target: str,
@@ -97,78 +97,78 @@ class World:
         self.user.mkdir(parents=True)
         git(self.user, "init", "-q", *(["--bare"] if directory.name == "bare" else []))
         self.objects = Objects.open(None, directory / "store")
-        self.leases = OneByOne()
+        self.leases = FakeWriteLeases()
         self.data = directory / "data"
-        self.mirrors = Mirrors(self.data, root=str(directory / "projects"), address_policy=Reach(), seconds=60)
-        self.trees = SessionTrees(self.data, self.mirrors, Keeper(self.objects), seconds=60)
-        self.leaver = self.leaver_at(self.data, self.mirrors)
+        self.mirrors = Mirrors(self.data, root=str(directory / "projects"), address_policy=AddressPolicy(), seconds=60)
+        self.trees = SessionTrees(self.data, self.mirrors, SnapshotUploader(self.objects), seconds=60)
+        self.deliverer = self.deliverer_at(self.data, self.mirrors)
 
-    def leaver_at(self, data: Path, mirrors: Mirrors) -> Leaver:
-        return Leaver(data, DiffReader(data, self.objects, max_concurrent=4), mirrors, self.leases, max_concurrent=2)
+    def deliverer_at(self, data: Path, mirrors: Mirrors) -> Deliverer:
+        return Deliverer(data, DiffReader(data, self.objects, max_concurrent=4), mirrors, self.leases, max_concurrent=2)
 
-    def elsewhere(self) -> Leaver:
+    def deliverer_elsewhere(self) -> Deliverer:
         """Returns a deliverer on another machine, which has no data yet."""
         data = self.directory / "other"
-        mirrors = Mirrors(data, root=str(self.directory / "projects"), address_policy=Reach(), seconds=60)
-        return self.leaver_at(data, mirrors)
+        mirrors = Mirrors(data, root=str(self.directory / "projects"), address_policy=AddressPolicy(), seconds=60)
+        return self.deliverer_at(data, mirrors)
 
     async def session(self, session_id: str = "sesn_1", *, url: str | None = None) -> "Session":
         project = SessionProject(id="proj_1", name="app", path=None if url else "app", url=url)
         based = replace(project, base=await self.trees.resolve_base("default", project))
         tree = self.data / "workspaces" / session_id
-        ground = TreeGround(
+        target = CheckoutTarget(
             tree=tree,
-            seen=str(tree),
-            beside=tree.with_name("beside"),
-            beside_seen="",
-            objects_seen=None,
-            user=(os.geteuid(), os.getegid()),
+            inside_path=str(tree),
+            additional_directory=tree.with_name("beside"),
+            additional_inside_path="",
+            objects_inside_path=None,
+            owner=(os.geteuid(), os.getegid()),
         )
-        await self.trees.check_out("default", session_id, [based], ground)
+        await self.trees.check_out("default", session_id, [based], target)
         return Session(self, session_id, based, tree)
 
 
 class Session:
     def __init__(self, world: World, session_id: str, project: SessionProject, tree: Path) -> None:
         self.world, self.id, self.project, self.tree = world, session_id, project, tree
-        self.kept: KeptSnapshot | None = None
-        self.steps: list[Step] = []
+        self.stored: StoredSnapshot | None = None
+        self.steps: list[DeliveryStep] = []
 
     async def turn(self) -> None:
         """Stores commits and a snapshot, as the end of a turn does."""
-        kept_tree = KeptTree(organisation="default", session_id=self.id, project=self.project, files=self.tree)
-        inside = Inside(self.tree, self.world.directory / f"scratch-{self.id}")
+        session_tree = SessionTree(organisation="default", session_id=self.id, project=self.project, files=self.tree)
+        environment = HostEnvironment(self.tree, self.world.directory / f"scratch-{self.id}")
         trees = self.world.trees
-        commits = await trees.collect_commits(kept_tree, inside, str(self.tree), self.kept)  # type: ignore[arg-type]
-        self.kept = await trees.store_snapshot(kept_tree, self.kept, commits)
+        commits = await trees.collect_commits(session_tree, environment, str(self.tree), self.stored)  # type: ignore[arg-type]
+        self.stored = await trees.store_snapshot(session_tree, self.stored, commits)
 
-    def departure(self, message: str | None = None) -> Departure:
-        assert self.kept is not None
+    def delivery(self, message: str | None = None) -> Delivery:
+        assert self.stored is not None
         seq = len(self.steps) + 1
-        if not self.steps or self.steps[-1].snapshot != self.kept.snapshot:
+        if not self.steps or self.steps[-1].snapshot != self.stored.snapshot:
             self.steps.append(
-                Step(
+                DeliveryStep(
                     session_id=self.id,
                     seq=seq,
-                    snapshot=self.kept.snapshot,
+                    snapshot=self.stored.snapshot,
                     taken_at=BEGAN + timedelta(minutes=seq),
-                    message=message_of(self.id, message, None),
+                    message=build_commit_message(self.id, message, None),
                 )
             )
         files = TreeDiff(
             organisation="default",
             session_id=self.id,
-            owners=(),
+            ancestors=(),
             tree="proj_1",
             name="app",
-            beside=False,
+            is_additional=False,
             old=None,
-            new=self.kept,
+            new=self.stored,
         )
-        return Departure(files=files, project=self.project, steps=[*self.steps])
+        return Delivery(diff=files, project=self.project, steps=[*self.steps])
 
-    async def merge(self, into: str | None = "next", leaver: Leaver | None = None) -> Left:
-        return await (leaver or self.world.leaver).merge(self.departure(), into, actor="ann", wait=7)
+    async def merge(self, into: str | None = "next", deliverer: Deliverer | None = None) -> DeliveryResult:
+        return await (deliverer or self.world.deliverer).merge(self.delivery(), into, actor="ann", wait=7)
 
 
 @pytest.fixture
@@ -189,14 +189,14 @@ def change(at: Path, number: int, text: str) -> None:
     (at / "text").write_text("\n".join(lines) + "\n")
 
 
-async def test_uncommitted_work_goes_forward(world: World) -> None:
+async def test_uncommitted_work_is_fast_forwarded(world: World) -> None:
     session = await world.session()
     change(session.tree, 3, "three")
     await session.turn()
     status = git(world.user, "status", "--porcelain", "--branch")
-    left = await session.merge()
-    assert (left.status, left.before) == ("fast_forwarded", git(world.user, "rev-parse", "main"))
-    assert git(world.user, "rev-parse", "next") == left.commit
+    delivered = await session.merge()
+    assert (delivered.status, delivered.before) == ("fast_forwarded", git(world.user, "rev-parse", "main"))
+    assert git(world.user, "rev-parse", "next") == delivered.commit
     assert git(world.user, "show", "-s", "--format=%an %s%n%(trailers:only)", "next").splitlines() == [
         "Footplate agent Work of the session sesn_1",
         "Footplate-Session: sesn_1",
@@ -204,7 +204,7 @@ async def test_uncommitted_work_goes_forward(world: World) -> None:
     assert git(world.user, "status", "--porcelain", "--branch") == status
     assert world.leases.asked == [("proj_1 refs/heads/next", "the merge of session sesn_1 by ann", 7)]
     again = await session.merge()
-    assert (again.status, again.commit) == ("unchanged", left.commit)
+    assert (again.status, again.commit) == ("unchanged", delivered.commit)
     assert not [*(world.data / "leaving").iterdir()]
 
 
@@ -215,25 +215,25 @@ async def test_the_agents_own_commits_keep_their_history(world: World) -> None:
     change(session.tree, 4, "four")
     git(session.tree, "commit", "-qam", "mine two")
     await session.turn()
-    left = await session.merge()
-    assert left.commit == git(session.tree, "rev-parse", "HEAD")
+    delivered = await session.merge()
+    assert delivered.commit == git(session.tree, "rev-parse", "HEAD")
     change(session.tree, 5, "five")
     git(session.tree, "commit", "-qam", "mine three")
     change(session.tree, 6, "not committed")
     await session.turn()
-    left = await session.merge()
+    delivered = await session.merge()
     subjects = git(world.user, "log", "--format=%s", "next").splitlines()
     assert subjects == ["Work of the session sesn_1", "mine three", "mine two", "mine one", "first"]
     assert "not committed" in git(world.user, "show", "next:text")
 
 
-async def test_what_a_session_was_given_to_read_does_not_leave_with_its_work(world: World) -> None:
+async def test_uploaded_files_are_not_delivered_unless_committed(world: World) -> None:
     session = await world.session()
-    given = session.tree / ".footplate" / "uploads" / "file_1"
-    given.mkdir(parents=True)
-    (given / "secret.pdf").write_text("given")
+    uploads = session.tree / ".footplate" / "uploads" / "file_1"
+    uploads.mkdir(parents=True)
+    (uploads / "secret.pdf").write_text("given")
     await session.turn()
-    with pytest.raises(NothingToLeave):
+    with pytest.raises(NothingToDeliver):
         await session.merge()
     (session.tree / ".footplate" / "notes").write_text("made")
     change(session.tree, 3, "three")
@@ -249,7 +249,7 @@ async def test_what_a_session_was_given_to_read_does_not_leave_with_its_work(wor
     assert names == [".footplate/notes", ".footplate/uploads/file_1/secret.pdf", "other", "text"]
 
 
-async def test_from_the_store_alone_it_is_the_same_commit(world: World) -> None:
+async def test_delivery_from_the_object_store_alone_makes_the_same_commit(world: World) -> None:
     session = await world.session()
     change(session.tree, 3, "three")
     git(session.tree, "commit", "-qam", "mine")
@@ -257,12 +257,12 @@ async def test_from_the_store_alone_it_is_the_same_commit(world: World) -> None:
     change(session.tree, 4, "four")
     await session.turn()
     shutil.rmtree(world.data)
-    left = await session.merge(leaver=world.elsewhere())
+    delivered = await session.merge(deliverer=world.deliverer_elsewhere())
     assert git(world.user, "log", "--format=%s", "next").splitlines()[1:] == ["mine", "first"]
-    assert left.status == "fast_forwarded"
+    assert delivered.status == "fast_forwarded"
 
 
-async def test_an_agent_that_went_back_loses_nothing_with_its_host(world: World) -> None:
+async def test_work_on_an_older_commit_survives_the_loss_of_its_host(world: World) -> None:
     """Its commits share files with an older history of the project that the object store does not have."""
     change(world.user, 7, "seven")
     (world.user / "other").write_text("newer\n")
@@ -276,24 +276,24 @@ async def test_an_agent_that_went_back_loses_nothing_with_its_host(world: World)
     await session.turn()
     git(session.tree, "commit", "-q", "--allow-empty", "-m", "and more")
     await session.turn()
-    diff = session.departure().files
+    diff = session.delivery().diff
     shutil.rmtree(world.data)
     changes = await DiffReader(world.directory / "other", world.objects, max_concurrent=1).changes(diff)
     assert [change.path for change in changes] == [b"mine", b"other", b"text"]
-    await session.merge(leaver=world.elsewhere())
+    await session.merge(deliverer=world.deliverer_elsewhere())
     assert git(world.user, "show", "next:other") == "newer"
     assert git(world.user, "show", "next:mine") == "mine"
     assert {"and more", "from the past"} < {*git(world.user, "log", "--format=%s", "next").splitlines()}
 
 
-async def test_two_are_joined(world: World) -> None:
+async def test_concurrent_deliveries_are_merged(world: World) -> None:
     one, two = await world.session("sesn_1"), await world.session("sesn_2")
     change(one.tree, 3, "three")
     change(two.tree, 15, "fifteen")
     await one.turn()
     await two.turn()
     done = await asyncio.gather(one.merge(), two.merge())
-    assert sorted(left.status for left in done) == ["fast_forwarded", "merged"]
+    assert sorted(delivered.status for delivered in done) == ["fast_forwarded", "merged"]
     text = git(world.user, "show", "next:text")
     assert "three" in text
     assert "fifteen" in text
@@ -302,7 +302,7 @@ async def test_two_are_joined(world: World) -> None:
         assert (await session.merge()).status == "unchanged"
 
 
-async def test_what_leaves_again_goes_on_from_what_left(world: World) -> None:
+async def test_a_second_delivery_continues_from_the_first(world: World) -> None:
     """The same lines are changed again after a merge, without a conflict with the session's own work."""
     session = await world.session()
     change(session.tree, 3, "three")
@@ -314,8 +314,8 @@ async def test_what_leaves_again_goes_on_from_what_left(world: World) -> None:
     await other.merge()
     change(session.tree, 3, "three, again")
     await session.turn()
-    left = await session.merge()
-    assert left.status == "merged"
+    delivered = await session.merge()
+    assert delivered.status == "merged"
     text = git(world.user, "show", "next:text")
     assert "three, again" in text
     assert "eighteen" in text
@@ -342,14 +342,14 @@ async def test_a_conflict_is_explained_and_changes_nothing(world: World) -> None
     assert git(world.user, "for-each-ref") == before
 
 
-async def test_a_branch_that_is_checked_out_is_left_alone(world: World) -> None:
+async def test_a_checked_out_branch_is_not_changed(world: World) -> None:
     git(world.user, "config", "receive.denyCurrentBranch", "updateInstead")
     git(world.user, "worktree", "add", "-q", str(world.directory / "linked"), "next")
     session = await world.session()
     change(session.tree, 3, "three")
     await session.turn()
     for branch in (None, "next"):
-        with pytest.raises(CheckedOut, match="is checked out"):
+        with pytest.raises(BranchCheckedOut, match="is checked out"):
             await session.merge(branch)
     assert git(world.user, "log", "--format=%s", "--all") == "first"
     assert git(world.user, "status", "--porcelain") == ""
@@ -375,7 +375,7 @@ async def test_no_program_of_the_repository_runs(world: World) -> None:
     assert not witness.exists()
 
 
-async def test_what_dies_before_the_ref_is_set_changed_nothing_and_after_it_is_done(world: World) -> None:
+async def test_a_failed_delivery_changes_nothing_and_a_completed_one_is_not_repeated(world: World) -> None:
     session = await world.session()
     change(session.tree, 3, "three")
     await session.turn()
@@ -384,12 +384,12 @@ async def test_what_dies_before_the_ref_is_set_changed_nothing_and_after_it_is_d
         await session.merge()
     assert git(world.user, "rev-parse", "next") == git(world.user, "rev-parse", "main")
     world.leases.lost = False
-    left = await session.merge()
-    assert (await session.merge(leaver=world.elsewhere())).commit == left.commit
+    delivered = await session.merge()
+    assert (await session.merge(deliverer=world.deliverer_elsewhere())).commit == delivered.commit
     assert git(world.user, "rev-list", "--count", "next") == "2"
 
 
-async def test_somebody_who_commits_meanwhile_is_merged_with(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_commit_made_during_delivery_is_merged(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     session = await world.session()
     change(session.tree, 3, "three")
     await session.turn()
@@ -408,37 +408,37 @@ async def test_somebody_who_commits_meanwhile_is_merged_with(world: World, monke
             git(linked, "update-ref", "refs/heads/next", "HEAD")
 
     monkeypatch.setattr(Lease, "check", meddle)
-    left = await session.merge()
-    assert left.status == "merged"
+    delivered = await session.merge()
+    assert delivered.status == "merged"
     text = git(world.user, "show", "next:text")
     assert "ten" in text
     assert "three" in text
 
 
-async def test_a_push_is_a_branch_of_its_own(world: World) -> None:
+async def test_a_push_creates_the_sessions_branch(world: World) -> None:
     session = await world.session()
     change(session.tree, 3, "three")
     await session.turn()
-    left = await world.leaver.push(session.departure("Mine"), None, actor="ann", wait=1)
-    assert (left.status, left.branch, left.before) == ("pushed", "footplate/sesn_1", None)
+    delivered = await world.deliverer.push(session.delivery("Mine"), None, actor="ann", wait=1)
+    assert (delivered.status, delivered.branch, delivered.before) == ("pushed", "footplate/sesn_1", None)
     assert git(world.user, "show", "-s", "--format=%s", "footplate/sesn_1") == "Mine"
-    again = await world.leaver.push(session.departure("Other"), None, actor="ann", wait=1)
-    assert (again.status, again.commit) == ("unchanged", left.commit)
+    again = await world.deliverer.push(session.delivery("Other"), None, actor="ann", wait=1)
+    assert (again.status, again.commit) == ("unchanged", delivered.commit)
     change(session.tree, 4, "four")
     await session.turn()
-    further = await world.leaver.push(session.departure(), None, actor="ann", wait=1)
-    assert (further.status, further.before) == ("pushed", left.commit)
+    further = await world.deliverer.push(session.delivery(), None, actor="ann", wait=1)
+    assert (further.status, further.before) == ("pushed", delivered.commit)
     git(world.user, "branch", "theirs")
     git(world.user, "update-ref", "refs/heads/theirs", git(world.user, "commit-tree", "-m", "x", "main^{tree}"))
     with pytest.raises(Conflict, match="has commits that the session's work does not have"):
-        await world.leaver.push(session.departure(), "theirs", actor="ann", wait=1)
+        await world.deliverer.push(session.delivery(), "theirs", actor="ann", wait=1)
 
 
-async def test_a_bundle_has_what_the_project_has_not(world: World) -> None:
+async def test_a_bundle_has_the_commits_that_the_project_lacks(world: World) -> None:
     session = await world.session()
     change(session.tree, 3, "three")
     await session.turn()
-    async with world.leaver.bundle(session.departure()) as pieces:
+    async with world.deliverer.bundle(session.delivery()) as pieces:
         content = b"".join([piece async for piece in pieces])
     file = world.directory / "bundle"
     file.write_bytes(content)
@@ -490,16 +490,16 @@ def served(world: World) -> Iterator[str]:
         thread.join()
 
 
-async def test_a_project_behind_a_url_is_written_to_in_the_same_way(world: World, served: str) -> None:
-    world.mirrors = Mirrors(world.data, root="/", address_policy=Reach(["127.0.0.1"]), seconds=60)
-    world.trees = SessionTrees(world.data, world.mirrors, Keeper(world.objects), seconds=60)
-    world.leaver = world.leaver_at(world.data, world.mirrors)
+async def test_work_is_delivered_to_a_project_behind_a_url(world: World, served: str) -> None:
+    world.mirrors = Mirrors(world.data, root="/", address_policy=AddressPolicy(["127.0.0.1"]), seconds=60)
+    world.trees = SessionTrees(world.data, world.mirrors, SnapshotUploader(world.objects), seconds=60)
+    world.deliverer = world.deliverer_at(world.data, world.mirrors)
     session = await world.session(url=served)
     change(session.tree, 3, "three")
     await session.turn()
-    left = await session.merge()
-    assert (left.status, git(world.user, "rev-parse", "next")) == ("fast_forwarded", left.commit)
-    with pytest.raises(CheckedOut):
+    delivered = await session.merge()
+    assert (delivered.status, git(world.user, "rev-parse", "next")) == ("fast_forwarded", delivered.commit)
+    with pytest.raises(BranchCheckedOut):
         await session.merge("main")
     git(world.user, "config", "http.receivepack", "false")
     change(session.tree, 4, "four")
@@ -507,13 +507,13 @@ async def test_a_project_behind_a_url_is_written_to_in_the_same_way(world: World
     with pytest.raises(Conflict, match="rejected the branch") as caught:
         await session.merge()
     assert "footplate export --branch" in caught.value.help_text
-    assert git(world.user, "rev-parse", "next") == left.commit
+    assert git(world.user, "rev-parse", "next") == delivered.commit
 
 
-async def test_nothing_is_no_merge(world: World) -> None:
+async def test_a_merge_without_work_or_branch_is_refused(world: World) -> None:
     session = await world.session()
     await session.turn()
-    with pytest.raises(NothingToLeave, match="has made no changes"):
+    with pytest.raises(NothingToDeliver, match="has made no changes"):
         await session.merge()
     change(session.tree, 3, "three")
     await session.turn()
@@ -524,11 +524,11 @@ async def test_nothing_is_no_merge(world: World) -> None:
         await session.merge()
 
 
-async def test_the_first_commit_of_a_repository(tmp_path: Path) -> None:
+async def test_the_first_commit_of_an_empty_repository_is_delivered(tmp_path: Path) -> None:
     world = World(tmp_path / "bare")
     session = await world.session()
     (session.tree / "file").write_text("first\n")
     await session.turn()
-    left = await session.merge(None)
-    assert (left.status, left.branch, left.before) == ("fast_forwarded", "main", None)
+    delivered = await session.merge(None)
+    assert (delivered.status, delivered.branch, delivered.before) == ("fast_forwarded", "main", None)
     assert git(world.user, "show", "main:file") == "first"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.integration.trees.worlds import World, git, make_host, make_world
 
-from footplate.domain.snapshots import EMPTY
+from footplate.domain.snapshots import EMPTY_TREE
 from footplate.trees.object_database import ObjectDatabase, TreeEntry
 
 
@@ -14,7 +14,7 @@ async def world(tmp_path: Path) -> World:
     return await make_world(tmp_path)
 
 
-def test_trees_are_those_of_git(world: World) -> None:
+def test_trees_are_identical_to_those_of_git(world: World) -> None:
     for path in ("a", "a.b", "a/b", "b/c/d", "ü"):
         if path != "a":
             (world.files / path).parent.mkdir(parents=True, exist_ok=True)
@@ -27,13 +27,13 @@ def test_trees_are_those_of_git(world: World) -> None:
             path.encode(): TreeEntry(0o100644, objects.write_blob(path.encode()))
             for path in ("a.b", "a/b", "b/c/d", "ü")
         }
-        tree = objects.change_tree(EMPTY, {**entries, b"b/e": entries[b"a.b"]})
+        tree = objects.change_tree(EMPTY_TREE, {**entries, b"b/e": entries[b"a.b"]})
         assert objects.change_tree(tree, {b"b/e": None}) == expected
-        assert objects.change_tree(expected, dict.fromkeys([b"a", b"a.b", b"b", "ü".encode()])) == EMPTY
+        assert objects.change_tree(expected, dict.fromkeys([b"a", b"a.b", b"b", "ü".encode()])) == EMPTY_TREE
     git(world.git_dir, "fsck", "--strict")
 
 
-def test_a_process_that_was_killed_while_it_wrote_is_in_nobodys_way(world: World) -> None:
+def test_files_of_a_killed_writer_block_no_other(world: World) -> None:
     with ObjectDatabase(world.git_dir) as objects:
         blob = objects.write_blob(b"one")
         path = world.git_dir / "objects" / blob[:2] / blob[2:]
@@ -44,10 +44,10 @@ def test_a_process_that_was_killed_while_it_wrote_is_in_nobodys_way(world: World
     assert git(world.git_dir, "cat-file", "-p", blob) == "one"
 
 
-def test_modes_of_old_repositories_become_those_of_today(world: World) -> None:
+def test_file_modes_of_old_repositories_are_normalised(world: World) -> None:
     with ObjectDatabase(world.git_dir) as objects:
         blob = objects.write_blob(b"one")
-        old = objects.change_tree(EMPTY, {b"old": TreeEntry(0o100664, blob), b"run": TreeEntry(0o100775, blob)})
+        old = objects.change_tree(EMPTY_TREE, {b"old": TreeEntry(0o100664, blob), b"run": TreeEntry(0o100775, blob)})
         new = objects.change_tree(old, {b"new": TreeEntry(0o100644, blob)})
         assert [objects.find_entry(new, name) for name in (b"old", b"run")] == [
             TreeEntry(0o100644, blob),
@@ -58,7 +58,7 @@ def test_modes_of_old_repositories_become_those_of_today(world: World) -> None:
 async def test_a_pack_has_a_blob_whose_id_is_that_of_a_submodule(world: World) -> None:
     with ObjectDatabase(world.git_dir) as objects:
         blob = objects.write_blob(b"one")
-        before = objects.change_tree(EMPTY, {b"sub": TreeEntry(0o160000, blob)})
+        before = objects.change_tree(EMPTY_TREE, {b"sub": TreeEntry(0o160000, blob)})
         after = objects.change_tree(before, {b"file": TreeEntry(0o100644, blob)})
         added = dict(objects.iter_added_objects(before, after))
         assert added == {after: True, blob: False}

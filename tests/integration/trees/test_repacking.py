@@ -12,11 +12,11 @@ import pytest
 from tests.integration.trees.test_trees import SESSION, Host, git, project, repository
 from tests.integration.trees.worlds import make_host
 
-from footplate.domain.running import KeptTree
+from footplate.domain.running import SessionTree
 from footplate.trees import repacking
 from footplate.trees.git import Git
 from footplate.trees.object_database import ObjectDatabase, count_packs
-from footplate.trees.placing import share
+from footplate.trees.placing import write_alternates
 from footplate.trees.repacking import MAX_UNMERGED, merge_packs
 
 pytestmark = pytest.mark.timing
@@ -44,26 +44,26 @@ async def add_packs(git_dir: Path, count: int, size: int = 200) -> list[str]:
     return trees
 
 
-async def content(git_dir: Path, trees: list[str]) -> bytes:
-    asked = "".join(f"{tree}:file\n" for tree in trees).encode()
-    said = await Git(git_dir=git_dir).run("cat-file", "--batch", stdin=asked)
-    assert b" missing\n" not in said
-    return said
+async def read_files(git_dir: Path, trees: list[str]) -> bytes:
+    stdin = "".join(f"{tree}:file\n" for tree in trees).encode()
+    output = await Git(git_dir=git_dir).run("cat-file", "--batch", stdin=stdin)
+    assert b" missing\n" not in output
+    return output
 
 
 async def test_small_packs_are_merged_and_nothing_else_changes(tmp_path: Path) -> None:
     mirror, host = await make_host(tmp_path / "mirror"), await make_host(tmp_path / "host.git")
-    share(host / "objects", str(mirror / "objects"))
+    write_alternates(host / "objects", str(mirror / "objects"))
     shared, own = await add_packs(mirror, _FEW), await add_packs(host, MAX_UNMERGED)
     loose = (await Git(git_dir=host).run("hash-object", "-w", "--stdin", stdin=b"loose")).decode().strip()
     await merge_packs(host, seconds=60)
     assert count_packs(host, alternates=False) == MAX_UNMERGED
     own += await add_packs(host, 1)
-    before = await content(host, [*shared, *own])
+    before = await read_files(host, [*shared, *own])
     await merge_packs(host, seconds=60)
     assert count_packs(host, alternates=False) <= _FEW
     assert count_packs(mirror) == _FEW
-    assert await content(host, [*shared, *own]) == before
+    assert await read_files(host, [*shared, *own]) == before
     assert (host / "objects" / loose[:2] / loose[2:]).exists()
     assert not [path for path in host.iterdir() if path.name.startswith("work-")]
     await Git(git_dir=host).run("fsck", "--full", "--strict")
@@ -82,7 +82,7 @@ async def test_an_open_reader_finds_objects_of_removed_packs(tmp_path: Path) -> 
 async def test_a_killed_merge_loses_nothing_and_the_next_one_completes_it(tmp_path: Path) -> None:
     host = await make_host(tmp_path / "host.git")
     trees = await add_packs(host, MAX_UNMERGED + 1, size=500_000)
-    before = await content(host, trees)
+    before = await read_files(host, trees)
     for milliseconds in itertools.count(0, 60):
         merging = await asyncio.create_subprocess_exec(sys.executable, "-c", _MERGE, str(host), stdout=subprocess.PIPE)
         assert merging.stdout is not None
@@ -91,7 +91,7 @@ async def test_a_killed_merge_loses_nothing_and_the_next_one_completes_it(tmp_pa
         if merging.returncode is None:
             merging.kill()  # git keeps running
         code = await merging.wait()
-        assert await content(host, trees) == before, milliseconds
+        assert await read_files(host, trees) == before, milliseconds
         if code == 0:
             break
     assert count_packs(host) <= MAX_UNMERGED
@@ -99,10 +99,10 @@ async def test_a_killed_merge_loses_nothing_and_the_next_one_completes_it(tmp_pa
 
 
 @pytest.mark.parametrize("removed", [0, 1, 7])
-async def test_killed_while_it_removes_old_packs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: int) -> None:
+async def test_a_merge_killed_while_removing_old_packs_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: int) -> None:
     host = await make_host(tmp_path / "host.git")
     trees = await add_packs(host, MAX_UNMERGED + 1)
-    before = await content(host, trees)
+    before = await read_files(host, trees)
     remove = repacking._remove_packs
 
     def killed(packs: Path, names: set[str]) -> None:
@@ -112,12 +112,12 @@ async def test_killed_while_it_removes_old_packs(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(repacking, "_remove_packs", killed)
     with pytest.raises(asyncio.CancelledError):
         await merge_packs(host, seconds=60)
-    assert await content(host, trees) == before
+    assert await read_files(host, trees) == before
     monkeypatch.undo()
     await add_packs(host, MAX_UNMERGED)
     await merge_packs(host, seconds=60)
     assert count_packs(host) <= _FEW
-    assert await content(host, trees) == before
+    assert await read_files(host, trees) == before
 
 
 async def test_one_merge_at_a_time_and_a_failed_one_is_not_repeated(
@@ -142,8 +142,8 @@ async def test_one_merge_at_a_time_and_a_failed_one_is_not_repeated(
 async def test_at_the_end_of_a_turn_mirror_and_session_have_few_packs(tmp_path: Path) -> None:
     host = Host(tmp_path)
     user = repository(host.root / "app")
-    based = await host.based(project())
-    tree = await host.place(based)
+    based = await host.with_base(project())
+    tree = await host.check_out(based)
     for number in range(MAX_UNMERGED + 1):
         (user / "file").write_text(f"{number}\n")
         git(user, "commit", "-qam", f"{number}")
@@ -152,16 +152,16 @@ async def test_at_the_end_of_a_turn_mirror_and_session_have_few_packs(tmp_path: 
     trees = await add_packs(own, MAX_UNMERGED + 1)
     mirror = host.mirrors.mirror_path("default", based.id)
     assert min(count_packs(own, alternates=False), count_packs(mirror)) > MAX_UNMERGED
-    kept = KeptTree(organisation="default", session_id=SESSION, project=based, files=tree, beside=False)
-    await host.trees.stop_watching(kept)
+    tree_of_session = SessionTree(organisation="default", session_id=SESSION, project=based, files=tree, is_additional=False)
+    await host.trees.stop_watching(tree_of_session)
     assert count_packs(own, alternates=False) <= _FEW
     async with asyncio.timeout(60):
         while count_packs(mirror) > _FEW:  # noqa: ASYNC110 - it is merged in the background
             await asyncio.sleep(0.05)
-    await content(own, trees)
+    await read_files(own, trees)
     assert git(tree, "status", "--porcelain") == ""
     assert git(tree, "log", "--format=%s") == "first"
-    newest = await host.place(replace(project(), base=await host.trees.resolve_base("default", project())), session_id="sesn_2")
+    newest = await host.check_out(replace(project(), base=await host.trees.resolve_base("default", project())), session_id="sesn_2")
     assert (newest / "file").read_text() == f"{MAX_UNMERGED}\n"
     modes = {path.stat().st_mode & 0o777 for path in (mirror / "objects" / "pack").iterdir()}
     assert modes == {0o444}  # readable for agents, whichever user they run as

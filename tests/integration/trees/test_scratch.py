@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from footplate.trees.scratch import scratch
+from footplate.trees.scratch import scratch_directory
 
 pytestmark = pytest.mark.timing
 
@@ -23,7 +23,7 @@ with scratch(Path(sys.argv[1])) as place:
 
 
 @contextmanager
-def another(git_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", Path]]:
+def other_process(git_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", Path]]:
     """Starts a process with a scratch directory of its own, until it is killed or asked to end."""
     argv = [sys.executable, "-c", _HOLD, str(git_dir)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -31,21 +31,21 @@ def another(git_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", Path]]:
         yield process, git_dir / process.stdout.readline().strip()
 
 
-def test_it_stays_while_its_process_lives_and_goes_when_that_was_killed(tmp_path: Path) -> None:
-    with another(tmp_path) as (process, theirs):
+def test_a_scratch_directory_is_removed_only_after_its_process_was_killed(tmp_path: Path) -> None:
+    with other_process(tmp_path) as (process, theirs):
         assert theirs.is_dir()
-        with scratch(tmp_path) as mine, scratch(tmp_path) as second:
+        with scratch_directory(tmp_path) as mine, scratch_directory(tmp_path) as second:
             assert len({theirs, mine, second}) == 3
-            assert all(place.is_dir() for place in (theirs, mine, second))
+            assert all(directory.is_dir() for directory in (theirs, mine, second))
         process.kill()
         process.wait()
         assert theirs.is_dir()
-        with scratch(tmp_path) as mine:
+        with scratch_directory(tmp_path) as mine:
             assert [*tmp_path.iterdir()] == [mine]
     assert [*tmp_path.iterdir()] == []
 
 
-def test_what_a_process_of_another_container_left_goes_whatever_its_number(tmp_path: Path) -> None:
+def test_a_directory_of_a_process_in_another_container_is_removed(tmp_path: Path) -> None:
     (tmp_path / "work-1-left").mkdir()  # a process with that number exists here, but it is another one
-    with scratch(tmp_path) as mine:
+    with scratch_directory(tmp_path) as mine:
         assert [*tmp_path.iterdir()] == [mine]

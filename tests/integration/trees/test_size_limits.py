@@ -11,78 +11,78 @@ import pytest
 from tests.integration.trees.test_leaving import World, change
 from tests.integration.trees.test_trees import git, project, repository
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.errors import Conflict, Unavailable
 from footplate.trees import commits, size_limits
-from footplate.trees.commits import NoCommits
+from footplate.trees.commits import CommitCollectionFailed
 from footplate.trees.git import Git
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.size_limits import RepositoryTooLarge
 
 pytestmark = pytest.mark.timing
 
-MOST = 1 << 20
+MAX_BYTES = 1 << 20
 
 
 @pytest.fixture
 def mirrors(tmp_path: Path) -> Mirrors:
     return Mirrors(
-        tmp_path / "data", root=str(tmp_path / "projects"), address_policy=Reach(), seconds=30, max_bytes=MOST
+        tmp_path / "data", root=str(tmp_path / "projects"), address_policy=AddressPolicy(), seconds=30, max_bytes=MAX_BYTES
     )
 
 
-def made(at: Path, *argv: str, given: bytes) -> str:
-    return subprocess.run(["git", *argv], cwd=at, input=given, check=True, capture_output=True).stdout.decode().strip()
+def run_git(directory: Path, *argv: str, stdin: bytes) -> str:
+    return subprocess.run(["git", *argv], cwd=directory, input=stdin, check=True, capture_output=True).stdout.decode().strip()
 
 
 def explode(at: Path, *, wide: int, deep: int, ref: str = "HEAD") -> None:
     """Replaces the content of a ref by a commit of some kilobytes that stands for `wide ** deep` files."""
-    found = made(at, "hash-object", "-w", "--stdin", given=b"x" * 100)
+    found = run_git(at, "hash-object", "-w", "--stdin", stdin=b"x" * 100)
     kind = "100644 blob"
     for _ in range(deep):
         listed = "".join(f"{kind} {found}\t{number:02d}\n" for number in range(wide))
-        found, kind = made(at, "mktree", given=listed.encode()), "040000 tree"
-    commit = made(at, "-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", found, "-p", ref, given=b"bomb")
+        found, kind = run_git(at, "mktree", stdin=listed.encode()), "040000 tree"
+    commit = run_git(at, "-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", found, "-p", ref, stdin=b"bomb")
     git(at, "update-ref", ref, commit)
 
 
-async def test_a_bomb_is_not_checked_out(mirrors: Mirrors, tmp_path: Path) -> None:
+async def test_a_tree_bomb_is_not_checked_out(mirrors: Mirrors, tmp_path: Path) -> None:
     explode(repository(tmp_path / "projects" / "app"), wide=20, deep=9)
     with pytest.raises(RepositoryTooLarge, match="files of commit"):
         await mirrors.refresh("default", project())
 
 
-async def test_a_fetch_ends_at_the_limit_and_leaves_nothing(mirrors: Mirrors, tmp_path: Path) -> None:
+async def test_a_fetch_ends_at_the_limit_and_stores_nothing(mirrors: Mirrors, tmp_path: Path) -> None:
     source = repository(tmp_path / "projects" / "app")
     first = await mirrors.refresh("default", project())
-    (source / "large").write_bytes(os.urandom(2 * MOST))
+    (source / "large").write_bytes(os.urandom(2 * MAX_BYTES))
     git(source, "add", "-A")
     git(source, "commit", "-qm", "large")
     for _ in range(2):
         with pytest.raises(RepositoryTooLarge, match="a fetch needs more"):
             await mirrors.refresh("default", project())
     mirror = mirrors.mirror_path("default", project().id)
-    assert sum(path.stat().st_size for path in mirror.rglob("*") if path.is_file()) < MOST // 2
+    assert sum(path.stat().st_size for path in mirror.rglob("*") if path.is_file()) < MAX_BYTES // 2
     git(source, "reset", "-q", "--hard", "HEAD~1")
     assert await mirrors.refresh("default", project()) == first
 
 
-async def test_many_fetches_do_not_pass_the_limit(mirrors: Mirrors, tmp_path: Path) -> None:
+async def test_many_fetches_do_not_exceed_the_limit(mirrors: Mirrors, tmp_path: Path) -> None:
     source = repository(tmp_path / "projects" / "app")
 
     async def grow() -> None:
         for _ in range(8):
-            (source / "file").write_bytes(os.urandom(MOST // 4))
+            (source / "file").write_bytes(os.urandom(MAX_BYTES // 4))
             git(source, "commit", "-qam", "more")
             await mirrors.refresh("default", project())
 
     with pytest.raises(RepositoryTooLarge):
         await grow()
     mirror = mirrors.mirror_path("default", project().id)
-    assert sum(path.stat().st_size for path in mirror.rglob("*") if path.is_file()) < 1.2 * MOST
+    assert sum(path.stat().st_size for path in mirror.rglob("*") if path.is_file()) < 1.2 * MAX_BYTES
 
 
-async def test_a_list_of_branches_without_end_is_refused(
+async def test_an_endless_list_of_branches_is_refused(
     mirrors: Mirrors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = repository(tmp_path / "projects" / "app")
@@ -93,7 +93,7 @@ async def test_a_list_of_branches_without_end_is_refused(
         await mirrors.refresh("default", project())
 
 
-async def test_a_branch_that_became_a_bomb_is_not_merged_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_branch_that_became_a_tree_bomb_is_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(size_limits, "MOST_FILES", 10_000)
     world = World(tmp_path)
     (world.user / "text").write_text("one\ntwo\n")
@@ -133,13 +133,13 @@ def _head(kind: int, size: int) -> bytes:
     return bytes([first | 0x80]) + _varint(rest) if rest else bytes([first])
 
 
-async def test_an_agents_bundle_of_hours_of_work_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bundle_that_takes_hours_to_unpack_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(tmp_path, "init", "-q", "--bare", "host.git")
     host = Git(git_dir=tmp_path / "host.git")
-    await commits.take(bundle_of_copies(1 << 20, 2), host)
+    await commits.import_bundle(bundle_of_copies(1 << 20, 2), host)
     monkeypatch.setattr(commits, "PROCESSOR_SECONDS", 1)
     content = bundle_of_copies(64 << 20, 100)
     assert len(content) < 1 << 20
-    with pytest.raises(NoCommits):
-        await commits.take(content, host)
+    with pytest.raises(CommitCollectionFailed):
+        await commits.import_bundle(content, host)
     assert not [*(tmp_path / "host.git" / "objects" / "pack").glob("tmp_*")]

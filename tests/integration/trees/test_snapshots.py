@@ -12,8 +12,8 @@ from tests.integration.trees.worlds import World, contents, git, make_world
 
 from footplate.trees import snapshots
 from footplate.trees.git import Git
-from footplate.trees.indexing import update
-from footplate.trees.staging import Limits
+from footplate.trees.indexing import update_index
+from footplate.trees.staging import SnapshotLimits
 
 pytestmark = pytest.mark.timing
 
@@ -23,62 +23,62 @@ async def world(tmp_path: Path) -> World:
     return await make_world(tmp_path)
 
 
-async def test_files_links_modes_and_names_of_any_bytes_come_back(world: World) -> None:
+async def test_files_links_modes_and_names_of_any_bytes_are_restored(world: World) -> None:
     fill(world.files)
-    taken = await world.take()
-    restored = await world.restored(taken)
+    taken = await world.take_snapshot()
+    restored = await world.restore(taken)
     assert contents(restored) == contents(world.files)
-    assert taken.left_out == ()
+    assert taken.omitted == ()
 
 
-async def test_nothing_changed_is_the_same_ids_and_no_object(world: World) -> None:
+async def test_an_unchanged_tree_has_the_same_ids_and_adds_no_object(world: World) -> None:
     fill(world.files)
     git(world.files, "init", "--quiet")
-    first = await world.take()
-    objects = world.objects()
-    assert await world.take() == first
-    assert world.objects() == objects
+    first = await world.take_snapshot()
+    objects = world.count_objects()
+    assert await world.take_snapshot() == first
+    assert world.count_objects() == objects
 
 
-async def test_a_change_of_the_same_size_in_the_same_second_is_seen_when_the_second_ends_meanwhile(
+async def test_a_change_of_the_same_size_in_the_same_second_is_detected(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Git knows file times in seconds, and the snapshot writes its index more than once."""
 
     async def in_the_next_second(of: Git, lines: Iterable[bytes]) -> None:
         await asyncio.sleep(1.01 - time.time() % 1)
-        await update(of, lines)
+        await update_index(of, lines)
 
     await asyncio.sleep(1.01 - time.time() % 1)
     (world.files / "same size").write_bytes(b"one")
     (world.files / "goes").touch()
-    await world.take()
+    await world.take_snapshot()
     (world.files / "same size").write_bytes(b"two")
     (world.files / "goes").unlink()
     monkeypatch.setattr(snapshots, "update", in_the_next_second)
-    restored = await world.restored(await world.take())
+    restored = await world.restore(await world.take_snapshot())
     assert contents(restored) == contents(world.files)
 
 
-async def test_each_kind_of_change_is_seen(world: World) -> None:
+async def test_each_kind_of_change_is_detected(world: World) -> None:
     fill(world.files)
-    await world.take()
+    await world.take_snapshot()
     (world.files / "plain").write_bytes(b"other\n")
     (world.files / "program").chmod(0o644)
     (world.files / "link").unlink()
     (world.files / "link").symlink_to("elsewhere")
     (world.files / "deep" / "er" / "file").unlink()
     (world.files / "new").write_bytes(b"")
-    taken = await world.take()
-    assert contents(await world.restored(taken)) == contents(world.files)
+    taken = await world.take_snapshot()
+    assert contents(await world.restore(taken)) == contents(world.files)
 
 
-async def test_file_directory_and_link_take_each_others_place(world: World) -> None:
+async def test_file_directory_and_link_may_replace_each_other(world: World) -> None:
     for name in ("one", "two", "three"):
         (world.files / name).write_text(name)
         (world.files / f"{name}-directory").mkdir()
         (world.files / f"{name}-directory" / "inside").write_text(name)
-    await world.take()
+    await world.take_snapshot()
     (world.files / "one").unlink()
     (world.files / "one").mkdir()
     (world.files / "one" / "inside").write_text("now")
@@ -87,11 +87,11 @@ async def test_file_directory_and_link_take_each_others_place(world: World) -> N
     (world.files / "two-directory").write_text("a file now")
     (world.files / "three-directory").rename(world.files / "moved")
     (world.files / "three-directory").symlink_to("moved")
-    taken = await world.take()
-    assert contents(await world.restored(taken)) == contents(world.files)
+    taken = await world.take_snapshot()
+    assert contents(await world.restore(taken)) == contents(world.files)
 
 
-async def test_what_the_project_ignores_is_not_kept_and_what_the_agent_ignores_is(world: World) -> None:
+async def test_only_ignore_rules_of_the_project_apply(world: World) -> None:
     git(world.files, "init", "--quiet")
     (world.files / ".git" / "info" / "exclude").write_text("*.secretly\n")
     git(world.files, "config", "core.excludesFile", str(world.root / "excludes"))
@@ -101,31 +101,31 @@ async def test_what_the_project_ignores_is_not_kept_and_what_the_agent_ignores_i
         (world.files / name).write_text(name)
     (world.files / "built").mkdir()
     (world.files / "built" / "large").write_text("large")
-    restored = await world.restored(await world.take())
+    restored = await world.restore(await world.take_snapshot())
     assert sorted(contents(restored, git=False)) == [b".gitignore", b"a.secretly", b"a.too", b"a.txt"]
 
 
-async def test_staged_and_unstaged_changes_and_the_index_come_back(world: World) -> None:
+async def test_staged_and_unstaged_changes_and_the_index_are_restored(world: World) -> None:
     commit(world.files)
     (world.files / "staged").write_text("staged")
     git(world.files, "add", "staged")
     (world.files / "plain").write_text("unstaged\n")
     (world.files / "untracked").write_text("untracked")
-    restored = await world.restored(await world.take())
+    restored = await world.restore(await world.take_snapshot())
     assert contents(restored) == contents(world.files)
     assert git(restored, "status", "--porcelain") == git(world.files, "status", "--porcelain")
     assert git(restored, "log", "--format=%H") == git(world.files, "log", "--format=%H")
 
 
-async def test_before_the_first_commit(world: World) -> None:
+async def test_a_repository_before_its_first_commit_is_restored(world: World) -> None:
     git(world.files, "init", "--quiet", "--initial-branch=trunk")
     (world.files / "first").write_text("first")
     git(world.files, "add", "first")
-    restored = await world.restored(await world.take())
+    restored = await world.restore(await world.take_snapshot())
     assert git(restored, "status", "--porcelain", "--branch") == "## No commits yet on trunk\nA  first\n"
 
 
-async def test_in_the_middle_of_a_merge(world: World) -> None:
+async def test_an_unfinished_merge_is_restored(world: World) -> None:
     commit(world.files)
     git(world.files, "checkout", "--quiet", "-b", "theirs")
     (world.files / "plain").write_text("theirs\n")
@@ -134,7 +134,7 @@ async def test_in_the_middle_of_a_merge(world: World) -> None:
     (world.files / "plain").write_text("ours\n")
     git(world.files, "commit", "--quiet", "-am", "ours")
     git(world.files, "merge", "theirs", check=False)
-    restored = await world.restored(await world.take())
+    restored = await world.restore(await world.take_snapshot())
     assert contents(restored) == contents(world.files)
     assert "UU plain" in git(restored, "status", "--porcelain")
     (restored / "plain").write_text("both\n")
@@ -142,39 +142,39 @@ async def test_in_the_middle_of_a_merge(world: World) -> None:
     assert len(git(restored, "log", "-1", "--format=%P").split()) == 2
 
 
-async def test_nested_repositories_come_back_with_their_files_and_their_history(world: World) -> None:
+async def test_nested_repositories_are_restored_with_files_and_history(world: World) -> None:
     commit(world.files)
     commit(world.files / "vendor" / "nested")
     commit(world.files / "vendor" / "nested" / "inner")
     git(make(world.files / "empty"), "init", "--quiet")
-    first = await world.take()
-    assert contents(await world.restored(first, "first")) == contents(world.files)
+    first = await world.take_snapshot()
+    assert contents(await world.restore(first, "first")) == contents(world.files)
     (world.files / "vendor" / "nested" / "plain").write_text("changed\n")
     (world.files / "vendor" / "nested" / "added").write_text("added\n")
     git(world.files / "vendor" / "nested", "commit", "--quiet", "-am", "second")
     git(make(world.files / "deep" / "later"), "init", "--quiet")
     git(world.files / "deep", "init", "--quiet")
-    second = await world.take()
-    restored = await world.restored(second, "second")
+    second = await world.take_snapshot()
+    restored = await world.restore(second, "second")
     assert contents(restored) == contents(world.files)
     assert git(restored / "vendor" / "nested", "log", "--format=%s") == "second\nfirst\n"
     assert second.snapshot.tree != first.snapshot.tree
 
 
-async def test_a_repository_in_the_place_of_a_file(world: World) -> None:
+async def test_a_repository_that_replaces_a_file_is_restored(world: World) -> None:
     (world.files / "library").write_text("a file\n")
     (world.files / "link").write_text("another\n")
-    await world.take()
+    await world.take_snapshot()
     (world.files / "library").unlink()
     commit(make(world.files / "library"))
     (world.files / "link").unlink()
     (world.files / "link").symlink_to("library")
-    taken = await world.take()
-    assert contents(await world.restored(taken)) == contents(world.files)
-    assert await world.take() == taken
+    taken = await world.take_snapshot()
+    assert contents(await world.restore(taken)) == contents(world.files)
+    assert await world.take_snapshot() == taken
 
 
-async def test_what_is_in_a_submodule_comes_back_and_the_tree_has_its_link(world: World) -> None:
+async def test_the_files_of_a_submodule_are_restored_and_the_tree_has_its_link(world: World) -> None:
     commit(world.root / "library")
     commit(world.files)
     git(
@@ -192,14 +192,14 @@ async def test_what_is_in_a_submodule_comes_back_and_the_tree_has_its_link(world
     await adopt(world, tree)
     (world.files / "lib" / "plain").write_text("changed in the submodule\n")
     (world.files / "lib" / "yarn.lock").write_text("no lock of git's\n")
-    taken = await world.take()
+    taken = await world.take_snapshot()
     assert taken.snapshot.tree == tree
-    restored = await world.restored(taken)
+    restored = await world.restore(taken)
     assert contents(restored) == contents(world.files)
     assert git(restored / "lib", "status", "--porcelain") == " M plain\n?? yarn.lock\n"
 
 
-async def test_a_submodule_that_was_never_fetched_stays_a_link_and_a_removed_one_goes(world: World) -> None:
+async def test_a_submodule_that_was_not_fetched_stays_a_link_until_it_is_removed(world: World) -> None:
     commit(world.root / "library")
     commit(world.root / "project")
     git(
@@ -211,13 +211,13 @@ async def test_a_submodule_that_was_never_fetched_stays_a_link_and_a_removed_one
     git(world.root, "clone", "--quiet", str(world.root / "project"), str(world.files))
     tree = git(world.files, "rev-parse", "HEAD^{tree}").strip()
     await adopt(world, tree)
-    assert (await world.take()).snapshot.tree == tree
+    assert (await world.take_snapshot()).snapshot.tree == tree
     (world.files / "lib").rmdir()
-    taken = await world.take()
-    assert not (await world.restored(taken) / "lib").exists()
+    taken = await world.take_snapshot()
+    assert not (await world.restore(taken) / "lib").exists()
 
 
-async def test_names_that_git_refuses_come_back_too(world: World) -> None:
+async def test_file_names_that_git_refuses_are_restored(world: World) -> None:
     (world.files / ".GIT").mkdir()
     (world.files / ".GIT" / "config").write_text("[core]\n")
     (world.files / "%2Egit").write_text("no git directory")
@@ -227,64 +227,64 @@ async def test_names_that_git_refuses_come_back_too(world: World) -> None:
     (world.files / ".gitmodules").symlink_to("sub/file")
     (world.files / "back\\slash").write_text("a name like any other")
     (world.files / "git~1").write_text("as well")
-    taken = await world.take()
-    assert contents(await world.restored(taken)) == contents(world.files)
-    assert taken.left_out == ()
+    taken = await world.take_snapshot()
+    assert contents(await world.restore(taken)) == contents(world.files)
+    assert taken.omitted == ()
 
 
-async def test_locks_of_a_running_git_are_not_kept(world: World) -> None:
+async def test_locks_of_a_running_git_are_omitted(world: World) -> None:
     commit(world.files)
     (world.files / ".git" / "index.lock").write_text("")
     (world.files / "Cargo.lock").write_text("")
-    restored = await world.restored(await world.take())
+    restored = await world.restore(await world.take_snapshot())
     assert not (restored / ".git" / "index.lock").exists()
     assert (restored / "Cargo.lock").exists()
 
 
-async def test_pipes_sockets_and_what_is_too_large_are_left_out_and_said(world: World) -> None:
+async def test_pipes_sockets_and_large_files_are_omitted_and_reported(world: World) -> None:
     (world.files / "tracked").write_text("a file at first")
     (world.files / "grows").write_text("small")
-    await world.take()
+    await world.take_snapshot()
     (world.files / "tracked").unlink()
     os.mkfifo(world.files / "tracked")
     os.mkfifo(world.files / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(world.files / "socket"))
     os.truncate(world.files / "grows", 1 << 40)
-    taken = await world.take()
-    assert {left.path: left.reason for left in taken.left_out} == {
+    taken = await world.take_snapshot()
+    assert {omitted.path: omitted.reason for omitted in taken.omitted} == {
         b"tracked": "neither a file nor a link",
-        b"grows": f"larger than {Limits().max_file_bytes} bytes",
+        b"grows": f"larger than {SnapshotLimits().max_file_bytes} bytes",
     }
-    assert contents(await world.restored(taken)) == {}
+    assert contents(await world.restore(taken)) == {}
 
 
-async def test_more_than_one_snapshot_may_hold_is_left_out_and_said(world: World) -> None:
+async def test_files_above_the_limit_of_a_snapshot_are_omitted_and_reported(world: World) -> None:
     for name in ("a", "b", "c"):
         (world.files / name).write_bytes(name.encode() * 1000)
-    taken = await world.take(Limits(max_new_bytes=2500))
-    assert [left.path for left in taken.left_out] == [b"c"]
-    assert sorted(contents(await world.restored(taken))) == [b"a", b"b"]
-    assert (await world.take()).left_out == ()
+    taken = await world.take_snapshot(SnapshotLimits(max_new_bytes=2500))
+    assert [omitted.path for omitted in taken.omitted] == [b"c"]
+    assert sorted(contents(await world.restore(taken))) == [b"a", b"b"]
+    assert (await world.take_snapshot()).omitted == ()
 
 
-async def test_a_large_file_is_kept(world: World) -> None:
+async def test_a_large_file_is_restored(world: World) -> None:
     (world.files / "large").write_bytes(os.urandom(20 << 20))
-    taken = await world.take()
-    assert contents(await world.restored(taken)) == contents(world.files)
+    taken = await world.take_snapshot()
+    assert contents(await world.restore(taken)) == contents(world.files)
 
 
-async def test_what_is_ignored_later_goes_unless_the_project_has_it(world: World) -> None:
+async def test_a_newly_ignored_file_is_omitted_unless_the_project_tracks_it(world: World) -> None:
     (world.files / "project.log").write_text("the project has it\n")
     git(world.files, "init", "--quiet")
     git(world.files, "add", "--all")
     base = git(world.files, "write-tree").strip()
     await adopt(world, base)
     (world.files / "made.log").write_text("made by the agent\n")
-    await world.take()
+    await world.take_snapshot()
     (world.files / ".gitignore").write_text("*.log\n")
-    taken = await world.take(base=base)
-    assert sorted(contents(await world.restored(taken), git=False)) == [b".gitignore", b"project.log"]
+    taken = await world.take_snapshot(base=base)
+    assert sorted(contents(await world.restore(taken), git=False)) == [b".gitignore", b"project.log"]
 
 
 def fill(directory: Path) -> None:

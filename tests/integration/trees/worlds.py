@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from footplate.domain.snapshots import Taken
+from footplate.domain.snapshots import TakenSnapshot
 from footplate.trees import restoring, snapshots
 from footplate.trees.git import Git, write_attributes
-from footplate.trees.staging import Limits
+from footplate.trees.staging import SnapshotLimits
 
 Contents = dict[bytes, tuple[str, bytes]]
 
@@ -27,20 +27,20 @@ class World:
     def git_dir(self) -> Path:
         return self.root / "host.git"
 
-    async def take(self, limits: Limits | None = None, *, base: str | None = None) -> Taken:
-        return await snapshots.take(self.git_dir, self.files, base=base, limits=limits)
+    async def take_snapshot(self, limits: SnapshotLimits | None = None, *, base: str | None = None) -> TakenSnapshot:
+        return await snapshots.take_snapshot(self.git_dir, self.files, base=base, limits=limits)
 
-    async def restored(self, taken: Taken, name: str = "restored") -> Path:
+    async def restore(self, taken: TakenSnapshot, name: str = "restored") -> Path:
         """Restores the snapshot on another host, whose git directory has only the objects."""
         other = await make_host(self.root / f"{name}.git")
         alternates = other / "objects" / "info" / "alternates"
         alternates.write_text(f"{self.git_dir / 'objects'}\n")
         target = self.root / name
         target.mkdir()
-        await restoring.restore(other, taken.snapshot, target)
+        await restoring.restore_snapshot(other, taken.snapshot, target)
         return target
 
-    def objects(self) -> int:
+    def count_objects(self) -> int:
         return sum(1 for path in (self.git_dir / "objects").rglob("*") if path.is_file())
 
 

@@ -12,7 +12,7 @@ from footplate.api.app import create_app
 from footplate.api.services import ApiServices
 from footplate.domain.environments import Backend
 from footplate.domain.limits import RequestLimits
-from footplate.domain.named_directories import NamedRoots
+from footplate.domain.named_directories import AllowedRoots
 from footplate.domain.networks import Network
 from footplate.domain.request_guard import RequestGuard
 from footplate.harness import registry
@@ -35,7 +35,7 @@ class Api:
     diffs: TwinDiffs = field(default_factory=TwinDiffs)
     leaving: TwinLeaving = field(default_factory=TwinLeaving)
     backend: Backend = field(
-        default_factory=lambda: Backend(name="sandbox", network=Network("open"), cuts_network=True)
+        default_factory=lambda: Backend(name="sandbox", network=Network("open"), can_limit_network=True)
     )
 
     def __post_init__(self) -> None:
@@ -58,10 +58,10 @@ class Api:
                 max_file_bytes=200_000,
                 backend=self.backend,
                 harnesses=frozenset({"native", "claude"}),
-                transcripts=registry.transcripts,
+                transcripts=registry.load_transcripts,
                 prewarmed_harnesses=frozenset({"claude"}),
                 projects_root="/srv/projects/{organisation}",
-                named_roots=NamedRoots({"org_a": ["/srv/checkouts"]}),
+                named_roots=AllowedRoots({"org_a": ["/srv/checkouts"]}),
                 request_guard=RequestGuard.parse("footplate.test"),
                 ignore_unknown_fields=ignore_unknown_fields,
                 limits=limits,

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from footplate.domain.principals import Principal
-from footplate.domain.services import DiffAsked
+from footplate.domain.services import DiffRequest
 from footplate.domain.snapshots import FileChange, TreeDiff
 
 
@@ -15,18 +15,18 @@ class TwinDiffs:
     files: list[FileChange] = field(default_factory=list)
     pieces: list[bytes] = field(default_factory=list)
     breaks: Exception | None = None
-    asked: list[tuple[Principal, str, DiffAsked]] = field(default_factory=list)
+    asked: list[tuple[Principal, str, DiffRequest]] = field(default_factory=list)
     open: int = 0
 
-    async def find(self, principal: Principal, session_id: str, asked: DiffAsked) -> Sequence[TreeDiff]:
+    async def find_diffs(self, principal: Principal, session_id: str, asked: DiffRequest) -> Sequence[TreeDiff]:
         self.asked.append((principal, session_id, asked))
         return self.found
 
-    async def changes(self, diff: TreeDiff) -> Sequence[FileChange]:
+    async def list_changes(self, diff: TreeDiff) -> Sequence[FileChange]:
         return self.files if diff.old != diff.new else ()
 
     @asynccontextmanager
-    async def patch(self, _diff: TreeDiff) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream_patch(self, _diff: TreeDiff) -> AsyncIterator[AsyncIterator[bytes]]:
         self.open += 1
         try:
             yield self._pieces()

@@ -9,8 +9,8 @@ from footplate.domain import ids
 from footplate.domain.errors import Conflict, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
-from footplate.domain.project_rules import check_archiving, check_creation, check_update, place_of
-from footplate.domain.projects import Choice, Project, Trust, Workspace
+from footplate.domain.project_rules import check_archiving, check_creation, check_update, project_location
+from footplate.domain.projects import ProjectSelection, Project, Trust, Workspace
 
 
 @dataclass
@@ -30,7 +30,7 @@ class ProjectWorld:
             raise NotFound("workspace", workspace_id)
         return found
 
-    def chosen(self, principal: Principal, choice: Choice) -> Sequence[str]:
+    def chosen(self, principal: Principal, choice: ProjectSelection) -> Sequence[str]:
         asked = choice.project_ids
         if choice.workspace_id is not None:
             asked = self.workspace(principal, choice.workspace_id).project_ids
@@ -62,8 +62,8 @@ class TwinProjectUnit:
     ) -> Project:
         if any(known.name == name and known.archived_at is None for known in self._projects.projects.values()):
             raise Conflict(f"There is a project named {name!r} already.")
-        place = place_of(path, url)
-        before = [one for one in self._projects.projects.values() if place_of(one.path, one.url) == place]
+        place = project_location(path, url)
+        before = [one for one in self._projects.projects.values() if project_location(one.path, one.url) == place]
         rules = before[-1].permissions if before else {}
         check_creation(principal, rules)
         now = self._clock.now()
@@ -105,7 +105,7 @@ class TwinProjectUnit:
             id=ids.new_id(ids.WORKSPACE),
             organisation=principal.organisation,
             name=name,
-            project_ids=self._projects.chosen(principal, Choice(project_ids)),
+            project_ids=self._projects.chosen(principal, ProjectSelection(project_ids)),
             metadata=metadata,
             created_at=now,
             updated_at=now,

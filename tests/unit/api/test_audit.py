@@ -10,7 +10,7 @@ from footplate.domain import audit
 
 
 async def test_the_trail_is_listed_and_verified(api: Api, http: httpx2.AsyncClient) -> None:
-    made = [audit.policy({"deny": [f"Bash({number} *)"]}, {}) for number in range(3)]
+    made = [audit.build_policy_entry({"deny": [f"Bash({number} *)"]}, {}) for number in range(3)]
     api.world.audit[ALICE.organisation] = [replace(one, created_at=api.world.now()) for one in made]
     first = (await http.get("/v1/audit", params={"limit": 2})).json()
     assert [entry["id"] for entry in first["data"]] == [entry.id for entry in made[:2]]

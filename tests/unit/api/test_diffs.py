@@ -8,26 +8,26 @@ from inline_snapshot import snapshot
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from footplate.api.opened_stream import streamed
-from footplate.api.wire.diffs import PATCH
+from footplate.api.opened_stream import stream_resource
+from footplate.api.wire.diffs import PATCH_MEDIA_TYPE
 from footplate.domain.errors import Unavailable
-from footplate.domain.services import DiffAsked, ForkPoint
-from footplate.domain.snapshots import SCRATCH, FileChange, KeptSnapshot, Snapshot, TreeDiff
+from footplate.domain.services import DiffRequest, ForkPoint
+from footplate.domain.snapshots import SCRATCH_TREE, FileChange, StoredSnapshot, Snapshot, TreeDiff
 
 from .conftest import Api
 
 PATH = "/v1/sessions/sesn_1/diff"
 
 
-def tree(name: str = SCRATCH, *, left_out: tuple[str, ...] = ()) -> TreeDiff:
-    kept = KeptSnapshot(1, Snapshot("a" * 40), left_out=left_out)
+def tree(name: str = SCRATCH_TREE, *, left_out: tuple[str, ...] = ()) -> TreeDiff:
+    kept = StoredSnapshot(1, Snapshot("a" * 40), omitted=left_out)
     return TreeDiff(
         organisation="acme",
         session_id="sesn_1",
-        owners=(),
+        ancestors=(),
         tree=name,
         name="app",
-        beside=False,
+        is_additional=False,
         old=None,
         new=kept,
     )
@@ -74,16 +74,16 @@ async def test_a_summary_has_a_line_for_each_file(http: httpx2.AsyncClient, api:
 @pytest.mark.parametrize(
     ("query", "asked"),
     [
-        ("", DiffAsked()),
-        ("?turn_id=turn_1", DiffAsked(turn_id="turn_1")),
+        ("", DiffRequest()),
+        ("?turn_id=turn_1", DiffRequest(turn_id="turn_1")),
         (
             "?from_event_id=sevt_1&to_position=7",
-            DiffAsked(old=ForkPoint(event_id="sevt_1"), new=ForkPoint(position=7)),
+            DiffRequest(old=ForkPoint(event_id="sevt_1"), new=ForkPoint(position=7)),
         ),
-        ("?from_position=0&project_id=proj_1", DiffAsked(old=ForkPoint(position=0), project_id="proj_1")),
+        ("?from_position=0&project_id=proj_1", DiffRequest(old=ForkPoint(position=0), project_id="proj_1")),
     ],
 )
-async def test_what_is_asked_for(http: httpx2.AsyncClient, api: Api, query: str, asked: DiffAsked) -> None:
+async def test_what_is_asked_for(http: httpx2.AsyncClient, api: Api, query: str, asked: DiffRequest) -> None:
     assert (await http.get(PATH + query)).status_code == 200
     assert [(session_id, found) for _, session_id, found in api.diffs.asked] == [("sesn_1", asked)]
 
@@ -136,7 +136,7 @@ async def test_a_patch_is_that_of_one_repository(http: httpx2.AsyncClient, api: 
 async def test_what_is_open_for_a_patch_is_closed_when_its_client_is_gone(api: Api, gone_at: str) -> None:
     """Covers a client that disconnects before the first chunk, when reading has not started."""
     api.diffs.pieces = [b"diff", b"more"]
-    response = await streamed(api.diffs.patch(tree()), media_type=PATCH)
+    response = await stream_resource(api.diffs.stream_patch(tree()), media_type=PATCH_MEDIA_TYPE)
     assert api.diffs.open == 1
 
     async def receive() -> Message:
@@ -153,7 +153,7 @@ async def test_what_is_open_for_a_patch_is_closed_when_its_client_is_gone(api: A
 
 async def test_what_is_open_for_a_patch_is_closed_when_its_request_is_cancelled(api: Api) -> None:
     api.diffs.pieces = [b"diff"]
-    response = await streamed(api.diffs.patch(tree()), media_type=PATCH)
+    response = await stream_resource(api.diffs.stream_patch(tree()), media_type=PATCH_MEDIA_TYPE)
 
     async def gone() -> Message:
         return {"type": "http.disconnect"}

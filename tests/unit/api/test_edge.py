@@ -11,7 +11,7 @@ from anthropic import AsyncAnthropic
 from structlog.testing import capture_logs
 
 from footplate.api.requests import parse_line
-from footplate.api.routes.absent import ABSENT
+from footplate.api.routes.absent import UNSUPPORTED_ROUTES
 from footplate.api.wire.answers import Error
 from footplate.domain.errors import Fenced, Forbidden, Overloaded, RateLimited, Unavailable
 from footplate.domain.json import Json
@@ -121,7 +121,7 @@ async def test_unknown_routes_and_methods(http: httpx2.AsyncClient) -> None:
     assert answer.headers["allow"]
 
 
-@pytest.mark.parametrize(("part", "path"), ABSENT.items())
+@pytest.mark.parametrize(("part", "path"), UNSUPPORTED_ROUTES.items())
 async def test_what_is_not_here_says_so_by_name(api: Api, http: httpx2.AsyncClient, part: str, path: str) -> None:
     place = path.replace("{session_id}", "sesn_1").replace("{environment_id}", "env_1")
     for answer in (await http.get(place), await http.post(place, json={}), await http.delete(f"{place}/x/y")):

@@ -86,7 +86,7 @@ async def test_a_limited_network_that_reaches_nothing_is_kept(sdk: AsyncAnthropi
 
 async def test_images_and_setup_scripts_where_the_backend_has_them(api: Api) -> None:
     api.backend = Backend(
-        name="docker", network=Network(), cuts_network=True, images=frozenset({"tests:1", "tests:2"}), setups=True
+        name="docker", network=Network(), can_limit_network=True, images=frozenset({"tests:1", "tests:2"}), supports_setup=True
     )
     async with client_of(api.build()) as http:
         config = {"type": "cloud", "image": "tests:1", "setup": "make tools"}
@@ -104,7 +104,7 @@ async def test_images_and_setup_scripts_where_the_backend_has_them(api: Api) -> 
 
 
 async def test_without_a_boundary_no_network_can_be_limited(api: Api) -> None:
-    api.backend = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
+    api.backend = Backend(name="unsandboxed", network=Network("open"), can_limit_network=False)
     async with client_of(api.build()) as http:
         answer = await http.post("/v1/environments", json={"name": "e", **_limited()})
         assert (answer.status_code, answer.json()["error"]["field"]) == (400, "config.networking")

@@ -209,7 +209,7 @@ async def test_our_own_client_and_what_run_attaches(api: Api, tmp_path: Path) ->
         assert [file.id async for file in client.files.list(ids=[made.id])] == [made.id]
         assert b"".join([piece async for piece in client.files.content(made.id)]) == b"%PDF-"
         (tmp_path / "b.png").write_bytes(b"png")
-        blocks = await attaching.content(
+        blocks = await attaching.build_content(
             client, "Look.", [made.id, str(tmp_path / "b.png")], ["https://example.com/c.png?x=1"]
         )
         uploaded = blocks[2]["source"]["file_id"]
@@ -221,5 +221,5 @@ async def test_our_own_client_and_what_run_attaches(api: Api, tmp_path: Path) ->
             {"type": "image", "source": {"type": "url", "url": "https://example.com/c.png?x=1"}, "deliver": "inline"},
         ]
         with pytest.raises(ClientError, match="No such file"):
-            await attaching.content(client, "x", [str(tmp_path / "none")], [])
+            await attaching.build_content(client, "x", [str(tmp_path / "none")], [])
         assert (await client.files.delete(made.id)).id == made.id

@@ -7,7 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from footplate.domain.leases import LeaseHeld, LeaseLost
-from footplate.domain.leaving import BranchAsked, CheckedOut, DepartureAsked, FileConflict, Left, MergeConflict
+from footplate.domain.leaving import BranchTarget, BranchCheckedOut, DeliveryRequest, FileConflict, DeliveryResult, MergeConflict
 
 from .conftest import Api
 
@@ -27,21 +27,21 @@ async def test_a_merge_says_what_the_branch_is_at(http: httpx2.AsyncClient, api:
             "before": "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
         }
     )
-    assert api.leaving.asked == [("sesn_1", DepartureAsked())]
-    assert api.leaving.branches == [BranchAsked(wait=300)]
+    assert api.leaving.asked == [("sesn_1", DeliveryRequest())]
+    assert api.leaving.branches == [BranchTarget(wait=300)]
 
 
 async def test_what_is_asked_is_passed_on(http: httpx2.AsyncClient, api: Api) -> None:
-    api.leaving.left = Left(status="pushed", branch="x", commit="c" * 40, before=None)
+    api.leaving.left = DeliveryResult(status="pushed", branch="x", commit="c" * 40, before=None)
     body = {"project_id": "proj_1", "into": "next", "message": "Mine", "wait_seconds": 5}
     assert (await http.post(f"{PATH}/merge", json=body)).status_code == 200
     body = {"branch": "topic/x", "wait_seconds": 0}
     assert (await http.post(f"{PATH}/push", json=body)).json()["before"] is None
     assert [asked for _, asked in api.leaving.asked] == [
-        DepartureAsked(project_id="proj_1", message="Mine"),
-        DepartureAsked(),
+        DeliveryRequest(project_id="proj_1", message="Mine"),
+        DeliveryRequest(),
     ]
-    assert api.leaving.branches == [BranchAsked(branch="next", wait=5), BranchAsked(branch="topic/x", wait=0)]
+    assert api.leaving.branches == [BranchTarget(branch="next", wait=5), BranchTarget(branch="topic/x", wait=0)]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ async def test_what_cannot_be_is_refused(
 
 async def test_a_conflict_is_explained(http: httpx2.AsyncClient, api: Api) -> None:
     conflicts = [
-        FileConflict(path="a.py", reason="both changed the same lines", places=[3, 9], theirs="abc1234 Fix (Ann)"),
+        FileConflict(path="a.py", reason="both changed the same lines", line_numbers=[3, 9], last_commit="abc1234 Fix (Ann)"),
         FileConflict(path="b", reason="one changed it and the other deleted it"),
     ]
     api.leaving.fails = MergeConflict("main", conflicts)
@@ -101,7 +101,7 @@ async def test_who_holds_a_branch_is_told(http: httpx2.AsyncClient, api: Api) ->
     answer = await http.post(f"{PATH}/merge", json={})
     assert answer.status_code == 409
     assert "session x, since 2026-11-15 20:00:00 UTC. Waited 300 s" in answer.json()["error"]["message"]
-    api.leaving.fails = CheckedOut("main", "app")
+    api.leaving.fails = BranchCheckedOut("main", "app")
     assert "footplate apply" in (await http.post(f"{PATH}/merge", json={})).json()["error"]["help"]
     api.leaving.fails = LeaseLost("the branch")
     answer = await http.post(f"{PATH}/merge", json={})
@@ -112,7 +112,7 @@ async def test_a_bundle_is_a_stream(http: httpx2.AsyncClient, api: Api) -> None:
     api.leaving.pieces = [b"# v2 git bundle\n", b"\xff"]
     answer = await http.get(f"{PATH}/bundle", params={"project_id": "proj_1"})
     assert (answer.content, answer.headers["content-type"]) == (b"# v2 git bundle\n\xff", "application/x-git-bundle")
-    assert api.leaving.asked == [("sesn_1", DepartureAsked(project_id="proj_1", writes=False))]
-    api.leaving.fails = CheckedOut("x", "y")
+    assert api.leaving.asked == [("sesn_1", DeliveryRequest(project_id="proj_1", writes=False))]
+    api.leaving.fails = BranchCheckedOut("x", "y")
     assert (await http.get(f"{PATH}/bundle")).status_code == 409
     assert api.leaving.open == 0

@@ -11,11 +11,11 @@ from anthropic import AsyncAnthropic
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.api.connection_limits import ConnectionSlots, network_of
+from footplate.api.connection_limits import ConnectionSlots, client_network
 from footplate.api.errors import LimitExceeded
 from footplate.api.json_limits import check_json
 from footplate.api.key_quotas import UNCOUNTED_BYTES, KeyQuotas
-from footplate.domain.limits import MIB, RequestLimits, setting_of
+from footplate.domain.limits import MIB, RequestLimits, setting_name
 
 from .conftest import Api, client_of
 from .test_edge import judge
@@ -167,11 +167,11 @@ def test_connections_are_counted_by_address() -> None:
     ],
 )
 def test_a_client_with_ipv6_has_a_network(address: str, network: str) -> None:
-    assert network_of(address) == network
+    assert client_network(address) == network
 
 
 def test_the_page_lists_every_limit() -> None:
     page = Path(__file__).parents[3].joinpath("docs/limits.md").read_text()
     rows = dict(re.findall(r"^\|[^|]+\| `(FOOTPLATE_\w+)` \| (\d+)", page, re.MULTILINE))
     for name, field in RequestLimits.model_fields.items():
-        assert int(rows[setting_of(name)]) == field.default, name
+        assert int(rows[setting_name(name)]) == field.default, name

@@ -9,7 +9,7 @@ from tests.unit.api.conftest import Api, client_of
 from tests.unit.api.test_agents import create, refused
 from tests.unit.api.twins import START
 
-from footplate.domain.permissions import Outcome
+from footplate.domain.permissions import PermissionOutcome
 from footplate.domain.replays import StoredCall
 
 RULES = {"deny": ["Bash(rm *)"], "ask": ["WebFetch"], "allow": ["Read(src/**)"]}
@@ -130,7 +130,7 @@ async def _made(api: Api, http: httpx2.AsyncClient, *commands: str) -> str:
             session_id=session["id"],
             turn_id="turn_1",
             event_id=f"sevt_{number}",
-            was=Outcome.ALLOW,
+            original_outcome=PermissionOutcome.ALLOW,
             name="bash",
             input={"command": command} if command else None,
         )

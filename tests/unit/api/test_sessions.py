@@ -10,7 +10,7 @@ from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaManagedAgentsDeletedSession, BetaManagedAgentsSession
 
 from footplate.api.wire.answers import Session
-from footplate.domain.agents import resolve
+from footplate.domain.agents import resolve_config
 from footplate.domain.turns import SessionStatus
 
 from .conftest import Api
@@ -68,7 +68,7 @@ async def test_agent_by_version_and_with_overrides(sdk: AsyncAnthropic, ids: tup
         environment_id=ids[1],
     )
     assert (other.agent.model.id, other.agent.system, other.agent.tools) == ("m-2", None, [])
-    config = resolve(api.world.sessions[other.id].agent, {}, default_harness="native")
+    config = resolve_config(api.world.sessions[other.id].agent, {}, default_harness="native")
     assert (config.model, config.tools, config.agent_version) == ("m-2", (), 2)
 
 

@@ -9,10 +9,10 @@ from footplate.stream import sse
 
 from .conftest import BASE, Api
 
-IDLE = sse.durable(
+IDLE = sse.encode_event(
     42, {"id": "sevt_1", "type": "session.status_idle", "stop_reason": {"type": "end_turn"}, "processed_at": None}
 )
-DELETED = sse.durable(43, {"id": "sevt_2", "type": "session.deleted", "processed_at": None})
+DELETED = sse.encode_event(43, {"id": "sevt_2", "type": "session.deleted", "processed_at": None})
 
 
 async def _session(sdk: AsyncAnthropic) -> str:
@@ -23,7 +23,7 @@ async def _session(sdk: AsyncAnthropic) -> str:
 
 async def test_the_sdk_does_not_show_it(api: Api, sdk: AsyncAnthropic) -> None:
     session_id = await _session(sdk)
-    api.tails.chunks = [sse.place(41), IDLE, DELETED]
+    api.tails.chunks = [sse.encode_start_position(41), IDLE, DELETED]
     async with await sdk.beta.sessions.events.stream(session_id) as stream:
         assert [event.type async for event in stream] == ["session.status_idle", "session.deleted"]
 
@@ -31,7 +31,7 @@ async def test_the_sdk_does_not_show_it(api: Api, sdk: AsyncAnthropic) -> None:
 @pytest.mark.requirement("O10")
 async def test_our_client_goes_on_from_there(api: Api, sdk: AsyncAnthropic) -> None:
     session_id = await _session(sdk)
-    api.tails.chunks = [sse.place(41)]
+    api.tails.chunks = [sse.encode_start_position(41)]
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(api.app))
     async with AsyncFootplate(BASE, "secret-a", http=http, patience=5) as client:
         heard = client.events.stream(session_id, on_connection=lambda _: _end(api))

@@ -7,7 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from footplate.domain.events import Usage
-from footplate.domain.usage import UsageLine
+from footplate.domain.usage import UsageRow
 
 from .conftest import Api, client_of
 from .twins import ALICE, BOB
@@ -15,8 +15,8 @@ from .twins import ALICE, BOB
 DAY = datetime(2026, 11, 15, tzinfo=UTC)
 
 
-def line(**group: str | None) -> UsageLine:
-    return UsageLine(
+def line(**group: str | None) -> UsageRow:
+    return UsageRow(
         group=group,
         turns=3,
         statuses={"completed": 2, "failed": 1},

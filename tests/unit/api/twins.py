@@ -9,31 +9,31 @@ from typing import Any, TypeVar
 from footplate.domain import events, ids
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.approvals import Approval
-from footplate.domain.audit import AuditEntry, AuditFilter, Verified
+from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.files import StoredFile
 from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
-from footplate.domain.permissions import Layer, Written
+from footplate.domain.permissions import Layer, OrganisationPolicy
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
-from footplate.domain.projects import NO_PROJECTS, Choice, Project, Workspace
+from footplate.domain.projects import NO_PROJECTS, ProjectSelection, Project, Workspace
 from footplate.domain.replays import CallFilter, SessionRules, StoredCall
 from footplate.domain.services import (
-    Accepted,
-    Answer,
-    Arrival,
-    Attempt,
+    AcceptedInputs,
+    StoredResponse,
+    TranscriptImport,
+    RequestAttempt,
     Cursor,
     EventPage,
     ForkPoint,
     Input,
     SessionFilter,
 )
-from footplate.domain.threads import shown
+from footplate.domain.threads import is_visible
 from footplate.domain.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
-from footplate.domain.usage import UsageLine, UsageQuestion
+from footplate.domain.usage import UsageRow, UsageQuery
 
 from .file_twins import FileWorld, TwinFileUnit
 from .project_twins import ProjectWorld, TwinProjectUnit
@@ -59,12 +59,12 @@ class World:
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     imports: dict[tuple[str, bytes], str] = field(default_factory=dict)
     turns: dict[str, list[Turn]] = field(default_factory=dict)
-    answers: dict[tuple[object, ...], tuple[bytes, Answer]] = field(default_factory=dict)
-    accepted: list[Accepted] = field(default_factory=list)
+    answers: dict[tuple[object, ...], tuple[bytes, StoredResponse]] = field(default_factory=dict)
+    accepted: list[AcceptedInputs] = field(default_factory=list)
     inputs: list[Input] = field(default_factory=list)
     projects: ProjectWorld = field(default_factory=ProjectWorld)
     files: FileWorld = field(default_factory=FileWorld)
-    policies: dict[str, Written] = field(default_factory=dict)
+    policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
     calls: dict[str, list[StoredCall]] = field(default_factory=dict)
@@ -132,8 +132,8 @@ class TwinReads:
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
         return _page(list(self._world.environments.values()), principal, page)
 
-    async def policy(self, principal: Principal) -> Written:
-        return self._world.policies.get(principal.organisation, Written({}))
+    async def policy(self, principal: Principal) -> OrganisationPolicy:
+        return self._world.policies.get(principal.organisation, OrganisationPolicy({}))
 
     async def approval(self, principal: Principal, event_id: str) -> Approval:
         found = next((one for one in self._asks(principal) if one.id == event_id), None)
@@ -150,9 +150,9 @@ class TwinReads:
         found = [one for one in self._world.audit.get(principal.organisation, []) if where.kind in {None, one.kind}]
         return found[: page.limit]
 
-    async def verify_audit(self, principal: Principal, head: str | None = None) -> Verified:
+    async def verify_audit(self, principal: Principal, head: str | None = None) -> AuditVerification:
         faults = [] if head in {None, "0" * 64} else [f"no batch has the saved head {head}"]
-        return Verified(len(self._world.audit.get(principal.organisation, [])), 1, 0, "0" * 64, faults)
+        return AuditVerification(len(self._world.audit.get(principal.organisation, [])), 1, 0, "0" * 64, faults)
 
     async def calls(
         self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None
@@ -166,7 +166,7 @@ class TwinReads:
             and (where.since is None or one.created_at >= where.since)
         ][:limit]
 
-    async def rules_of(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
+    async def rules_by_session(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
         own = (Layer.ORGANISATION, (await self.policy(principal)).permissions)
         return {
             one.id: SessionRules(agent=one.agent, layers=[own, (Layer.SESSION, one.permissions)])
@@ -219,7 +219,7 @@ class TwinReads:
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         await self.session(principal, session_id)
         rows = [row for row in self._world.log[session_id] if not page.types or row.event.type in page.types]
-        rows = [row for row in rows if shown(row.event.type, row.event.body, page.thread_id)]
+        rows = [row for row in rows if is_visible(row.event.type, row.event.body, page.thread_id)]
         if page.order == "desc":
             rows = [row for row in rows[::-1] if page.after_seq is None or row.seq < page.after_seq]
         elif page.after_seq is not None:
@@ -245,19 +245,19 @@ class TwinReads:
 
 
 class TwinUnit(TwinProjectUnit, TwinFileUnit):
-    def __init__(self, world: World, principal: Principal, attempt: Attempt | None) -> None:
+    def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
         self._world = world
         self._files = world
         self._reads = TwinReads(world)
         self._attempt = attempt
         self._key: tuple[object, ...] = ()
-        self._replay: Answer | None = None
+        self._replay: StoredResponse | None = None
         if attempt is not None:
             self._key = (principal.id, attempt.method, attempt.path, attempt.idempotency_key or attempt.body_hash)
             self._look_back(attempt)
 
-    def _look_back(self, attempt: Attempt) -> None:
+    def _look_back(self, attempt: RequestAttempt) -> None:
         known = self._world.answers.get(self._key)
         if known is None or (attempt.idempotency_key is None and attempt.retry_count == 0):
             return
@@ -266,18 +266,18 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
         self._replay = known[1]
 
     @property
-    def replay(self) -> Answer | None:
+    def stored_response(self) -> StoredResponse | None:
         return self._replay
 
     @property
-    def answer_id(self) -> int | None:
+    def response_id(self) -> int | None:
         return None if self._attempt is None or self._attempt.idempotency_key is not None else 1
 
     async def record(self, principal: Principal, entry: AuditEntry) -> None:
         made = replace(entry, principal=principal.id, created_at=self._world.now())
         self._world.audit.setdefault(principal.organisation, []).append(made)
 
-    async def remember(self, answer: Answer) -> None:
+    async def store_response(self, answer: StoredResponse) -> None:
         assert self._attempt is not None
         self._world.answers[self._key] = (self._attempt.body_hash, answer)
 
@@ -357,11 +357,11 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
 
     async def set_policy(
         self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
-    ) -> Written:
-        old = self._world.policies.get(principal.organisation, Written({}))
+    ) -> OrganisationPolicy:
+        old = self._world.policies.get(principal.organisation, OrganisationPolicy({}))
         kept = old.permissions if permissions is None else permissions
         terms = old.approvals if approvals is None else approvals
-        found = Written(kept, principal.id, self._world.now(), terms)
+        found = OrganisationPolicy(kept, principal.id, self._world.now(), terms)
         self._world.policies[principal.organisation] = found
         return found
 
@@ -376,9 +376,9 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
         context: JsonObject,
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
-        choice: Choice = NO_PROJECTS,
+        choice: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
-    ) -> tuple[Session, Accepted]:
+    ) -> tuple[Session, AcceptedInputs]:
         await self._reads.environment(principal, environment_id)
         now = self._world.now()
         session = Session(
@@ -403,11 +403,11 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
         self._world.log[session.id] = []
         return session, await self.send(principal, session.id, inputs)
 
-    async def import_session(self, principal: Principal, arrival: Arrival, **fields: Any) -> tuple[Session, Accepted]:
+    async def import_session(self, principal: Principal, arrival: TranscriptImport, **fields: Any) -> tuple[Session, AcceptedInputs]:
         key = (principal.organisation, arrival.digest)
         if known := self._world.imports.get(key):
             found = self._world.sessions[known]
-            return found, Accepted(organisation=principal.organisation, session_id=known)
+            return found, AcceptedInputs(organisation=principal.organisation, session_id=known)
         session, accepted = await self.create_session(principal, inputs=(), **fields)
         self._world.imports[key] = session.id
         log, entries = self._world.log[session.id], self._world.entries.setdefault(session.id, [])
@@ -426,7 +426,7 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
         environment_id: str | None,
         change: Callable[[Session], Session],
         inputs: Sequence[Input],
-    ) -> tuple[Session, Accepted]:
+    ) -> tuple[Session, AcceptedInputs]:
         parent = await self._reads.session(principal, session_id)
         if environment_id is not None:
             await self._reads.environment(principal, environment_id)
@@ -449,29 +449,29 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
 
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]
-    ) -> tuple[Session, Accepted]:
+    ) -> tuple[Session, AcceptedInputs]:
         session = change(await self._reads.session(principal, session_id))
         self._world.sessions[session_id] = session
         notice = self._append(session_id, Event(events.SESSION_UPDATED, {"title": session.title}), processed=True)
-        return session, Accepted(organisation=principal.organisation, session_id=session_id, positions=[notice])
+        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id, positions=[notice])
 
     async def archive_session(self, principal: Principal, session_id: str) -> Session:
         session = await self._idle(principal, session_id)
         self._world.sessions[session_id] = replace(session, archived_at=self._world.now())
         return self._world.sessions[session_id]
 
-    async def delete_session(self, principal: Principal, session_id: str) -> Accepted:
+    async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs:
         del self._world.sessions[(await self._idle(principal, session_id)).id]
-        return Accepted(organisation=principal.organisation, session_id=session_id)
+        return AcceptedInputs(organisation=principal.organisation, session_id=session_id)
 
-    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted:
+    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
         await self._reads.session(principal, session_id)
         self._world.inputs.extend(inputs)
         positions = [
             self._append(session_id, Event(item.type, item.body), processed=item.type != events.USER_MESSAGE)
             for item in inputs
         ]
-        return Accepted(
+        return AcceptedInputs(
             organisation=principal.organisation, session_id=session_id, positions=positions, wake=bool(positions)
         )
 
@@ -494,10 +494,10 @@ class TwinUnits:
         self.delivered_ids: list[int] = []
 
     @asynccontextmanager
-    async def unit(self, principal: Principal, attempt: Attempt | None) -> AsyncIterator[TwinUnit]:
+    async def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AsyncIterator[TwinUnit]:
         yield TwinUnit(self._world, principal, attempt)
 
-    async def delivered(self, answer_id: int) -> None:
+    async def discard_response(self, answer_id: int) -> None:
         self.delivered_ids.append(answer_id)
 
 
@@ -506,7 +506,7 @@ class TwinNotifier:
         self._world = world
         self.failure: Exception | None = None
 
-    async def accepted(self, accepted: Accepted) -> None:
+    async def notify_accepted(self, accepted: AcceptedInputs) -> None:
         if self.failure is not None:
             raise self.failure
         self._world.accepted.append(accepted)
@@ -571,9 +571,9 @@ class TwinHealth:
 class TwinUsage:
     """Returns the given rows for every query."""
 
-    lines: list[UsageLine] = field(default_factory=list)
-    asked: list[tuple[Principal, UsageQuestion]] = field(default_factory=list)
+    lines: list[UsageRow] = field(default_factory=list)
+    asked: list[tuple[Principal, UsageQuery]] = field(default_factory=list)
 
-    async def usage(self, principal: Principal, question: UsageQuestion) -> Sequence[UsageLine]:
+    async def query_usage(self, principal: Principal, question: UsageQuery) -> Sequence[UsageRow]:
         self.asked.append((principal, question))
         return self.lines[: question.limit]

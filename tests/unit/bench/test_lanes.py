@@ -56,7 +56,7 @@ def test_every_mutation_is_of_code_that_is_there_and_of_a_test_that_is_there(mut
         (LaneResult("x", 0, 9, 129), None),
         (LaneResult("x", 0, 9, 131), "used 131 CPU seconds, more than 1.3 times its budget of 100"),
         (LaneResult("x", 2, 9, 1), "exit code 2"),
-        (LaneResult("x", 0, 9, 1, ("sleep 60",)), "left a process behind: sleep 60"),
+        (LaneResult("x", 0, 9, 1, ("sleep 60",)), "a process is still running: sleep 60"),
     ],
 )
 def test_what_fails_a_lane(result: LaneResult, problem: str | None) -> None:

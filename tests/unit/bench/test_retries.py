@@ -32,9 +32,9 @@ def test_kept_promises_are_no_fault(posted: list[Posted], found: Found) -> None:
     ("posted", "found", "complaint"),
     [
         ([_told("e1")], _found(), "does not exist"),
-        ([_told("e1")], _found(("e1", "hello"), ("e2", "hello")), "made 2 times"),
-        ([_told(None)], _found(("e1", "hello"), ("e2", "hello")), "made 2 times"),
-        ([_told("e1"), _told("e1")], _found(("e1", "hello")), "answer to 2 callers"),
+        ([_told("e1")], _found(("e1", "hello"), ("e2", "hello")), "created 2 times"),
+        ([_told(None)], _found(("e1", "hello"), ("e2", "hello")), "created 2 times"),
+        ([_told("e1"), _told("e1")], _found(("e1", "hello")), "returned to 2 callers"),
     ],
     ids=["lost", "made twice", "given up, made twice", "two taken for one"],
 )

@@ -10,23 +10,23 @@ from jsonschema import Draft202012Validator
 
 from footplate.cli import answers, collecting, local, output
 from footplate.config import Settings
-from footplate.domain.collecting import Stored, Verdict, Why
-from footplate.wiring.collecting import Collected
+from footplate.domain.collecting import StoredObject, ObjectVerdict, RetentionReason
+from footplate.wiring.collecting import GcReport
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def found() -> Collected:
-    told = Collected(expired=["sesn_old"], released=["sesn_a", "sesn_b"], kept_here=[("sesn_c", "no snapshot has big")])
+def found() -> GcReport:
+    told = GcReport(expired=["sesn_old"], released=["sesn_a", "sesn_b"], retained_directories=[("sesn_c", "no snapshot has big")])
     for number in range(25):
-        told.tell(Verdict(Stored(f"org/sesn_1/body_{number}.json", 1000, NOW), Why.UNNAMED))
-    told.tell(Verdict(Stored("org/sesn_1/trees/scratch/a.pack", 2_500_000, NOW), Why.FILES))
+        told.add(ObjectVerdict(StoredObject(f"org/sesn_1/body_{number}.json", 1000, NOW), RetentionReason.UNNAMED))
+    told.add(ObjectVerdict(StoredObject("org/sesn_1/trees/scratch/a.pack", 2_500_000, NOW), RetentionReason.FILES))
     return told
 
 
 @pytest.fixture(autouse=True)
 def _answered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def run(work: Coroutine[object, object, Collected]) -> Collected:
+    def run(work: Coroutine[object, object, GcReport]) -> GcReport:
         work.close()
         return found()
 
@@ -35,7 +35,7 @@ def _answered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_a_person_is_told_what_goes_and_why_the_rest_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    collecting.report(dry=True, as_json=False)
+    collecting.run_gc(dry=True, as_json=False)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[1:3] == [
         "would be removed 25 25.0 KB nothing in the log refers to it; the process that wrote it was interrupted",
@@ -49,9 +49,9 @@ def test_a_person_is_told_what_goes_and_why_the_rest_is_kept(capsys: pytest.Capt
 
 
 def test_a_program_is_told_each_object(capsys: pytest.CaptureFixture[str]) -> None:
-    collecting.report(dry=False, as_json=True)
+    collecting.run_gc(dry=False, as_json=True)
     answer = json.loads(capsys.readouterr().out)
-    Draft202012Validator(json.loads(answers.schema("gc"))).validate(answer)
+    Draft202012Validator(json.loads(answers.generate_schema("gc"))).validate(answer)
     assert len(answer["objects"]) == 25
     assert [(one["reason"], one["objects"], one["bytes"]) for one in answer["kept"]] == [("files", 1, 2_500_000)]
     assert answer["expired_sessions"] == ["sesn_old"]
@@ -61,4 +61,4 @@ def test_a_program_is_told_each_object(capsys: pytest.CaptureFixture[str]) -> No
     ("count", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 KB"), (2 * 10**15, "2000.0 TB")]
 )
 def test_sizes(count: int, text: str) -> None:
-    assert collecting.size(count) == text
+    assert collecting.format_size(count) == text

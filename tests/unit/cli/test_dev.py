@@ -22,4 +22,4 @@ def test_the_usual_model_is_one_that_can_be_called(
         monkeypatch.delenv(name.lower(), raising=False)
     for name, key in keys.items():
         monkeypatch.setenv(name.upper(), key)
-    assert dev._usual_model(Settings()) == model
+    assert dev._default_model(Settings()) == model

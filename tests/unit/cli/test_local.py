@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from footplate.cli import dev_process, local
-from footplate.cli.children import passed_on
+from footplate.cli.children import select_environment
 
-HERE = local.Running(
+HERE = local.RunningDevServer(
     pid=os.getpid(),
     started=dev_process.start_time(os.getpid()),
     api_pid=os.getpid(),
@@ -32,22 +32,22 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_addresses_come_from_a_running_dev(directory: Path) -> None:
-    local.publish(directory, HERE)
-    settings = local.settings()
+    local.publish_dev_server(directory, HERE)
+    settings = local.load_settings()
     assert (settings.database_url, settings.temporal_address) == ("postgresql://dev/x", "dev:1")
 
 
 def test_the_environment_wins(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    local.publish(directory, HERE)
+    local.publish_dev_server(directory, HERE)
     monkeypatch.setenv("FOOTPLATE_DATABASE_URL", "postgresql://mine/x")
-    settings = local.settings()
+    settings = local.load_settings()
     assert (settings.database_url, settings.redis_url) == ("postgresql://mine/x", "redis://dev")
 
 
 def test_what_a_killed_dev_left_does_not_count(directory: Path) -> None:
-    local.publish(directory, replace(HERE, pid=2**22 + 1, api_pid=2**22 + 1, database_url="postgresql://old/x"))
-    assert local.find(directory) is None
-    assert "old" not in local.settings().database_url
+    local.publish_dev_server(directory, replace(HERE, pid=2**22 + 1, api_pid=2**22 + 1, database_url="postgresql://old/x"))
+    assert local.find_dev_server(directory) is None
+    assert "old" not in local.load_settings().database_url
 
 
 @pytest.mark.parametrize(
@@ -61,41 +61,41 @@ def test_what_a_killed_dev_left_does_not_count(directory: Path) -> None:
     ],
     ids=["another process", "no start time", "no process", "not its child", "another listener"],
 )
-def test_a_planted_file_does_not_count(directory: Path, wrong: local.Running) -> None:
-    local.publish(directory, HERE)
-    assert local.find(directory) == HERE
-    local.publish(directory, wrong)
-    assert local.find(directory) is None
+def test_a_planted_file_does_not_count(directory: Path, wrong: local.RunningDevServer) -> None:
+    local.publish_dev_server(directory, HERE)
+    assert local.find_dev_server(directory) == HERE
+    local.publish_dev_server(directory, wrong)
+    assert local.find_dev_server(directory) is None
 
 
 def test_a_file_that_others_could_write_does_not_count(directory: Path) -> None:
-    local.publish(directory, HERE)
+    local.publish_dev_server(directory, HERE)
     (directory / "dev.json").chmod(0o620)
-    assert local.find(directory) is None
+    assert local.find_dev_server(directory) is None
     (directory / "dev.json").chmod(0o600)
     directory.chmod(0o777)
-    assert local.find(directory) is None
+    assert local.find_dev_server(directory) is None
 
 
 def test_a_link_does_not_count(directory: Path) -> None:
-    local.publish(directory, HERE)
+    local.publish_dev_server(directory, HERE)
     (directory / "dev.json").rename(directory / "other.json")
     (directory / "dev.json").symlink_to("other.json")
-    assert local.find(directory) is None
+    assert local.find_dev_server(directory) is None
 
 
 def test_a_broken_file_does_not_count(directory: Path) -> None:
     (directory / "dev.json").write_text("{")
-    assert local.find(directory) is None
+    assert local.find_dev_server(directory) is None
 
 
 def test_secrets_are_readable_by_their_owner_alone(directory: Path) -> None:
-    local.publish(directory, HERE)
-    local.keep_key(directory, "secret")
-    assert local.key(directory) == "secret"
+    local.publish_dev_server(directory, HERE)
+    local.save_api_key(directory, "secret")
+    assert local.load_api_key(directory) == "secret"
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
 
 
 def test_children_are_given_what_they_need_and_nothing_else() -> None:
     given = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "https_proxy": "p", "AWS_SECRET_ACCESS_KEY": "s", "EDITOR": "vi"}
-    assert passed_on(given) == {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "https_proxy": "p"}
+    assert select_environment(given) == {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "https_proxy": "p"}

@@ -9,7 +9,7 @@ import pytest
 from claude_agent_sdk._internal.sessions import _sanitize_path
 
 from footplate.cli import local_transcripts
-from footplate.cli.local_transcripts import Arriving
+from footplate.cli.local_transcripts import TranscriptDownload
 from footplate.client import ClientError
 
 NAME = "5d5f6b1e-0000-4000-8000-000000000000"
@@ -27,18 +27,18 @@ def test_one_a_project_or_all(tmp_path: Path) -> None:
     one = _write(tmp_path / "-home-me" / f"{NAME}.jsonl", PROMPT)
     _write(tmp_path / "-home-me" / "agent-1.jsonl", PROMPT)
     other = _write(tmp_path / "-home-you" / f"{NAME}.jsonl", PROMPT)
-    assert local_transcripts.found([one]) == [one]
-    assert local_transcripts.found([one.parent]) == [one]
-    assert local_transcripts.found([tmp_path, one]) == [one, other]
+    assert local_transcripts.find_transcripts([one]) == [one]
+    assert local_transcripts.find_transcripts([one.parent]) == [one]
+    assert local_transcripts.find_transcripts([tmp_path, one]) == [one, other]
 
 
 def test_what_is_in_one(tmp_path: Path) -> None:
     path = _write(tmp_path / f"{NAME}.jsonl", {"type": "mode"}, PROMPT, ANSWER, end=b'{"type": "assi')
     sub = _write(tmp_path / NAME / "subagents" / "agent-1.jsonl", ANSWER)
     sub.with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
-    found = local_transcripts.read(path)
-    assert (found.lines, found.left_out, found.said, found.title) == (4, 1, 2, "Mend the tests")
-    sent = [json.loads(line) for line in found.sent()]
+    found = local_transcripts.read_transcript(path)
+    assert (found.lines, found.skipped_lines, found.messages, found.title) == (4, 1, 2, "Mend the tests")
+    sent = [json.loads(line) for line in found.import_lines()]
     assert [line["line"] for line in sent[:3]] == [{"type": "mode"}, PROMPT, ANSWER]
     assert sent[3:] == [
         {"subpath": "subagents/agent-1", "line": ANSWER},
@@ -56,10 +56,10 @@ def test_a_project_has_the_name_that_claude_code_gives_it(tmp_path: Path) -> Non
 
 
 def _arrive(project: Path, *lines: Any, force: bool = False) -> Path:
-    with Arriving(project, NAME) as arriving:
+    with TranscriptDownload(project, NAME) as arriving:
         for line in lines:
-            arriving.add(line, "")
-        arriving.settle(force=force)
+            arriving.add_line(line, "")
+        arriving.move_into_place(force=force)
     return arriving.path
 
 
@@ -77,11 +77,11 @@ def test_a_file_is_brought_up_to_date_and_never_lost(tmp_path: Path) -> None:
 
 
 def test_subagents_beside_it(tmp_path: Path) -> None:
-    with Arriving(tmp_path, NAME) as arriving:
-        arriving.add(PROMPT, "")
-        arriving.add(ANSWER, "subagents/agent-1")
-        arriving.add({"type": "agent_metadata", "agentType": "Explore"}, "subagents/agent-1")
-        arriving.settle(force=False)
+    with TranscriptDownload(tmp_path, NAME) as arriving:
+        arriving.add_line(PROMPT, "")
+        arriving.add_line(ANSWER, "subagents/agent-1")
+        arriving.add_line({"type": "agent_metadata", "agentType": "Explore"}, "subagents/agent-1")
+        arriving.move_into_place(force=False)
     below = tmp_path / NAME / "subagents"
     assert json.loads((below / "agent-1.meta.json").read_text()) == {"agentType": "Explore"}
     assert json.loads((below / "agent-1.jsonl").read_text()) == ANSWER
@@ -89,8 +89,8 @@ def test_subagents_beside_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("subpath", ["../../evil", "subagents/../../evil", "/etc/evil", "subagents/.ssh", "evil"])
 def test_no_server_writes_elsewhere(tmp_path: Path, subpath: str) -> None:
-    with Arriving(tmp_path / "p", NAME) as arriving, pytest.raises(ClientError, match="invalid transcript path"):
-        arriving.add(PROMPT, subpath)
+    with TranscriptDownload(tmp_path / "p", NAME) as arriving, pytest.raises(ClientError, match="invalid transcript path"):
+        arriving.add_line(PROMPT, subpath)
     with pytest.raises(ClientError, match="invalid transcript id"):
-        Arriving(tmp_path, f"../{NAME}")
+        TranscriptDownload(tmp_path, f"../{NAME}")
     assert not list(tmp_path.rglob("*evil*"))

@@ -17,7 +17,7 @@ from footplate.cli import output, tables
 from footplate.cli.output import ContentWriter
 from footplate.cli.safe_console import SafeConsole
 from footplate.client import Agent, Approval
-from footplate.domain.visible_text import read_shown
+from footplate.domain.visible_text import recover_text
 
 HOSTILE = "a\x1b]0;evil\x07\x9b31m\r\u202eb\u200b"
 SHOWN = "a<U+001B>]0;evil<U+0007><U+009B>31m<U+000D><U+202E>b<U+200B>"
@@ -71,7 +71,7 @@ def test_quoted_text_is_no_markup(texts: list[str]) -> None:
     console = SafeConsole(file=file, no_color=True, emoji=False, highlight=False, width=200)
     console.print("".join(f"[bold]{output.quote(text)}[/]|{output.quote(text)};" for text in texts), soft_wrap=True)
     shown = file.getvalue().removesuffix("\n")
-    assert read_shown(shown)[0] == "".join(f"{text}|{text};" for text in texts)
+    assert recover_text(shown)[0] == "".join(f"{text}|{text};" for text in texts)
 
 
 def test_quoting_takes_linear_time() -> None:
@@ -94,9 +94,9 @@ def test_json_is_exact_and_steers_nothing(capsys: pytest.CaptureFixture[str]) ->
 def test_names_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
     agent: dict[str, Any] = {"id": "agent_1", "name": HOSTILE + ":bomb:[red]", "version": 1, "model": {"id": "m"}}
     agent |= {"created_at": "2026-11-15T12:00:00Z", "updated_at": "2026-11-15T12:00:00Z"}
-    tables.agents([Agent.model_validate(agent)])
+    tables.print_agents([Agent.model_validate(agent)])
     assert capsys.readouterr().out.endswith(f"{SHOWN}:bomb:[red]\n")
-    tables.agent(Agent.model_validate(agent))
+    tables.print_agent(Agent.model_validate(agent))
     assert f"{SHOWN}:bomb:[red]\n" in capsys.readouterr().out
 
 
@@ -109,10 +109,10 @@ def test_a_list_of_approvals_hides_nothing(capsys: pytest.CaptureFixture[str]) -
         "name": "bash",
     }
     call |= {"created_at": "2026-11-15T12:00:00Z", "input": {"command": "echo harmless" + "\n" * 47 + "touch EVIL4"}}
-    tables.approvals([Approval.model_validate(call)])
+    tables.print_approvals([Approval.model_validate(call)])
     assert "  command: echo harmless<U+000A*46>\n  | touch EVIL4\n" in capsys.readouterr().out
     call |= {"name": "write", "input": {"file_path": "a", "content": "one\ntwo" + HOSTILE}}
-    tables.approvals([Approval.model_validate(call)])
+    tables.print_approvals([Approval.model_validate(call)])
     assert f"  content: one\n  | two{SHOWN}\n" in capsys.readouterr().out
 
 

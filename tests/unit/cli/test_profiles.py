@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from footplate.cli import dev_process, local, memory, places, profiles
 from footplate.cli.app import app
-from footplate.cli.profiles import Config, NoServer
+from footplate.cli.profiles import ProfileConfig, NoServerSelected
 from footplate.config import default_data_dir
 
-DEV = local.Running(
+DEV = local.RunningDevServer(
     pid=os.getpid(),
     started=dev_process.start_time(os.getpid()),
     api_pid=os.getpid(),
@@ -36,8 +36,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _dev_runs() -> None:
-    local.publish(places.data_dir(), DEV)
-    local.keep_key(places.data_dir(), "dev-key")
+    local.publish_dev_server(places.data_dir(), DEV)
+    local.save_api_key(places.data_dir(), "dev-key")
 
 
 def _config(*arguments: str, code: int = 0) -> str:
@@ -56,52 +56,52 @@ def test_places_are_those_of_the_settings(home: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_dev_on_this_machine_needs_no_configuration() -> None:
-    with pytest.raises(NoServer, match="footplate dev"):
-        profiles.server()
+    with pytest.raises(NoServerSelected, match="footplate dev"):
+        profiles.select_server()
     _dev_runs()
-    found = profiles.server()
+    found = profiles.select_server()
     assert (found.base_url, found.api_key, found.model) == ("http://dev", "dev-key", "m-dev")
 
 
 def test_the_first_that_says_something_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     _dev_runs()
-    profiles.save(Config("work", {"work": WORK, "home": {"base_url": "http://home", "api_key": "h"}}))
-    assert profiles.server().base_url == "http://work"
-    assert profiles.server("local").base_url == "http://dev"
+    profiles.save_config(ProfileConfig("work", {"work": WORK, "home": {"base_url": "http://home", "api_key": "h"}}))
+    assert profiles.select_server().base_url == "http://work"
+    assert profiles.select_server("local").base_url == "http://dev"
     monkeypatch.setenv("FOOTPLATE_BASE_URL", "http://env")
     monkeypatch.setenv("FOOTPLATE_API_KEY", "env-key")
-    assert profiles.server().base_url == "http://env"
-    assert profiles.server("home").base_url == "http://home"
+    assert profiles.select_server().base_url == "http://env"
+    assert profiles.select_server("home").base_url == "http://home"
     monkeypatch.setenv("FOOTPLATE_PROFILE", "work")
-    assert profiles.server().base_url == "http://work"
+    assert profiles.select_server().base_url == "http://work"
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (Config("nobody"), "no profile 'nobody'"),
-        (Config("half", {"half": {"base_url": "http://x"}}), "No API key"),
-        (Config("half", {"half": {"api_key": "x"}}), "no base_url"),
+        (ProfileConfig("nobody"), "no profile 'nobody'"),
+        (ProfileConfig("half", {"half": {"base_url": "http://x"}}), "No API key"),
+        (ProfileConfig("half", {"half": {"api_key": "x"}}), "no base_url"),
     ],
 )
-def test_what_is_missing_is_said(config: Config, message: str) -> None:
-    profiles.save(config)
-    with pytest.raises(NoServer, match=message):
-        profiles.server()
+def test_what_is_missing_is_said(config: ProfileConfig, message: str) -> None:
+    profiles.save_config(config)
+    with pytest.raises(NoServerSelected, match=message):
+        profiles.select_server()
 
 
 def test_a_broken_file_is_named(home: Path) -> None:
     places.config_file().parent.mkdir(parents=True)
     places.config_file().write_text("{")
-    with pytest.raises(NoServer, match=r"config\.json"):
-        profiles.server()
+    with pytest.raises(NoServerSelected, match=r"config\.json"):
+        profiles.select_server()
     assert "config.json" in _config("list", code=1)
 
 
 def test_config_set_get_use_list_rm() -> None:
     _config("set", "base_url", "http://work", "--profile", "work")
     _config("set", "api_key", "a-secret-1234")
-    assert profiles.server().api_key == "a-secret-1234"
+    assert profiles.select_server().api_key == "a-secret-1234"
     assert _config("get", "base_url") == "http://work\n"
     assert stat.S_IMODE(places.config_file().stat().st_mode) == 0o600
     listed = _config("list")
@@ -122,7 +122,7 @@ def test_config_set_get_use_list_rm() -> None:
     _config("use", "local")
     assert json.loads(_config("list", "--json"))[1]["current"] is True
     _config("rm", "work")
-    assert profiles.load().profiles == {}
+    assert profiles.load_config().profiles == {}
 
 
 def test_config_says_what_is_wrong() -> None:
@@ -133,19 +133,19 @@ def test_config_says_what_is_wrong() -> None:
 
 
 def test_ids_are_remembered_by_server_and_forgotten() -> None:
-    memory.remember("http://a", agent="agent_1", session="sesn_1")
-    memory.remember("http://b", agent="agent_2")
-    memory.remember("http://a", session="sesn_2")
-    assert [memory.recall("http://a", "agent"), memory.recall("http://a", "session")] == ["agent_1", "sesn_2"]
-    memory.forget("http://a", "agent")
-    assert not memory.recall("http://a", "agent")
-    assert memory.recall("http://b", "agent") == "agent_2"
+    memory.remember_ids("http://a", agent="agent_1", session="sesn_1")
+    memory.remember_ids("http://b", agent="agent_2")
+    memory.remember_ids("http://a", session="sesn_2")
+    assert [memory.recall_id("http://a", "agent"), memory.recall_id("http://a", "session")] == ["agent_1", "sesn_2"]
+    memory.forget_ids("http://a", "agent")
+    assert not memory.recall_id("http://a", "agent")
+    assert memory.recall_id("http://b", "agent") == "agent_2"
     places.state_file().write_text("broken")
-    assert memory.recall("http://b", "agent") is None
+    assert memory.recall_id("http://b", "agent") is None
 
 
 def test_a_home_that_cannot_be_written_to_is_no_reason_to_fail(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
-    memory.remember("http://a", agent="agent_1")
-    assert memory.recall("http://a", "agent") is None
+    memory.remember_ids("http://a", agent="agent_1")
+    assert memory.recall_id("http://a", "agent") is None

@@ -37,10 +37,10 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 )
 async def test_the_answer_is_what_is_typed(keyboard: int, typed: bytes, decision: str | None) -> None:
     asyncio.get_running_loop().call_later(0.1, os.write, keyboard, typed)
-    assert await prompting.word(CALL) == decision
+    assert await prompting.ask_decision(CALL) == decision
 
 
 async def test_what_was_typed_before_the_question_is_no_answer(keyboard: int) -> None:
     os.write(keyboard, b"y\n")
     asyncio.get_running_loop().call_later(0.2, os.write, keyboard, b"n\n")
-    assert await prompting.word(CALL) == "deny"
+    assert await prompting.ask_decision(CALL) == "deny"

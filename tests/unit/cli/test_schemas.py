@@ -13,10 +13,10 @@ FOLDER = Path(__file__).resolve().parents[3] / "docs" / "schemas"
 
 @pytest.mark.parametrize("name", answers.SCHEMAS)
 def test_a_schema_is_current(name: str) -> None:
-    assert (FOLDER / f"{name}.json").read_text() == answers.schema(name), (
+    assert (FOLDER / f"{name}.json").read_text() == answers.generate_schema(name), (
         "update them: python -m footplate.cli.answers docs/schemas"
     )
-    Draft202012Validator.check_schema(json.loads(answers.schema(name)))
+    Draft202012Validator.check_schema(json.loads(answers.generate_schema(name)))
 
 
 def test_there_are_no_others() -> None:
@@ -24,5 +24,5 @@ def test_there_are_no_others() -> None:
 
 
 def test_a_schema_refuses_what_is_not_its_own() -> None:
-    validator = Draft202012Validator(json.loads(answers.schema("run")))
+    validator = Draft202012Validator(json.loads(answers.generate_schema("run")))
     assert not validator.is_valid({"type": "result", "session_id": "sesn_1"})

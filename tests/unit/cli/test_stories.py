@@ -10,21 +10,21 @@ from footplate.testing import script_json
 
 
 def test_the_demo_never_runs_out_of_words() -> None:
-    script = script_json.load_file(stories.find("demo"))["default"]
+    script = script_json.load_file(stories.find_scenario("demo"))["default"]
     assert script.replies[-1].repeat is True
 
 
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
     file.write_text('{"scripts": {"default": {"replies": [[{"text": "Hi"}]]}}}')
-    assert stories.find(str(file)) == file
+    assert stories.find_scenario(str(file)) == file
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="no scenario or file named 'drama'") as caught:
-        stories.find("drama")
+        stories.find_scenario("drama")
     assert "demo" in caught.value.help_text
     broken = tmp_path / "broken.json"
     broken.write_text('{"scripts": {"default": {"replies": [[{"txet": "Hi"}]]}}}')
     with pytest.raises(InvalidRequest, match="a step is an object"):
-        stories.find(str(broken))
+        stories.find_scenario(str(broken))

@@ -36,7 +36,7 @@ TURN = Turn.model_validate(
 
 
 def _lines(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
-    tables.session(SESSION, [TURN])
+    tables.print_session(SESSION, [TURN])
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 

@@ -7,7 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from footplate.cli.answers import RunResult
-from footplate.cli.views import LinesView, ResultView, TextView
+from footplate.cli.views import JsonLinesView, ResultView, TextView
 from footplate.client import Usage
 from footplate.client.models import Event
 
@@ -71,9 +71,9 @@ TURN = [
 def test_the_agents_words_are_on_stdout_and_the_rest_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView()
     for event in TURN:
-        view.show(event)
-    view.tick()
-    view.finish(_result())
+        view.show_event(event)
+    view.refresh_status()
+    view.show_result(_result())
     out, err = capsys.readouterr()
     assert out == "I look first.\n\nDone.\n"
     assert err == snapshot("""\
@@ -88,23 +88,23 @@ sesn_1
 
 def test_a_log_is_one_stream_with_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView(show_input=True, lines_on_stdout=True)
-    view.show(_event("user.message", content=[{"type": "text", "text": "Look\naround"}]))
-    view.show(_says("I look.", "m1"))
-    view.show(_event("user.interrupt"))
+    view.show_event(_event("user.message", content=[{"type": "text", "text": "Look\naround"}]))
+    view.show_event(_says("I look.", "m1"))
+    view.show_event(_event("user.interrupt"))
     out, err = capsys.readouterr()
     assert (out, err) == ("> Look\n| around\nI look.\n> interrupt\n", "")
 
 
 def test_a_queued_message_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView(show_input=True)
-    view.show(Event(type="user.message", id="a", content=[{"type": "text", "text": "Later"}]))
+    view.show_event(Event(type="user.message", id="a", content=[{"type": "text", "text": "Later"}]))
     assert capsys.readouterr().err == ""
 
 
 def test_an_answer_that_is_begun_anew_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView()
     for event in [_start("m1"), _delta("m1", "Half a"), _start("m2"), _delta("m2", "A who"), _says("A whole.", "m2")]:
-        view.show(event)
+        view.show_event(event)
     out, err = capsys.readouterr()
     assert out == "Half a\n\nA whole.\n"
     assert "another one restarts the response" in err
@@ -112,9 +112,9 @@ def test_an_answer_that_is_begun_anew_is_told(capsys: pytest.CaptureFixture[str]
 
 def test_a_message_without_previews_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView()
-    view.show(_start("m1"))
-    view.show(_delta("m1", "Old"))
-    view.show(_says("New.", "m2"))
+    view.show_event(_start("m1"))
+    view.show_event(_delta("m1", "Old"))
+    view.show_event(_says("New.", "m2"))
     assert capsys.readouterr().out == "Old\n\nNew.\n"
 
 
@@ -122,16 +122,16 @@ def test_connections_are_told_in_lines_where_nothing_can_move(capsys: pytest.Cap
     from footplate.client import Unreachable
 
     view = TextView()
-    view.connection(Unreachable("gone"))
-    view.tick()
-    view.connection(None)
+    view.connection_changed(Unreachable("gone"))
+    view.refresh_status()
+    view.connection_changed(None)
     assert capsys.readouterr().err == "Connection lost, reconnecting.\nReconnected.\n"
 
 
 def test_what_waits_for_a_person_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView()
-    view.show(_event("agent.custom_tool_use", name="ask", input={"question": "Why?"}))
-    view.finish(_result(status="awaiting_tool_results", exit_code=3, pending=["sevt_1"]))
+    view.show_event(_event("agent.custom_tool_use", name="ask", input={"question": "Why?"}))
+    view.show_result(_result(status="awaiting_tool_results", exit_code=3, pending=["sevt_1"]))
     err = capsys.readouterr().err
     assert 'ask {"question": "Why?"}  waits for an answer' in err
     assert "user.custom_tool_result" in err
@@ -139,10 +139,10 @@ def test_what_waits_for_a_person_is_said(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.requirement("C1")
 def test_lines_are_events_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    view = LinesView()
+    view = JsonLinesView()
     for event in TURN:
-        view.show(event)
-    view.finish(_result())
+        view.show_event(event)
+    view.show_result(_result())
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["type"] for line in lines] == [
         *(event.type for event in TURN if not event.type.startswith("event_")),
@@ -157,7 +157,7 @@ def test_lines_are_events_as_they_are(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_previews_only_where_they_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
-    LinesView(previews=True).show(_delta("m1", "x"))
-    LinesView().show(_delta("m1", "y"))
-    ResultView().show(_delta("m1", "z"))
+    JsonLinesView(previews=True).show_event(_delta("m1", "x"))
+    JsonLinesView().show_event(_delta("m1", "y"))
+    ResultView().show_event(_delta("m1", "z"))
     assert [json.loads(line)["event_id"] for line in capsys.readouterr().out.splitlines()] == ["m1"]

@@ -22,37 +22,37 @@ from footplate.client.models import Event
     ],
 )
 def test_a_call_in_a_line(name: str, given: dict[str, object] | None, text: str) -> None:
-    assert wording.label(name, given) == text
+    assert wording.call_label(name, given) == text
 
 
 def test_a_command_fails_with_its_last_words_and_a_tool_with_its_first() -> None:
     def result(text: str) -> Event:
         return Event(type="agent.tool_result", content=[{"type": "text", "text": text}])
 
-    assert wording.reason(result("Traceback\n  x\nValueError: no\n\n[exit code 1]"), "bash") == "ValueError: no"
-    assert wording.reason(result("There is no file.\nLook again."), "read") == "There is no file."
-    assert wording.reason(result("[exit code 7]"), "bash") == "[exit code 7]"
+    assert wording.failure_reason(result("Traceback\n  x\nValueError: no\n\n[exit code 1]"), "bash") == "ValueError: no"
+    assert wording.failure_reason(result("There is no file.\nLook again."), "read") == "There is no file."
+    assert wording.failure_reason(result("[exit code 7]"), "bash") == "[exit code 7]"
 
 
 @pytest.mark.parametrize(
     ("amount", "text"), [(0, "0.0s"), (9.94, "9.9s"), (59, "59s"), (61, "1m 01s"), (3600, "60m 00s")]
 )
 def test_seconds(amount: float, text: str) -> None:
-    assert wording.seconds(amount) == text
+    assert wording.format_seconds(amount) == text
 
 
 @pytest.mark.parametrize(("passed", "text"), [(-5, "0s"), (59, "59s"), (60, "1m"), (7200, "2h"), (200_000, "2d")])
 def test_age(passed: float, text: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert wording.age(now - timedelta(seconds=passed), now) == text
+    assert wording.format_age(now - timedelta(seconds=passed), now) == text
 
 
 def test_a_cost_that_is_not_known_is_not_nothing() -> None:
-    assert wording.tokens(Usage(input_tokens=1000, output_tokens=2)) == "1,000 in · 2 out"
-    assert wording.tokens(Usage(cost_microusd=0)) == "0 in · 0 out · $0.0000"
-    assert wording.tokens(Usage(cost_microusd=12_345_678)) == "0 in · 0 out · $12.35"
+    assert wording.format_tokens(Usage(input_tokens=1000, output_tokens=2)) == "1,000 in · 2 out"
+    assert wording.format_tokens(Usage(cost_microusd=0)) == "0 in · 0 out · $0.0000"
+    assert wording.format_tokens(Usage(cost_microusd=12_345_678)) == "0 in · 0 out · $12.35"
 
 
 def test_a_title_is_the_first_line() -> None:
-    assert wording.title_of("\n  Fix   it\nand more") == "Fix it"
-    assert len(wording.title_of("x" * 500)) == 80
+    assert wording.title_from_prompt("\n  Fix   it\nand more") == "Fix it"
+    assert len(wording.title_from_prompt("x" * 500)) == 80

@@ -5,14 +5,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.cli.wrapping import Wrapped
+from footplate.cli.wrapping import LineWrapper
 
 TEXT = st.text(alphabet="ab é\n`漢", max_size=200)
 
 
 def _shown(pieces: list[str], width: int) -> str:
-    wrapped = Wrapped(width)
-    return "".join(wrapped.feed(piece) for piece in pieces) + wrapped.end()
+    wrapped = LineWrapper(width)
+    return "".join(wrapped.wrap(piece) for piece in pieces) + wrapped.flush()
 
 
 @given(TEXT, st.integers(10, 40), st.lists(st.integers(0, 200), max_size=5))

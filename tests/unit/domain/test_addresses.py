@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 
 INTERNAL = [
     *("127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3"),
@@ -35,24 +35,24 @@ PUBLIC = ["8.8.8.8", "93.184.216.34", "172.32.0.1", "2606:4700:4700::1111", "::f
 
 @pytest.mark.parametrize("address", INTERNAL)
 def test_internal_addresses_are_refused(address: str) -> None:
-    assert not Reach().permits("name.example", ip_address(address))
+    assert not AddressPolicy().permits("name.example", ip_address(address))
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_not(address: str) -> None:
-    assert Reach().permits("name.example", ip_address(address))
+    assert AddressPolicy().permits("name.example", ip_address(address))
 
 
 @given(st.ip_addresses(v=4))
 def test_an_ipv4_address_in_the_clothes_of_ipv6_is_judged_as_itself(address: IPv4Address) -> None:
-    reach = Reach()
+    reach = AddressPolicy()
     assert reach.permits("x", IPv6Address(f"::ffff:{address}")) is reach.permits("x", address)
 
 
 @given(st.ip_addresses())
 def test_nothing_internal_is_public(address: IPv4Address | IPv6Address) -> None:
     internal = address.is_private or address.is_loopback or address.is_link_local or address.is_multicast
-    assert not (internal and Reach().permits("x", address)) or getattr(address, "ipv4_mapped", None)
+    assert not (internal and AddressPolicy().permits("x", address)) or getattr(address, "ipv4_mapped", None)
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_nothing_internal_is_public(address: IPv4Address | IPv6Address) -> None:
     ],
 )
 def test_what_an_operator_allows(allow: list[str], host: str, address: str, *, permitted: bool) -> None:
-    assert Reach(allow).permits(host, ip_address(address)) is permitted
+    assert AddressPolicy(allow).permits(host, ip_address(address)) is permitted

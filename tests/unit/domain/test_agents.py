@@ -15,7 +15,7 @@ from footplate.domain.agents import (
     ResolvedConfig,
     load_config,
     render_system,
-    resolve,
+    resolve_config,
 )
 from footplate.domain.json import JsonObject
 
@@ -46,7 +46,7 @@ _configs = st.builds(
 
 
 def test_an_agent_as_it_is() -> None:
-    assert resolve(AGENT, {}, default_harness="native") == ResolvedConfig(
+    assert resolve_config(AGENT, {}, default_harness="native") == ResolvedConfig(
         harness="native",
         model="claude-sonnet-4-5",
         system="Be brief.",
@@ -76,7 +76,7 @@ def test_an_agent_as_it_is() -> None:
     ],
 )
 def test_what_a_turn_overrides(overrides: JsonObject, field: str, value: object) -> None:
-    assert getattr(resolve(AGENT, overrides, default_harness="native"), field) == value
+    assert getattr(resolve_config(AGENT, overrides, default_harness="native"), field) == value
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ def test_what_a_turn_overrides(overrides: JsonObject, field: str, value: object)
 )
 def test_tools_are_switched_one_by_one(toolset: JsonObject, enabled: tuple[str, ...]) -> None:
     agent: JsonObject = {**AGENT, "tools": [{"type": "agent_toolset_20260401", **toolset}]}
-    assert resolve(agent, {}, default_harness="native").tools == enabled
+    assert resolve_config(agent, {}, default_harness="native").tools == enabled
 
 
 def test_custom_tools_stand_beside_the_toolset() -> None:
     custom: JsonObject = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {"type": "object"}}
     agent: JsonObject = {**AGENT, "tools": [custom, {"type": "mcp_toolset", "name": "other"}]}
-    resolved = resolve(agent, {}, default_harness="native")
+    resolved = resolve_config(agent, {}, default_harness="native")
     assert resolved.tools == ()
     assert resolved.custom_tools == (CustomTool(name="ask", description="Ask.", input_schema={"type": "object"}),)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footplate.domain import events
-from footplate.domain.bodies import INLINE_LIMIT, shorten
+from footplate.domain.bodies import INLINE_LIMIT, truncate_body
 from footplate.domain.json import Json, JsonObject
 from footplate.testing import strict
 
@@ -36,7 +36,7 @@ def _size(body: JsonObject) -> int:
 )
 def test_whatever_is_large_about_it_the_head_fits(value: Json) -> None:
     body: JsonObject = {"content": value, "is_error": False}
-    cut = shorten(body, size=_size(body))
+    cut = truncate_body(body, size=_size(body))
     assert _size(cut) <= INLINE_LIMIT
     assert cut["truncated"] == {"bytes": _size(body)}
     assert cut["is_error"] is False
@@ -45,7 +45,7 @@ def test_whatever_is_large_about_it_the_head_fits(value: Json) -> None:
 
 def test_a_cut_text_keeps_its_beginning_and_says_how_much_is_missing() -> None:
     text = "".join(str(number) for number in range(100_000))
-    cut = shorten({"text": text}, size=len(text))["text"]
+    cut = truncate_body({"text": text}, size=len(text))["text"]
     assert isinstance(cut, str)
     head, _, note = cut.rpartition("\n")
     assert text.startswith(head)
@@ -55,10 +55,10 @@ def test_a_cut_text_keeps_its_beginning_and_says_how_much_is_missing() -> None:
 def test_the_head_is_still_an_event_that_clients_know() -> None:
     blocks: list[Json] = [events.text_block("x" * 1_000_000) for _ in range(100)]
     result = events.tool_result("sevt_1", blocks, is_error=False, call_id="call_1").body
-    cut = shorten(result, size=100_000_000)
+    cut = truncate_body(result, size=100_000_000)
     strict.assert_valid_event({"id": "sevt_2", "type": events.AGENT_TOOL_RESULT, "processed_at": _MOMENT, **cut})
 
 
 @given(json_objects, st.integers(0, 2**40))
 def test_what_is_small_is_only_marked(body: JsonObject, size: int) -> None:
-    assert shorten(body, size=size) == {**body, "truncated": {"bytes": size}}
+    assert truncate_body(body, size=size) == {**body, "truncated": {"bytes": size}}

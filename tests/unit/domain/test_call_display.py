@@ -6,20 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footplate.domain.call_display import ShownField, describe_call
-from footplate.domain.visible_text import read_shown
+from footplate.domain.visible_text import recover_text
 
 VALUES = st.text() | st.integers() | st.lists(st.text()) | st.none() | st.dictionaries(st.text(), st.booleans())
 
 
 def _recover(field: ShownField) -> object:
-    text = read_shown(field.text)[0]
+    text = recover_text(field.text)[0]
     return text if field.kind == "text" else json.loads(text)
 
 
 @given(st.dictionaries(st.text(), VALUES))
 def test_the_input_is_recovered_from_what_is_shown(made_with: dict[str, object]) -> None:
     shown = describe_call({"name": "bash", "input": made_with})
-    assert {read_shown(field.name)[0]: _recover(field) for field in shown.input} == made_with
+    assert {recover_text(field.name)[0]: _recover(field) for field in shown.input} == made_with
 
 
 def test_a_write_shows_its_content_and_a_command_all_its_lines() -> None:
@@ -38,11 +38,11 @@ def test_names_and_reasons_are_escaped_too() -> None:
 
 def test_a_list_shows_the_beginning_and_says_that_it_is_not_all() -> None:
     body = {"name": "x", "input": {"a": "b" * 10, "c": [1, 2, 3], "d": "e"}}
-    shown = describe_call(body, most=15)
+    shown = describe_call(body, max_characters=15)
     assert [(field.name, field.text) for field in shown.input] == [("a", "b" * 10), ("c", "[1,<+6 more>")]
     assert not shown.whole
-    assert not describe_call(body, most=10).whole
-    assert describe_call(body, most=100).whole
+    assert not describe_call(body, max_characters=10).whole
+    assert describe_call(body, max_characters=100).whole
     assert not describe_call({**body, "truncated": {"bytes": 1}}).whole
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain.collecting import Stored, Told, Verdict, Why, of_files, of_project, of_session
-from footplate.domain.packs import NONE, short
+from footplate.domain.collecting import StoredObject, SessionReferences, ObjectVerdict, RetentionReason, judge_uploaded_files, judge_base_packs, judge_session_objects
+from footplate.domain.packs import NO_BASE, short_id
 from footplate.domain.snapshots import Snapshot
 from footplate.trees import packs
 
@@ -19,12 +19,12 @@ FOLDER = "org/sesn_1"
 BASE = "b" * 40
 
 
-def stored(inside: str, *, written_at: datetime = OLD, folder: str = FOLDER) -> Stored:
-    return Stored(f"{folder}/{inside}", 10, written_at)
+def stored(inside: str, *, written_at: datetime = OLD, folder: str = FOLDER) -> StoredObject:
+    return StoredObject(f"{folder}/{inside}", 10, written_at)
 
 
-def why(verdicts: Sequence[Verdict]) -> dict[str, Why]:
-    return {verdict.stored.key.removeprefix(f"{FOLDER}/"): verdict.why for verdict in verdicts}
+def why(verdicts: Sequence[ObjectVerdict]) -> dict[str, RetentionReason]:
+    return {verdict.stored.key.removeprefix(f"{FOLDER}/"): verdict.reason for verdict in verdicts}
 
 
 @dataclass
@@ -43,23 +43,23 @@ class Session:
         number, before = (0, None) if self.last is None else (self.last[0] + 1, self.last[1])
         if snapshot == before:
             return
-        step = packs.Step(number, snapshot, before)
+        step = packs.SnapshotStep(number, snapshot, before)
         parts = 1 + content % 2
-        names = [step.name(part, parts, "d" * 16) for part in range(parts)]
+        names = [step.part_name(part, parts, "d" * 16) for part in range(parts)]
         self.names |= {*names}
         if committed:
             self.last = (number, snapshot)
             self.rows.append(self.last)
 
     @property
-    def told(self) -> Told:
-        return Told(state="living", forked=self.forked, snapshots={"scratch": self.rows}, bases=[BASE])
+    def told(self) -> SessionReferences:
+        return SessionReferences(state="living", is_fork=self.forked, snapshots={"scratch": self.rows}, bases=[BASE])
 
     def collect(self) -> None:
         found = [stored(f"trees/scratch/{name}", folder=self.folder) for name in self.names]
-        for verdict in of_session(self.told, self.folder, found, before=NOW):
-            assert verdict.why in {Why.FILES, Why.CUT_OFF}
-            if verdict.why.goes:
+        for verdict in judge_session_objects(self.told, self.folder, found, before=NOW):
+            assert verdict.reason in {RetentionReason.FILES, RetentionReason.CUT_OFF}
+            if verdict.reason.is_deletable:
                 self.names.remove(verdict.stored.key.rpartition("/")[2])
 
 
@@ -86,94 +86,94 @@ def test_every_snapshot_is_restored_from_what_is_left_and_nothing_else_is(
     used: set[str] = set()
     for session, names in ((parent, parent.names), (fork, [*fork.names, *parent.names])):
         for number, snapshot in session.rows:
-            used |= {name for pack in packs.chain(names, number, snapshot, known) for name in pack}
+            used |= {name for pack in packs.find_pack_chain(names, number, snapshot, known) for name in pack}
     assert used == parent.names | fork.names
 
 
 def test_what_is_written_of_late_stays() -> None:
-    young = [stored("trees/scratch/" + packs.Step(0, Snapshot("a" * 40), None).name(0, 1), written_at=NOW)]
+    young = [stored("trees/scratch/" + packs.SnapshotStep(0, Snapshot("a" * 40), None).part_name(0, 1), written_at=NOW)]
     young += [stored("body_1.json", written_at=NOW)]
-    for told in (Told(state="living"), Told(state="unknown")):
-        assert {verdict.why for verdict in of_session(told, FOLDER, young, before=OLD)} == {Why.YOUNG}
-    assert not any(verdict.why.goes for verdict in of_project([], young, untold=False, before=OLD))
+    for told in (SessionReferences(state="living"), SessionReferences(state="unknown")):
+        assert {verdict.reason for verdict in judge_session_objects(told, FOLDER, young, before=OLD)} == {RetentionReason.YOUNG}
+    assert not any(verdict.reason.is_deletable for verdict in judge_base_packs([], young, has_unknown_base=False, before=OLD))
 
 
 @pytest.mark.parametrize(
     ("references", "expected"),
     [
-        (Told(state="living"), Why.UNNAMED),
-        (Told(state="living", busy=True), Why.BUSY),
-        (Told(state="living", named=[f"{FOLDER}/body_1.json"]), Why.NAMED),
-        (Told(state="pinned"), Why.UNNAMED),
-        (Told(state="deleting"), Why.DELETING),
-        (Told(state="unknown"), Why.NO_SESSION),
+        (SessionReferences(state="living"), RetentionReason.UNNAMED),
+        (SessionReferences(state="living", is_busy=True), RetentionReason.BUSY),
+        (SessionReferences(state="living", referenced_keys=[f"{FOLDER}/body_1.json"]), RetentionReason.NAMED),
+        (SessionReferences(state="pinned"), RetentionReason.UNNAMED),
+        (SessionReferences(state="deleting"), RetentionReason.DELETING),
+        (SessionReferences(state="unknown"), RetentionReason.NO_SESSION),
     ],
 )
-def test_bodies_go_by_the_state_of_their_session(references: Told, expected: Why) -> None:
-    assert why(of_session(references, FOLDER, [stored("body_1.json")], before=NOW)) == {"body_1.json": expected}
+def test_bodies_go_by_the_state_of_their_session(references: SessionReferences, expected: RetentionReason) -> None:
+    assert why(judge_session_objects(references, FOLDER, [stored("body_1.json")], before=NOW)) == {"body_1.json": expected}
 
 
 def test_what_this_version_does_not_know_stays_while_its_session_does() -> None:
     found = [stored("later/thing"), stored("trees/scratch/odd"), stored("archive/1"), stored("output_1.txt")]
     expected = {
-        "later/thing": Why.UNKNOWN,
-        "trees/scratch/odd": Why.UNKNOWN,
-        "archive/1": Why.UNNAMED,
-        "output_1.txt": Why.UNNAMED,
+        "later/thing": RetentionReason.UNKNOWN,
+        "trees/scratch/odd": RetentionReason.UNKNOWN,
+        "archive/1": RetentionReason.UNNAMED,
+        "output_1.txt": RetentionReason.UNNAMED,
     }
-    assert why(of_session(Told(state="living"), FOLDER, found, before=NOW)) == expected
-    assert {verdict.why for verdict in of_session(Told(state="unknown"), FOLDER, found, before=NOW)} == {Why.NO_SESSION}
+    assert why(judge_session_objects(SessionReferences(state="living"), FOLDER, found, before=NOW)) == expected
+    assert {verdict.reason for verdict in judge_session_objects(SessionReferences(state="unknown"), FOLDER, found, before=NOW)} == {RetentionReason.NO_SESSION}
 
 
 def test_a_chain_that_is_broken_loses_no_more() -> None:
     snapshots = [Snapshot(f"{number:040d}") for number in range(4)]
-    steps = [packs.Step(n, one, snapshots[n - 1] if n else None) for n, one in enumerate(snapshots)]
-    names = [f"trees/scratch/{step.name(0, 1)}" for step in steps]
-    told = Told(state="living", snapshots={"scratch": [(3, snapshots[3])]})
-    whole = why(of_session(told, FOLDER, [stored(name) for name in names], before=NOW))
-    assert set(whole.values()) == {Why.FILES}
-    broken = why(of_session(told, FOLDER, [stored(name) for name in names if name != names[2]], before=NOW))
-    assert broken == {names[0]: Why.BROKEN, names[1]: Why.BROKEN, names[3]: Why.FILES}
+    steps = [packs.SnapshotStep(n, one, snapshots[n - 1] if n else None) for n, one in enumerate(snapshots)]
+    names = [f"trees/scratch/{step.part_name(0, 1)}" for step in steps]
+    told = SessionReferences(state="living", snapshots={"scratch": [(3, snapshots[3])]})
+    whole = why(judge_session_objects(told, FOLDER, [stored(name) for name in names], before=NOW))
+    assert set(whole.values()) == {RetentionReason.FILES}
+    broken = why(judge_session_objects(told, FOLDER, [stored(name) for name in names if name != names[2]], before=NOW))
+    assert broken == {names[0]: RetentionReason.BROKEN, names[1]: RetentionReason.BROKEN, names[3]: RetentionReason.FILES}
     pinned = replace(told, state="pinned", snapshots={"scratch": [(1, snapshots[1])]})
-    assert [*why(of_session(pinned, FOLDER, [stored(name) for name in names], before=NOW)).values()] == [
-        Why.FILES,
-        Why.FILES,
-        Why.CUT_OFF,
-        Why.CUT_OFF,
+    assert [*why(judge_session_objects(pinned, FOLDER, [stored(name) for name in names], before=NOW)).values()] == [
+        RetentionReason.FILES,
+        RetentionReason.FILES,
+        RetentionReason.CUT_OFF,
+        RetentionReason.CUT_OFF,
     ]
 
 
 def test_parts_of_a_pack_that_was_not_finished_go_once_it_was_written_again() -> None:
     snapshot = Snapshot("a" * 40)
-    step = packs.Step(0, snapshot, None)
-    half = f"trees/scratch/{step.name(0, 3, 'e' * 16)}"
-    again = [f"trees/scratch/{step.name(part, 2, 'f' * 16)}" for part in range(2)]
-    told = Told(state="living", snapshots={"scratch": [(0, snapshot)]})
-    found = why(of_session(told, FOLDER, [stored(name) for name in (half, *again)], before=NOW))
-    assert found == {half: Why.CUT_OFF, again[0]: Why.FILES, again[1]: Why.FILES}
-    assert [[name.rpartition("/")[2] for name in again]] == packs.chain(
+    step = packs.SnapshotStep(0, snapshot, None)
+    half = f"trees/scratch/{step.part_name(0, 3, 'e' * 16)}"
+    again = [f"trees/scratch/{step.part_name(part, 2, 'f' * 16)}" for part in range(2)]
+    told = SessionReferences(state="living", snapshots={"scratch": [(0, snapshot)]})
+    found = why(judge_session_objects(told, FOLDER, [stored(name) for name in (half, *again)], before=NOW))
+    assert found == {half: RetentionReason.CUT_OFF, again[0]: RetentionReason.FILES, again[1]: RetentionReason.FILES}
+    assert [[name.rpartition("/")[2] for name in again]] == packs.find_pack_chain(
         [name.rpartition("/")[2] for name in (half, *again)], 0, snapshot
     )
-    assert why(of_session(told, FOLDER, [stored(half)], before=NOW)) == {half: Why.BROKEN}
+    assert why(judge_session_objects(told, FOLDER, [stored(half)], before=NOW)) == {half: RetentionReason.BROKEN}
 
 
 def test_a_base_stays_while_a_session_began_with_it() -> None:
-    names = [f"00000000-{NONE}-{short(Snapshot(tree))}.0-1.pack" for tree in ("a" * 40, "b" * 40)]
+    names = [f"00000000-{NO_BASE}-{short_id(Snapshot(tree))}.0-1.pack" for tree in ("a" * 40, "b" * 40)]
     found = [stored(name) for name in (*names, "other")]
 
-    def told(*, untold: bool) -> list[Why]:
-        return [*why(of_project(["a" * 40], found, untold=untold, before=NOW)).values()]
+    def told(*, untold: bool) -> list[RetentionReason]:
+        return [*why(judge_base_packs(["a" * 40], found, has_unknown_base=untold, before=NOW)).values()]
 
-    assert told(untold=False) == [Why.BEGAN, Why.NOBODY_BEGAN, Why.UNKNOWN]
-    assert told(untold=True) == [Why.BEGAN, Why.UNTOLD, Why.UNKNOWN]
+    assert told(untold=False) == [RetentionReason.BEGAN, RetentionReason.NOBODY_BEGAN, RetentionReason.UNKNOWN]
+    assert told(untold=True) == [RetentionReason.BEGAN, RetentionReason.UNTOLD, RetentionReason.UNKNOWN]
 
 
 def test_bytes_of_a_file_stay_while_the_log_knows_it() -> None:
     folder = "org/files"
-    young = Stored(f"{folder}/file_4/0000", 10, NOW)
+    young = StoredObject(f"{folder}/file_4/0000", 10, NOW)
     names = ("file_1/0000", "file_1/0001", "file_2/0000", "file_3/0000", "file_3/other", "other/0000")
     found = [*(stored(name, folder=folder) for name in names), young]
-    verdicts = of_files({"file_1"}, {"file_2"}, folder, found, before=NOW)
-    assert [verdict.why for verdict in verdicts] == [
-        *(Why.UPLOADED, Why.UPLOADED, Why.BY_NOTE, Why.NO_FILE, Why.UNKNOWN, Why.UNKNOWN, Why.YOUNG)
+    verdicts = judge_uploaded_files({"file_1"}, {"file_2"}, folder, found, before=NOW)
+    assert [verdict.reason for verdict in verdicts] == [
+        *(RetentionReason.UPLOADED, RetentionReason.UPLOADED, RetentionReason.BY_NOTE, RetentionReason.NO_FILE, RetentionReason.UNKNOWN, RetentionReason.UNKNOWN, RetentionReason.YOUNG)
     ]

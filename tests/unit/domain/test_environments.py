@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from footplate.domain.environments import Backend, EnvironmentConfig, check, load, network_of
+from footplate.domain.environments import Backend, EnvironmentConfig, check_supported, load_environment_config, resolve_network
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.networks import Network
 
-SANDBOX = Backend(name="sandbox", network=Network("open"), cuts_network=True)
+SANDBOX = Backend(name="sandbox", network=Network("open"), can_limit_network=True)
 LISTS = replace(SANDBOX, allow_lists=True)
 LISTED = replace(LISTS, network=Network.allow(["*.a.com", "b.com:81", "10.0.0.1"]))
 CLOSED = replace(LISTS, network=Network())
 CONTAINERS = replace(LISTS, name="docker", images=frozenset({"tests:1"}), setups=True)
-BARE = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
+BARE = Backend(name="unsandboxed", network=Network("open"), can_limit_network=False)
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,21 @@ BARE = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
 )
 def test_what_a_backend_honours(config: EnvironmentConfig, backend: Backend, field: str | None) -> None:
     if field is None:
-        check(config, backend)
+        check_supported(config, backend)
         return
     with pytest.raises(InvalidRequest) as refusal:
-        check(config, backend)
+        check_supported(config, backend)
     assert refusal.value.fields["field"] == field
 
 
 def test_a_network_is_what_both_want() -> None:
-    assert network_of(EnvironmentConfig(), LISTED) == LISTED.network
-    assert network_of(EnvironmentConfig(limited=True), LISTED) == Network()
-    assert network_of(EnvironmentConfig(limited=True, hosts=("x.a.com",)), LISTED) == Network.allow(["x.a.com"])
+    assert resolve_network(EnvironmentConfig(), LISTED) == LISTED.network
+    assert resolve_network(EnvironmentConfig(limited=True), LISTED) == Network()
+    assert resolve_network(EnvironmentConfig(limited=True, hosts=("x.a.com",)), LISTED) == Network.allow(["x.a.com"])
 
 
 def test_what_is_stored_is_read_back() -> None:
-    assert load({}) == load({"networking": {"type": "unrestricted"}}) == EnvironmentConfig()
+    assert load_environment_config({}) == load_environment_config({"networking": {"type": "unrestricted"}}) == EnvironmentConfig()
     networking: JsonObject = {"type": "limited", "allowed_hosts": ["a.com"], "allow_package_managers": True}
-    config = load({"networking": networking, "packages": {"pip": ["x==1"], "apt": []}})
+    config = load_environment_config({"networking": networking, "packages": {"pip": ["x==1"], "apt": []}})
     assert config == EnvironmentConfig(limited=True, hosts=("a.com",), registries=True, packages={"pip": ("x==1",)})

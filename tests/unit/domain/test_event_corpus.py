@@ -32,7 +32,7 @@ ALL = [(version, line) for version in range(1, events.VERSION + 1) for line in _
 @pytest.mark.parametrize(("version", "line"), ALL, ids=lambda value: value["type"] if isinstance(value, dict) else None)
 def test_a_stored_event_loads_and_is_one_that_clients_know(version: int, line: dict[str, Any]) -> None:
     event = Event(line["type"], line["body"], "sevt_1")
-    body = events.wire(Position(1, event, MOMENT, MOMENT if line["processed"] else None))
+    body = events.to_wire(Position(1, event, MOMENT, MOMENT if line["processed"] else None))
     strict.assert_valid_event(body)
     assert {name: body[name] for name in line["body"]} == line["body"]
 
@@ -54,7 +54,7 @@ WRITTEN = [
     events.tool_result("sevt_1", [], is_error=False, call_id="toolu_1"),
     events.custom_tool_use("ask", {}, call_id="toolu_1"),
     events.mcp_tool_use("notes", "note", {}, call_id="toolu_1"),
-    events.result_of(events.mcp_tool_use("s", "t", {}, call_id="c"), [], is_error=False, call_id="c"),
+    events.tool_result_for(events.mcp_tool_use("s", "t", {}, call_id="c"), [], is_error=False, call_id="c"),
     events.context_compacted(),
     events.status_running(),
     events.status_rescheduled(),

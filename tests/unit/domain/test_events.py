@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footplate.domain import events
-from footplate.domain.events import Event, Position, Usage, wire
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.events import Event, Position, Usage, to_wire
+from footplate.domain.turns import TurnOutcome, TurnStatus
 from footplate.testing import strict
 
 MOMENT = datetime(2026, 11, 1, 10, 0, 0, 500_000, UTC)
@@ -18,7 +18,7 @@ _usages = st.builds(Usage, _counts, _counts, _counts, _counts, _counts, st.none(
 
 def test_a_position_on_the_wire() -> None:
     position = Position(7, events.message("hi", event_id="sevt_1"), MOMENT, MOMENT, "turn_1")
-    assert wire(position) == {
+    assert to_wire(position) == {
         "id": "sevt_1",
         "type": "agent.message",
         "content": [{"type": "text", "text": "hi"}],
@@ -27,19 +27,19 @@ def test_a_position_on_the_wire() -> None:
 
 
 def test_a_queued_input_says_that_it_is_not_processed_yet() -> None:
-    body = wire(Position(1, Event(events.USER_MESSAGE, {"content": [events.text_block("hi")]}), MOMENT, None))
+    body = to_wire(Position(1, Event(events.USER_MESSAGE, {"content": [events.text_block("hi")]}), MOMENT, None))
     assert body["processed_at"] is None
     strict.assert_valid_event(body)
 
 
 def test_a_body_never_hides_whether_it_was_processed() -> None:
     hostile = Event(events.AGENT_MESSAGE, {"content": [], "processed_at": "never"})
-    assert wire(Position(1, hostile, MOMENT, MOMENT))["processed_at"] == "2026-11-01T10:00:00.500000Z"
+    assert to_wire(Position(1, hostile, MOMENT, MOMENT))["processed_at"] == "2026-11-01T10:00:00.500000Z"
 
 
 @given(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=2))])))
 def test_any_moment_is_one_that_clients_read(moment: datetime) -> None:
-    text = wire(Position(1, events.status_running(), moment, moment))["processed_at"]
+    text = to_wire(Position(1, events.status_running(), moment, moment))["processed_at"]
     assert isinstance(text, str)
     assert datetime.fromisoformat(text) == moment
 
@@ -48,19 +48,19 @@ def test_any_moment_is_one_that_clients_read(moment: datetime) -> None:
 @pytest.mark.parametrize(
     ("outcome", "stop_reason"),
     [
-        (Outcome(status=TurnStatus.COMPLETED), {"type": "end_turn"}),
-        (Outcome(status=TurnStatus.INTERRUPTED), {"type": "end_turn"}),
-        (Outcome(status=TurnStatus.LIMIT_REACHED), {"type": "end_turn"}),
-        (Outcome(status=TurnStatus.FAILED), {"type": "retries_exhausted"}),
+        (TurnOutcome(status=TurnStatus.COMPLETED), {"type": "end_turn"}),
+        (TurnOutcome(status=TurnStatus.INTERRUPTED), {"type": "end_turn"}),
+        (TurnOutcome(status=TurnStatus.LIMIT_REACHED), {"type": "end_turn"}),
+        (TurnOutcome(status=TurnStatus.FAILED), {"type": "retries_exhausted"}),
         (
-            Outcome(status=TurnStatus.AWAITING, pending=("sevt_1",)),
+            TurnOutcome(status=TurnStatus.AWAITING, pending=("sevt_1",)),
             {"type": "requires_action", "event_ids": ["sevt_1"]},
         ),
     ],
 )
-def test_every_outcome_has_a_stop_reason_that_clients_know(outcome: Outcome, stop_reason: dict[str, object]) -> None:
+def test_every_outcome_has_a_stop_reason_that_clients_know(outcome: TurnOutcome, stop_reason: dict[str, object]) -> None:
     assert outcome.stop_reason == stop_reason
-    strict.assert_valid_event(wire(Position(1, events.status_idle(outcome.stop_reason), MOMENT, MOMENT)))
+    strict.assert_valid_event(to_wire(Position(1, events.status_idle(outcome.stop_reason), MOMENT, MOMENT)))
 
 
 @given(_usages, _usages, _usages)

@@ -5,17 +5,17 @@ from datetime import UTC, datetime
 import pytest
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.files import StoredFile, name_of, place_of
-from footplate.domain.parts import Part
+from footplate.domain.files import StoredFile, safe_file_name, resolve_mount_path
+from footplate.domain.parts import Attachment
 
 HOSTILE = [".git", ".GIT", ".git.", ".Git ", ".g\u200cit", "git~1", "GIT~1", ".git:x", "\ufeff.git", "\uff0egit"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_file_that_git_takes_for_a_repository_gets_another_name(name: str) -> None:
-    assert name_of(name) == "unnamed"
-    assert name_of(f"a/{name}", ".txt") == "unnamed.txt"
-    assert Part(b"gitdir: /tmp/x", "text/plain", name).path.rpartition("/")[2].startswith("unnamed")
+    assert safe_file_name(name) == "unnamed"
+    assert safe_file_name(f"a/{name}", ".txt") == "unnamed.txt"
+    assert Attachment(b"gitdir: /tmp/x", "text/plain", name).path.rpartition("/")[2].startswith("unnamed")
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -31,9 +31,9 @@ def test_no_file_is_mounted_in_a_repository(name: str) -> None:
     )
     for path in (name, f"{name}/hooks/pre-commit", f"a/{name}/config", f"/workspace/{name}"):
         with pytest.raises(InvalidRequest):
-            place_of(file, path)
+            resolve_mount_path(file, path)
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".github", "a.git", "git", ".gitattributes", "git~2x"])
 def test_other_names_stay(name: str) -> None:
-    assert name_of(name) == name
+    assert safe_file_name(name) == name

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from footplate.domain.name_lookup import OF_ONE_DOMAIN, NameLookup
+from footplate.domain.name_lookup import MAX_LOOKUPS_PER_DOMAIN, NameLookup
 
 pytestmark = pytest.mark.timing
 
@@ -37,25 +37,25 @@ def resolver() -> Iterator[Resolver]:
 
 async def test_slow_names_of_one_domain_hold_up_no_other_name(resolver: Resolver) -> None:
     names = NameLookup(resolver.look_up, seconds=1.0)
-    slow = [asyncio.create_task(names.find(f"n{number}.slow.test", 443)) for number in range(100)]
+    slow = [asyncio.create_task(names.resolve(f"n{number}.slow.test", 443)) for number in range(100)]
     await asyncio.sleep(0.05)
     begun = time.monotonic()
-    assert await names.find("example.org", 443) == [ip_address("192.0.2.7")]
+    assert await names.resolve("example.org", 443) == [ip_address("192.0.2.7")]
     await asyncio.to_thread(lambda: None)  # the threads of the event loop are free
     assert time.monotonic() - begun < 0.9
     failed = await asyncio.gather(*slow, return_exceptions=True)
     assert all(isinstance(error, OSError) for error in failed)
-    assert sum(name.endswith("slow.test") for name in resolver.asked) == OF_ONE_DOMAIN
+    assert sum(name.endswith("slow.test") for name in resolver.asked) == MAX_LOOKUPS_PER_DOMAIN
 
 
 async def test_a_thread_that_nobody_waits_for_still_counts(resolver: Resolver) -> None:
     names = NameLookup(resolver.look_up, seconds=0.05)
-    for _ in range(2 * OF_ONE_DOMAIN):
+    for _ in range(2 * MAX_LOOKUPS_PER_DOMAIN):
         with pytest.raises(OSError, match="longer than"):
-            await names.find("a.slow.test", 443)
-    assert len(resolver.asked) == OF_ONE_DOMAIN
+            await names.resolve("a.slow.test", 443)
+    assert len(resolver.asked) == MAX_LOOKUPS_PER_DOMAIN
 
 
 async def test_an_address_is_not_looked_up(resolver: Resolver) -> None:
-    assert await NameLookup(resolver.look_up).find("::1", 443) == [ip_address("::1")]
+    assert await NameLookup(resolver.look_up).resolve("::1", 443) == [ip_address("::1")]
     assert resolver.asked == []

@@ -3,9 +3,9 @@
 import pytest
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.named_directories import NamedRoots
+from footplate.domain.named_directories import AllowedRoots
 
-NAMED = NamedRoots(
+NAMED = AllowedRoots(
     {"default": ["/"], "acme": ["/srv/acme", "/home/ann/acme"]}, homes=["/home/ann", "/root", "/home/ben"]
 )
 
@@ -42,5 +42,5 @@ def test_refused(organisation: str, directory: str, why: str) -> None:
 
 
 def test_where_nobody_has_roots_the_field_means_nothing() -> None:
-    NamedRoots({}).check_context("acme", {"directory": "/etc"})
+    AllowedRoots({}).check_context("acme", {"directory": "/etc"})
     NAMED.check_context("acme", {"directory": 7, "other": "/etc"})

@@ -5,30 +5,30 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from footplate.domain.organisation_slots import OrganisationSlots
+from footplate.domain.organisation_slots import OrganisationLimiter
 
 pytestmark = pytest.mark.timing
 
 
 async def test_one_organisation_does_not_take_all_places() -> None:
-    slots = OrganisationSlots(4)
+    slots = OrganisationLimiter(4)
     async with AsyncExitStack() as held:
         for _ in range(2):
-            await held.enter_async_context(slots.held("slow"))
-        third = asyncio.create_task(held.enter_async_context(slots.held("slow")))
+            await held.enter_async_context(slots.acquire_slot("slow"))
+        third = asyncio.create_task(held.enter_async_context(slots.acquire_slot("slow")))
         await asyncio.sleep(0.01)
         assert not third.done()
-        async with asyncio.timeout(5), slots.held("other"), slots.held("other"):
+        async with asyncio.timeout(5), slots.acquire_slot("other"), slots.acquire_slot("other"):
             pass
         third.cancel()
         await asyncio.gather(third, return_exceptions=True)
-    async with asyncio.timeout(5), slots.held("slow"), slots.held("slow"):
+    async with asyncio.timeout(5), slots.acquire_slot("slow"), slots.acquire_slot("slow"):
         pass
 
 
 async def test_all_places_together_are_bounded() -> None:
-    slots = OrganisationSlots(2)
-    async with slots.held("a"), slots.held("b"):
+    slots = OrganisationLimiter(2)
+    async with slots.acquire_slot("a"), slots.acquire_slot("b"):
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01), slots.held("c"):
+            async with asyncio.timeout(0.01), slots.acquire_slot("c"):
                 pass

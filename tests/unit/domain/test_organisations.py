@@ -3,8 +3,8 @@
 import pytest
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.organisations import check_new_name, directory_of
-from footplate.domain.projects import root_of
+from footplate.domain.organisations import check_new_name, directory_name
+from footplate.domain.projects import resolve_projects_root
 
 ELSEWHERE = ["", ".", "..", "../../../../tmp/x", "/tmp/x", "a/b", "a\0b", "x" * 256]
 
@@ -18,13 +18,13 @@ def test_no_new_organisation_has_such_a_name(name: str) -> None:
 @pytest.mark.parametrize("name", ["default", "org_01J", "acme.example-2", "a..b", "0"])
 def test_new_organisations(name: str) -> None:
     check_new_name(name)
-    assert directory_of(name) == name
+    assert directory_name(name) == name
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_a_name_that_leads_elsewhere_is_no_directory(name: str) -> None:
     with pytest.raises(InvalidRequest, match="cannot be used as a directory name"):
-        directory_of(name)
+        directory_name(name)
     with pytest.raises(InvalidRequest):
-        root_of("/srv/{organisation}", name)
-    assert directory_of("My Company") == "My Company"
+        resolve_projects_root("/srv/{organisation}", name)
+    assert directory_name("My Company") == "My Company"

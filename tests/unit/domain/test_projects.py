@@ -3,7 +3,7 @@
 import pytest
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.projects import SessionProject, Trust, branch_of, name_of, path_of, root_of, url_of
+from footplate.domain.projects import SessionProject, Trust, check_branch, derive_name, normalize_path, resolve_projects_root, check_url
 
 ROOT = "/srv/projects"
 
@@ -21,7 +21,7 @@ ROOT = "/srv/projects"
     ],
 )
 def test_path(given: str, path: str) -> None:
-    assert path_of(given, ROOT) == path
+    assert normalize_path(given, ROOT) == path
 
 
 @pytest.mark.parametrize(
@@ -33,20 +33,20 @@ def test_path(given: str, path: str) -> None:
 )  # fmt: skip
 def test_no_path(given: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^path: ") as caught:
-        path_of(given, ROOT)
+        normalize_path(given, ROOT)
     assert caught.value.fields["field"] == "path"
 
 
 def test_root_belongs_to_one_organisation_or_to_each_its_own() -> None:
-    assert root_of("/srv/{organisation}", "org_1") == "/srv/org_1"
-    assert root_of("/srv", "default") == "/srv"
+    assert resolve_projects_root("/srv/{organisation}", "org_1") == "/srv/org_1"
+    assert resolve_projects_root("/srv", "default") == "/srv"
     with pytest.raises(InvalidRequest, match="another organisation"):
-        root_of("/srv", "org_1")
+        resolve_projects_root("/srv", "org_1")
 
 
 @pytest.mark.parametrize("given", ["https://git.example.com/a/b.git", "http://127.0.0.1:8080/x", "http://[::1]:80/x"])
 def test_url(given: str) -> None:
-    assert url_of(f"{given}/") == given
+    assert check_url(f"{given}/") == given
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_url(given: str) -> None:
 )  # fmt: skip
 def test_no_url(given: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^url: ") as caught:
-        url_of(given)
+        check_url(given)
     assert "secret" not in caught.value.message
 
 
 @pytest.mark.parametrize("given", ["main", "release/2", "caf\u00e9", "a.b-c_d", "v1@2"])
 def test_branch(given: str) -> None:
-    assert branch_of(given) == given
+    assert check_branch(given) == given
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_branch(given: str) -> None:
 )  # fmt: skip
 def test_no_branch(given: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^branch: "):
-        branch_of(given)
+        check_branch(given)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_no_branch(given: str) -> None:
     ],
 )
 def test_name_after_the_place(location: str, name: str) -> None:
-    assert name_of(location) == name
+    assert derive_name(location) == name
 
 
 def test_what_cannot_be_read_is_not_trusted() -> None:

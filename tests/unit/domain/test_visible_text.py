@@ -10,10 +10,10 @@ from footplate.domain.visible_text import (
     Layout,
     _escape,
     count_columns,
-    fold,
+    wrap_line,
     mark_missing,
     neutralise,
-    read_shown,
+    recover_text,
     show_block,
     show_line,
     show_prose,
@@ -30,14 +30,14 @@ TEXTS = st.text(st.sampled_from(HOSTILE)) | st.text(st.characters(exclude_catego
 @given(text=TEXTS)
 def test_what_is_shown_recovers_the_text(show: object, text: str) -> None:
     assert callable(show)
-    assert read_shown(show(text)) == (text, 0)
+    assert recover_text(show(text)) == (text, 0)
 
 
 @given(text=TEXTS, room=st.integers(20, 60))
 def test_a_shortened_line_recovers_its_part_and_says_how_much_is_missing(text: str, room: int) -> None:
     shown = show_line(text, room)
     assert count_columns(shown) <= room
-    found, missing = read_shown(shown)
+    found, missing = recover_text(shown)
     assert text.startswith(found)
     assert len(found) + missing == len(text)
 
@@ -45,7 +45,7 @@ def test_a_shortened_line_recovers_its_part_and_says_how_much_is_missing(text: s
 @given(text=TEXTS, room=st.integers(2, 60))
 def test_folding_keeps_everything(text: str, room: int) -> None:
     shown = show_line(text)
-    lines = fold(shown, room)
+    lines = wrap_line(shown, room)
     assert "".join(lines) == shown
     assert all(count_columns(line) <= room for line in lines)
 
@@ -103,6 +103,6 @@ def test_long_texts_take_linear_time() -> None:
     for unit in ("<", " \n", "é", "א a\n", "\u0301", "<U+", "\u200b\u200c"):
         text = unit * (200_000 // len(unit))
         began = time.process_time()
-        fold(show_line(text), 60)
+        wrap_line(show_line(text), 60)
         show_block(text)
         assert time.process_time() - began < 5

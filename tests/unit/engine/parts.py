@@ -6,7 +6,7 @@ from typing import Any, cast
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.ports import Endpoint
 from footplate.domain.running import Claim, ModelGrant, OpenEnvironment
-from footplate.engine.lodging import Lodging
+from footplate.engine.lodging import TurnResources
 
 CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-5", system="")
 CLAIM = Claim(
@@ -37,8 +37,8 @@ class Part:
         return "closed" in self.said
 
 
-def lodging(part: Part) -> Lodging:
-    return Lodging(cast("OpenEnvironment", part), cast("ModelGrant", part), part)
+def lodging(part: Part) -> TurnResources:
+    return TurnResources(cast("OpenEnvironment", part), cast("ModelGrant", part), part)
 
 
 class Opened:
@@ -52,5 +52,5 @@ class Opened:
         self.parts.append(Part())
         return self.parts[-1]
 
-    async def open(self, *_: object, models: Any, **__: object) -> Any:
+    async def open_environment(self, *_: object, models: Any, **__: object) -> Any:
         return models

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from footplate.domain.running import Claim, LiveTurn, Nudges, TurnStore
-from footplate.engine.controls import Controls
+from footplate.engine.controls import ControlInputs
 from footplate.engine.leases import HeldTurn
 
 from .test_files import CLAIM
@@ -16,7 +16,7 @@ from .test_files import CLAIM
 class Interrupted:
     """A fake log, publisher and nudges of a turn that has an interrupt."""
 
-    async def take_interrupts(self, _: Claim) -> tuple[bool, Sequence[object]]:
+    async def claim_interrupts(self, _: Claim) -> tuple[bool, Sequence[object]]:
         return True, ()
 
     async def publish(self, _: object) -> None:
@@ -29,7 +29,7 @@ class Interrupted:
 async def test_an_interrupt_that_a_renewal_saw_before_the_turn_listened_is_heeded() -> None:
     claim = replace(CLAIM, attempt=1, control_seq=0, controls_seq=5)
     given = Interrupted()
-    controls = Controls(cast("TurnStore", given), cast("Nudges", given), claim, cast("LiveTurn", given))
+    controls = ControlInputs(cast("TurnStore", given), cast("Nudges", given), claim, cast("LiveTurn", given))
     held = HeldTurn(claim, deadline=float("inf"), control_seq=7)
-    async with controls.heeded(held):
+    async with controls.watching(held):
         await asyncio.wait_for(controls.interrupt.wait(), 30)

@@ -7,7 +7,7 @@ from tests.unit.engine.parts import CLAIM
 
 from footplate.domain.ports import Entry
 from footplate.domain.running import Claim, TurnStore
-from footplate.engine.conversations import Conversations
+from footplate.engine.conversations import ConversationCache
 
 
 class Store:
@@ -28,7 +28,7 @@ def claim(session_id: str, entries: int) -> Claim:
 
 async def test_only_what_is_new_is_read() -> None:
     store = Store()
-    kept = Conversations(cast("TurnStore", store), max_bytes=1 << 20, max_idle_seconds=300)
+    kept = ConversationCache(cast("TurnStore", store), max_bytes=1 << 20, max_idle_seconds=300)
     assert len(await kept.load(claim("a", 3))) == 3
     kept.add(claim("a", 3), [Entry("line", {"text": "a lone \ud800 surrogate"})])
     assert len(await kept.load(claim("a", 4))) == 4
@@ -38,7 +38,7 @@ async def test_only_what_is_new_is_read() -> None:
 
 async def test_what_is_longer_than_the_log_is_not_believed() -> None:
     store = Store()
-    kept = Conversations(cast("TurnStore", store), max_bytes=1 << 20, max_idle_seconds=300)
+    kept = ConversationCache(cast("TurnStore", store), max_bytes=1 << 20, max_idle_seconds=300)
     await kept.load(claim("a", 3))
     assert len(await kept.load(claim("a", 2))) == 2
     assert store.asked == [("a", 0), ("a", 0)]
@@ -46,7 +46,7 @@ async def test_what_is_longer_than_the_log_is_not_believed() -> None:
 
 async def test_it_is_bounded_by_its_bytes_and_the_oldest_goes_first() -> None:
     store = Store(size=1000)
-    kept = Conversations(cast("TurnStore", store), max_bytes=10_000, max_idle_seconds=300)
+    kept = ConversationCache(cast("TurnStore", store), max_bytes=10_000, max_idle_seconds=300)
     await kept.load(claim("a", 4))
     await kept.load(claim("b", 4))
     kept.add(claim("b", 4), [Entry("line", {"text": "x" * 4000})])
@@ -58,7 +58,7 @@ async def test_it_is_bounded_by_its_bytes_and_the_oldest_goes_first() -> None:
 
 async def test_the_one_that_runs_is_kept_however_long_it_is() -> None:
     store = Store(size=1000)
-    kept = Conversations(cast("TurnStore", store), max_bytes=0, max_idle_seconds=300)
+    kept = ConversationCache(cast("TurnStore", store), max_bytes=0, max_idle_seconds=300)
     await kept.load(claim("a", 4))
     await kept.load(claim("a", 4))
     assert store.asked == [("a", 0)]
@@ -66,7 +66,7 @@ async def test_the_one_that_runs_is_kept_however_long_it_is() -> None:
 
 async def test_it_is_bounded_in_time_from_its_last_use() -> None:
     store, now = Store(), [0.0]
-    kept = Conversations(cast("TurnStore", store), max_bytes=1 << 20, max_idle_seconds=10, clock=lambda: now[0])
+    kept = ConversationCache(cast("TurnStore", store), max_bytes=1 << 20, max_idle_seconds=10, clock=lambda: now[0])
     await kept.load(claim("a", 3))
     await kept.load(claim("b", 3))
     now[0] = 8.0

@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 from tests.unit.engine.parts import CLAIM, CONFIG, Part, lodging
 
-from footplate.engine.kept import KeptHarnesses
+from footplate.engine.kept import WarmPool
 
 pytestmark = pytest.mark.timing
 
 
-def kept(**given: Any) -> KeptHarnesses:
-    return KeptHarnesses(**{"most": 2, "seconds": 60, "deadline": lambda: 7.0, **given})
+def kept(**given: Any) -> WarmPool:
+    return WarmPool(**{"most": 2, "seconds": 60, "deadline": lambda: 7.0, **given})
 
 
 async def test_the_next_turn_gets_it_and_nothing_may_be_asked_meanwhile() -> None:
     harnesses, part = kept(), Part()
     mine = lodging(part)
-    harnesses.put(CLAIM, 5, mine)
+    harnesses.add(CLAIM, 5, mine)
     assert part.said == ["paused"]
-    assert await harnesses.take(replace(CLAIM, turn_id="turn_2", epoch=9, entries=5)) is mine
-    assert await harnesses.take(replace(CLAIM, turn_id="turn_3", entries=5)) is None
+    assert await harnesses.acquire(replace(CLAIM, turn_id="turn_2", epoch=9, entries=5)) is mine
+    assert await harnesses.acquire(replace(CLAIM, turn_id="turn_3", entries=5)) is None
 
 
 @pytest.mark.parametrize(
@@ -36,22 +36,22 @@ async def test_the_next_turn_gets_it_and_nothing_may_be_asked_meanwhile() -> Non
 )
 async def test_one_that_does_not_fit_is_ended(changed: dict[str, Any]) -> None:
     harnesses, part = kept(), Part()
-    harnesses.put(CLAIM, 5, lodging(part))
-    assert await harnesses.take(replace(CLAIM, **changed)) is None
+    harnesses.add(CLAIM, 5, lodging(part))
+    assert await harnesses.acquire(replace(CLAIM, **changed)) is None
     assert "closed" in part.said
 
 
 async def test_another_session_never_gets_it() -> None:
     harnesses = kept()
-    harnesses.put(CLAIM, 5, lodging(Part()))
-    assert await harnesses.take(replace(CLAIM, session_id="sesn_2", entries=5)) is None
+    harnesses.add(CLAIM, 5, lodging(Part()))
+    assert await harnesses.acquire(replace(CLAIM, session_id="sesn_2", entries=5)) is None
 
 
 async def test_the_oldest_goes_when_there_are_too_many_and_a_dead_one_soon() -> None:
     harnesses, parts = kept(seconds=60), [Part(), Part(), Part()]
     async with harnesses.running():
         for number, part in enumerate(parts):
-            harnesses.put(replace(CLAIM, session_id=f"sesn_{number}"), 5, lodging(part))
+            harnesses.add(replace(CLAIM, session_id=f"sesn_{number}"), 5, lodging(part))
         await asyncio.sleep(0)
         assert ["closed" in part.said for part in parts] == [True, False, False]
         parts[1].alive = False
@@ -63,7 +63,7 @@ async def test_the_oldest_goes_when_there_are_too_many_and_a_dead_one_soon() -> 
 async def test_what_waits_too_long_goes() -> None:
     harnesses, part = kept(seconds=0.6), Part()
     async with harnesses.running():
-        harnesses.put(CLAIM, 5, lodging(part))
+        harnesses.add(CLAIM, 5, lodging(part))
         await _until_said(part, "closed")
 
 
@@ -76,15 +76,15 @@ async def _until_said(part: Part, what: str) -> None:
 async def test_a_worker_that_stops_leaves_nothing() -> None:
     harnesses, part = kept(), Part()
     async with harnesses.running():
-        harnesses.put(CLAIM, 5, lodging(part))
+        harnesses.add(CLAIM, 5, lodging(part))
     assert "closed" in part.said
 
 
 async def test_a_turn_waits_until_what_is_being_ended_is_dead() -> None:
     harnesses, dying = kept(), Slow()
-    harnesses.put(CLAIM, 5, lodging(dying))
-    harnesses.put(CLAIM, 5, lodging(Part()))
-    taking = asyncio.create_task(harnesses.take(replace(CLAIM, entries=5)))
+    harnesses.add(CLAIM, 5, lodging(dying))
+    harnesses.add(CLAIM, 5, lodging(Part()))
+    taking = asyncio.create_task(harnesses.acquire(replace(CLAIM, entries=5)))
     await asyncio.sleep(0.05)
     assert not taking.done()
     dying.may_die.set()

@@ -7,7 +7,7 @@ import pytest
 
 from footplate.domain.errors import Fenced
 from footplate.domain.running import OpenEnvironment
-from footplate.engine.late_environment import LateEnvironment
+from footplate.engine.late_environment import LazyEnvironment
 
 pytestmark = pytest.mark.timing
 
@@ -16,7 +16,7 @@ class Recorded:
     """An environment that records calls."""
 
     root = "/tree"
-    used = True
+    was_used = True
 
     def __init__(self) -> None:
         self.trees = {"scratch": Path("/tree")}
@@ -47,8 +47,8 @@ class Opening:
         if self.lost:
             raise Fenced("Another worker holds the session.")
 
-    def late(self, deadline: float = 1.0) -> LateEnvironment:
-        return LateEnvironment(self, deadline, self.check_lease)
+    def late(self, deadline: float = 1.0) -> LazyEnvironment:
+        return LazyEnvironment(self, deadline, self.check_lease)
 
     async def __call__(self, deadline: float) -> OpenEnvironment:
         self.deadlines.append(deadline)
@@ -68,7 +68,7 @@ def opening() -> Opening:
 async def test_a_turn_that_uses_nothing_opens_nothing(opening: Opening) -> None:
     late = opening.late()
     late.renew(2.0)
-    assert (late.trees, late.seen, late.used) == ({}, {}, False)
+    assert (late.trees, late.inside_paths, late.was_used) == ({}, {}, False)
     await late.aclose()
     assert opening.deadlines == []
     assert opening.environment.closed == 0
@@ -81,7 +81,7 @@ async def test_the_first_use_opens_it_once_with_the_newest_deadline(opening: Ope
     late.renew(3.0)
     assert opening.deadlines == [2.0]
     assert opening.environment.deadlines == [2.0, 3.0]
-    assert (late.trees, late.used, late.root) == ({"scratch": Path("/tree")}, True, "/tree")
+    assert (late.trees, late.was_used, late.root) == ({"scratch": Path("/tree")}, True, "/tree")
     await late.aclose()
     assert opening.environment.closed == 1
 

@@ -7,11 +7,11 @@ import pytest
 from footplate.domain import events as ev
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.errors import PromptBlocked
-from footplate.domain.hooks import Heard, HookEvent
+from footplate.domain.hooks import HookFeedback, HookEvent
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Environment
-from footplate.engine.inputs import NoSources, TurnInputs
-from footplate.engine.moments import Moments
+from footplate.engine.inputs import NoAttachmentSources, TurnAttachments
+from footplate.engine.moments import TurnHooks
 from footplate.testing.gates import ScriptedGate
 
 CONFIG = ResolvedConfig(harness="native", model="m", system="")
@@ -19,22 +19,22 @@ PROMPT = [ev.text_block("Hello"), ev.text_block("there")]
 UNKNOWN: JsonObject = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
 
 
-def moments(gate: ScriptedGate) -> Moments:
-    return Moments(gate, TurnInputs(NoSources(), "org", CONFIG, cast("Environment", None)))
+def moments(gate: ScriptedGate) -> TurnHooks:
+    return TurnHooks(gate, TurnAttachments(NoAttachmentSources(), "org", CONFIG, cast("Environment", None)))
 
 
 @pytest.mark.requirement("S7")
 async def test_a_prompt_is_told_and_gets_what_hooks_add() -> None:
-    gate = ScriptedGate(heard={HookEvent.PROMPT: [Heard(told=("It is Sunday.",))]})
-    assert await moments(gate).resolve(PROMPT) == [*PROMPT, ev.text_block("It is Sunday.")]
+    gate = ScriptedGate(hook_feedback={HookEvent.PROMPT: [HookFeedback(messages=("It is Sunday.",))]})
+    assert await moments(gate).resolve_attachments(PROMPT) == [*PROMPT, ev.text_block("It is Sunday.")]
     assert await moments(gate).resolve_steering(PROMPT) == PROMPT
-    assert gate.told == [(HookEvent.PROMPT, {"prompt": "Hello\nthere"})] * 2
+    assert gate.hook_events == [(HookEvent.PROMPT, {"prompt": "Hello\nthere"})] * 2
 
 
 async def test_a_prompt_that_hooks_stop_is_not_resolved() -> None:
-    gate = ScriptedGate(heard={HookEvent.PROMPT: [Heard("a secret is in it")] * 2})
+    gate = ScriptedGate(hook_feedback={HookEvent.PROMPT: [HookFeedback("a secret is in it")] * 2})
     with pytest.raises(PromptBlocked) as caught:
-        await moments(gate).resolve([*PROMPT, UNKNOWN])
+        await moments(gate).resolve_attachments([*PROMPT, UNKNOWN])
     assert "a secret is in it" in caught.value.message
     (block,) = await moments(gate).resolve_steering([*PROMPT, UNKNOWN])
     assert "a secret is in it" in str(block["text"])
@@ -43,7 +43,7 @@ async def test_a_prompt_that_hooks_stop_is_not_resolved() -> None:
 
 async def test_a_person_is_asked() -> None:
     gate = ScriptedGate()
-    await moments(gate).asked(["bash", "write"])
-    ((event, fields),) = gate.told
+    await moments(gate).notify_approval_needed(["bash", "write"])
+    ((event, fields),) = gate.hook_events
     assert (event, fields["notification_type"]) == (HookEvent.NOTIFICATION, "permission_prompt")
     assert "bash, write" in str(fields["message"])

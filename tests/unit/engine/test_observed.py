@@ -13,8 +13,8 @@ from footplate.domain import events as ev
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.events import Usage
 from footplate.domain.running import Claim
-from footplate.domain.turns import Outcome, TurnStatus
-from footplate.engine.observed import TurnWatch
+from footplate.domain.turns import TurnOutcome, TurnStatus
+from footplate.engine.observed import TurnTelemetry
 from footplate.telemetry import metrics, traces
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -32,10 +32,10 @@ CLAIM = Claim(
     content=(),
     context={},
     entries=0,
-    waited=0.5,
+    queue_seconds=0.5,
     trace=PARENT,
 )
-DONE = Outcome(status=TurnStatus.COMPLETED, text="the secret answer")
+DONE = TurnOutcome(status=TurnStatus.COMPLETED, text="the secret answer")
 
 
 @pytest.fixture
@@ -56,23 +56,23 @@ def by_name(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
     return {span.name: span for span in exporter.get_finished_spans()}
 
 
-def a_turn(watch: TurnWatch) -> None:
+def a_turn(watch: TurnTelemetry) -> None:
     start = ev.model_request_start()
     use = ev.tool_use("bash", {"command": "echo the secret input"}, call_id="call_1")
     with watch.running():
-        watch.committed([start], None, at=traces.now())
-        watch.first_token()
+        watch.record_events([start], None, at=traces.now_ns())
+        watch.record_first_token()
         used = Usage(input_tokens=10, output_tokens=5, cache_read_tokens=3, requests=1, cost_microusd=250)
         end = ev.model_request_end(start.id, used, is_error=False)
-        watch.committed([ev.message("the secret text"), end], used, at=traces.now())
-        watch.committed([use], None, at=traces.now())
+        watch.record_events([ev.message("the secret text"), end], used, at=traces.now_ns())
+        watch.record_events([use], None, at=traces.now_ns())
         result = ev.tool_result(use.id, [ev.text_block("the secret output")], is_error=True, call_id="call_1")
-        watch.committed([result], None, at=traces.now())
-        watch.ended(DONE)
+        watch.record_events([result], None, at=traces.now_ns())
+        watch.record_outcome(DONE)
 
 
 def test_a_turn_is_a_span_below_its_request_with_its_requests_and_tools(spans: InMemorySpanExporter) -> None:
-    a_turn(TurnWatch(CLAIM))
+    a_turn(TurnTelemetry(CLAIM))
     found = by_name(spans)
     turn, chat, tool = (found[name] for name in ("invoke_agent agent_1", "chat openai-chat:gpt-5", "execute_tool bash"))
     assert turn.context is not None
@@ -91,7 +91,7 @@ def test_a_turn_is_a_span_below_its_request_with_its_requests_and_tools(spans: I
 
 
 def test_no_word_of_what_was_said_is_in_a_span(spans: InMemorySpanExporter) -> None:
-    a_turn(TurnWatch(CLAIM))
+    a_turn(TurnTelemetry(CLAIM))
     assert len(spans.get_finished_spans()) == 3
     assert "secret" not in "".join(span.to_json() for span in spans.get_finished_spans())
 
@@ -108,7 +108,7 @@ def test_what_is_committed_is_counted() -> None:
         "footplate_turn_attempts_total": {"kind": "first", "harness": "native"},
     }
     before = {name: value(name, **labels) for name, labels in names.items()}
-    a_turn(TurnWatch(CLAIM))
+    a_turn(TurnTelemetry(CLAIM))
     added = {name: round(value(name, **labels) - before[name], 9) for name, labels in names.items()}
     assert added == dict.fromkeys(names, 1) | {"footplate_tokens_total": 3, "footplate_cost_usd_total": 0.00025}
     assert value("footplate_turns_running") == 0
@@ -117,38 +117,38 @@ def test_what_is_committed_is_counted() -> None:
 def test_a_call_of_a_lost_attempt_is_counted_under_its_name() -> None:
     use = ev.tool_use("write", {}, call_id="call_2")
     before = value("footplate_tool_calls_total", tool="write", outcome="error")
-    watch = TurnWatch(replace(CLAIM, attempt=2, waited=None))
+    watch = TurnTelemetry(replace(CLAIM, attempt=2, waited=None))
     with watch.running():
-        watch.resumed([use])
-        watch.committed([ev.tool_result(use.id, [], is_error=True, call_id="call_2")], None, at=traces.now())
+        watch.note_earlier_calls([use])
+        watch.record_events([ev.tool_result(use.id, [], is_error=True, call_id="call_2")], None, at=traces.now_ns())
     assert value("footplate_tool_calls_total", tool="write", outcome="error") == before + 1
 
 
 def test_a_turn_that_gave_way_to_a_message_is_counted_too() -> None:
     before = value("footplate_turns_total", status="completed", harness="elsewhere")
-    with TurnWatch(replace(CLAIM, superseded="elsewhere")).running():
+    with TurnTelemetry(replace(CLAIM, superseded="elsewhere")).running():
         pass
     assert value("footplate_turns_total", status="completed", harness="elsewhere") == before + 1
 
 
 def test_a_parked_turn_has_not_ended() -> None:
     name, labels = "footplate_turns_total", {"status": "awaiting_tool_results", "harness": "native"}
-    watch = TurnWatch(CLAIM)
+    watch = TurnTelemetry(CLAIM)
     with watch.running():
-        watch.ended(Outcome(status=TurnStatus.AWAITING, pending=("sevt_1",)))
+        watch.record_outcome(TurnOutcome(status=TurnStatus.AWAITING, pending=("sevt_1",)))
     assert value(name, **labels) == 0
 
 
 def test_a_lost_turn_leaves_no_span_open(spans: InMemorySpanExporter) -> None:
-    watch = TurnWatch(CLAIM)
+    watch = TurnTelemetry(CLAIM)
     with watch.running():
-        watch.committed([ev.model_request_start()], None, at=traces.now())
+        watch.record_events([ev.model_request_start()], None, at=traces.now_ns())
     found = by_name(spans)
     assert len(found) == 2
     assert not any(span.status.is_ok for span in found.values())
 
 
 def test_log_lines_inside_carry_the_turns_ids() -> None:
-    with TurnWatch(CLAIM).running():
+    with TurnTelemetry(CLAIM).running():
         assert get_contextvars() | {"session": "sesn_1", "turn": "turn_1", "attempt": 1} == get_contextvars()
     assert "turn" not in get_contextvars()

@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 from tests.unit.engine.parts import CLAIM, CONFIG, Opened, Part
 
-from footplate.domain.ports import Ahead, Kept
-from footplate.domain.projects import Base, SessionProject
+from footplate.domain.ports import UpcomingTurn, WarmProcess
+from footplate.domain.projects import BaseCommit, SessionProject
 from footplate.domain.running import Claim, TurnStore
-from footplate.engine.conversations import Conversations
-from footplate.engine.kept import KeptHarnesses
-from footplate.engine.slots import Slots
+from footplate.engine.conversations import ConversationCache
+from footplate.engine.kept import WarmPool
+from footplate.engine.slots import Prewarmer
 
 pytestmark = pytest.mark.timing
 
@@ -30,23 +30,23 @@ class Desk:
     nothing: bool = False
     breaks: bool = False
 
-    def slots(self, *, most: int = 2, seconds: float = 60.0) -> Slots:
-        return Slots(
-            KeptHarnesses(most=most, seconds=seconds, deadline=lambda: 7.0),
+    def slots(self, *, most: int = 2, seconds: float = 60.0) -> Prewarmer:
+        return Prewarmer(
+            WarmPool(max_processes=most, max_idle_seconds=seconds, deadline=lambda: 7.0),
             claims=cast("Any", self),
-            conversations=Conversations(cast("TurnStore", None), max_bytes=1 << 20, max_idle_seconds=300),
+            conversations=ConversationCache(cast("TurnStore", None), max_bytes=1 << 20, max_idle_seconds=300),
             environments=cast("Any", self.opened),
             models=cast("Any", self.opened),
             harness=lambda _: cast("Any", self),
             deadline=lambda: 7.0,
         )
 
-    async def outlook(self, organisation: str, session_id: str) -> Claim | None:
+    async def predict_next_turn(self, organisation: str, session_id: str) -> Claim | None:
         assert organisation == "org"
         config = replace(CLAIM.config, projects=self.projects)
         return None if self.nothing else replace(CLAIM, session_id=session_id, turn_id="", config=config)
 
-    async def prepare(self, ahead: Ahead) -> Kept | None:
+    async def prepare(self, ahead: UpcomingTurn) -> WarmProcess | None:
         self.asked.append(ahead.session_id)
         await self.connected.wait()
         if self.breaks:
@@ -69,10 +69,10 @@ async def test_the_first_turn_gets_it_and_nothing_may_be_asked_meanwhile() -> No
     desk.connected.set()
     await asyncio.sleep(0.05)
     assert desk.opened.parts[0].said == ["paused", "renewed to 7", "paused"]
-    found = await slots.take(CLAIM)
+    found = await slots.acquire(CLAIM)
     assert found is not None
-    assert found.harness is desk.opened.parts[0]
-    assert await slots.take(CLAIM) is None
+    assert found.warm_process is desk.opened.parts[0]
+    assert await slots.acquire(CLAIM) is None
 
 
 async def test_there_is_none_before_the_tree_of_a_project() -> None:
@@ -80,7 +80,7 @@ async def test_there_is_none_before_the_tree_of_a_project() -> None:
     slots = desk.slots()
     slots.prepare("org", "sesn_1")
     await asyncio.sleep(0.05)
-    desk.projects = (SessionProject(id="proj_1", name="one", base=Base("c0ffee", "main", "one")),)
+    desk.projects = (SessionProject(id="proj_1", name="one", base=BaseCommit("c0ffee", "main", "one")),)
     slots.prepare("org", "sesn_2")
     await _until(lambda: desk.asked == ["sesn_2"])
     assert len(desk.opened.parts) == 1
@@ -92,7 +92,7 @@ async def test_a_turn_waits_for_one_that_is_being_connected() -> None:
     slots = desk.slots()
     slots.prepare("org", "sesn_1")
     await _until(lambda: desk.asked)
-    taking = asyncio.create_task(slots.take(CLAIM))
+    taking = asyncio.create_task(slots.acquire(CLAIM))
     await asyncio.sleep(0.05)
     assert not taking.done()
     desk.connected.set()
@@ -105,9 +105,9 @@ async def test_a_turn_does_not_wait_for_one_that_waits_itself() -> None:
     slots.prepare("org", "sesn_0")
     slots.prepare("org", "sesn_1")
     await _until(lambda: desk.asked)
-    assert await slots.take(CLAIM) is None
+    assert await slots.acquire(CLAIM) is None
     desk.connected.set()
-    assert await slots.take(replace(CLAIM, session_id="sesn_0")) is not None
+    assert await slots.acquire(replace(CLAIM, session_id="sesn_0")) is not None
     assert desk.asked == ["sesn_0"]
 
 
@@ -120,7 +120,7 @@ async def test_one_that_does_not_fit_is_ended(changed: dict[str, Any]) -> None:
     desk.connected.set()
     slots = desk.slots()
     slots.prepare("org", "sesn_1")
-    assert await slots.take(replace(CLAIM, **changed)) is None
+    assert await slots.acquire(replace(CLAIM, **changed)) is None
     assert all(part.closed for part in desk.opened.parts)
 
 
@@ -145,7 +145,7 @@ async def test_none_is_made_where_the_operator_wants_none_or_the_session_has_beg
         desk.connected.set()
         slots = desk.slots(most=most)
         slots.prepare("org", "sesn_1")
-        assert await slots.take(CLAIM) is None
+        assert await slots.acquire(CLAIM) is None
         assert not desk.opened.parts
 
 
@@ -155,7 +155,7 @@ async def test_one_that_cannot_be_made_leaves_nothing() -> None:
     slots = desk.slots()
     slots.prepare("org", "sesn_1")
     await _until(lambda: desk.asked and desk.opened.parts[0].closed)
-    assert await slots.take(CLAIM) is None
+    assert await slots.acquire(CLAIM) is None
 
 
 async def test_a_worker_that_stops_leaves_nothing() -> None:

@@ -10,10 +10,10 @@ pytestmark = pytest.mark.timing
 
 
 class Store:
-    async def to_wake(self, **_: float) -> list[tuple[str, str]]:
+    async def find_sessions_to_wake(self, **_: float) -> list[tuple[str, str]]:
         return []
 
-    async def forget(self) -> None: ...
+    async def delete_stale_rows(self) -> None: ...
 
 
 class Waker:

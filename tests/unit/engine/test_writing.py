@@ -12,9 +12,9 @@ from footplate.domain.agents import ResolvedConfig
 from footplate.domain.errors import Fenced
 from footplate.domain.leases import HeldLease
 from footplate.domain.running import Claim, LiveTurn, Nudges, TurnStore
-from footplate.engine.controls import Controls
+from footplate.engine.controls import ControlInputs
 from footplate.engine.leases import HeldTurn
-from footplate.engine.writing import alone
+from footplate.engine.writing import exclusive_directory
 
 from .test_files import CLAIM
 
@@ -28,7 +28,7 @@ class Leases:
     waiting: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
-    async def held(
+    async def hold(
         self,
         organisation: str,
         target: str,
@@ -60,7 +60,7 @@ class Inputs:
 
     interrupted = False
 
-    async def take_interrupts(self, _: Claim) -> tuple[bool, Sequence[object]]:
+    async def claim_interrupts(self, _: Claim) -> tuple[bool, Sequence[object]]:
         return self.interrupted, ()
 
     async def publish(self, _: object) -> None:
@@ -78,8 +78,8 @@ def entered(
     leases: Leases | None, of: Claim, inputs: Inputs | None = None, held: HeldTurn | None = None
 ) -> AbstractAsyncContextManager[bool]:
     given = inputs or Inputs()
-    controls = Controls(cast("TurnStore", given), cast("Nudges", given), of, cast("LiveTurn", given))
-    return alone(leases, of, controls, held or held_turn(of))
+    controls = ControlInputs(cast("TurnStore", given), cast("Nudges", given), of, cast("LiveTurn", given))
+    return exclusive_directory(leases, of, controls, held or held_turn(of))
 
 
 @pytest.mark.requirement("C2")
@@ -127,6 +127,6 @@ async def test_who_lost_the_turn_waits_no_more() -> None:
 
     waits = asyncio.create_task(turn())
     await leases.waiting.wait()
-    held.lose()
+    held.mark_lost()
     with pytest.raises(Fenced):
         await asyncio.wait_for(waits, 10)

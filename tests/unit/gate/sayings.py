@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from footplate.domain.permissions import Layer, Outcome
-from footplate.gate.commands import judge
-from footplate.gate.places import Place
+from footplate.domain.permissions import Layer, PermissionOutcome
+from footplate.gate.commands import explain_command
+from footplate.gate.places import PathContext
 from footplate.gate.policy import Policy
 
-PLACE: Final = Place(root="/work/tree", home="/home/dev")
+PLACE: Final = PathContext(root="/work/tree", home="/home/dev")
 
 
 def policy(*allow: str, ask: tuple[str, ...] = (), deny: tuple[str, ...] = (), layer: Layer = Layer.PROJECT) -> Policy:
-    return Policy.parse({layer: {Outcome.ALLOW: allow, Outcome.ASK: ask, Outcome.DENY: deny}})
+    return Policy.parse({layer: {PermissionOutcome.ALLOW: allow, PermissionOutcome.ASK: ask, PermissionOutcome.DENY: deny}})
 
 
-def says(rules: Policy, command: str, place: Place = PLACE) -> str:
-    return judge(rules, command, place).decision.outcome.value
+def says(rules: Policy, command: str, place: PathContext = PLACE) -> str:
+    return explain_command(rules, command, place).decision.outcome.value

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from tests.unit.gate.sayings import PLACE, policy
 
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Outcome
-from footplate.gate.calls import decide
-from footplate.gate.domains import host_of
+from footplate.domain.permissions import PermissionOutcome
+from footplate.gate.calls import decide_tool_call
+from footplate.gate.domains import extract_host
 
 RULES = policy(
     "Edit(src/**)",
@@ -65,15 +65,15 @@ RULES = policy(
     ],
 )
 def test_calls(tool: str, given_: JsonObject, outcome: str) -> None:
-    assert decide(RULES, tool, given_, PLACE).outcome.value == outcome
+    assert decide_tool_call(RULES, tool, given_, PLACE).outcome.value == outcome
 
 
 def test_a_rule_for_a_tool_is_for_all_of_it() -> None:
-    assert decide(policy("Edit"), "edit", {"file_path": "/anywhere"}, PLACE).outcome is Outcome.ALLOW
-    assert decide(policy("Edit"), "write", {"file_path": "/anywhere"}, PLACE).outcome is Outcome.ASK
-    assert decide(policy("Write"), "edit", {"file_path": "/anywhere"}, PLACE).outcome is Outcome.ASK
-    assert decide(policy(deny=("*",)), "anything", {}, PLACE).outcome is Outcome.DENY
-    assert decide(policy("Bash", deny=("mcp__*",)), "mcp__a__b", {}, PLACE).outcome is Outcome.DENY
+    assert decide_tool_call(policy("Edit"), "edit", {"file_path": "/anywhere"}, PLACE).outcome is PermissionOutcome.ALLOW
+    assert decide_tool_call(policy("Edit"), "write", {"file_path": "/anywhere"}, PLACE).outcome is PermissionOutcome.ASK
+    assert decide_tool_call(policy("Write"), "edit", {"file_path": "/anywhere"}, PLACE).outcome is PermissionOutcome.ASK
+    assert decide_tool_call(policy(deny=("*",)), "anything", {}, PLACE).outcome is PermissionOutcome.DENY
+    assert decide_tool_call(policy("Bash", deny=("mcp__*",)), "mcp__a__b", {}, PLACE).outcome is PermissionOutcome.DENY
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_rule_for_a_tool_is_for_all_of_it() -> None:
     ],
 )
 def test_hosts_that_cannot_be_told(url: str) -> None:
-    assert host_of(url) is None
+    assert extract_host(url) is None
 
 
 @given(
@@ -101,6 +101,6 @@ def test_hosts_that_cannot_be_told(url: str) -> None:
     st.dictionaries(st.sampled_from(["command", "file_path", "path", "pattern", "url"]), st.text() | st.none()),
 )
 def test_there_is_always_an_answer(tool: str, given_: JsonObject) -> None:
-    assert decide(RULES, tool, given_, PLACE).outcome in Outcome
+    assert decide_tool_call(RULES, tool, given_, PLACE).outcome in PermissionOutcome
     for known in ("bash", "read", "write", "glob", "web_fetch"):
-        assert decide(RULES, known, given_, PLACE).outcome in Outcome
+        assert decide_tool_call(RULES, known, given_, PLACE).outcome in PermissionOutcome

@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.gate.sayings import PLACE, policy, says
 
-from footplate.domain.permissions import Outcome
-from footplate.gate.commands import judge
+from footplate.domain.permissions import PermissionOutcome
+from footplate.gate.commands import explain_command
 
 DENY_RM = policy("Bash", deny=("Bash(rm *)",))
 
@@ -51,8 +51,8 @@ DENY_RM = policy("Bash", deny=("Bash(rm *)",))
     ],
 )
 def test_denied_where_it_can_be_proven(command: str) -> None:
-    decision = judge(DENY_RM, command, PLACE).decision
-    assert (decision.outcome, decision.rule) == (Outcome.DENY, "Bash(rm *)")
+    decision = explain_command(DENY_RM, command, PLACE).decision
+    assert (decision.outcome, decision.rule) == (PermissionOutcome.DENY, "Bash(rm *)")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_files_that_may_not_be_read() -> None:
 
 
 def test_a_decision_says_which_rule_and_why() -> None:
-    verdict = judge(policy("Bash(ls *)", deny=("Bash(rm *)",)), "ls | env rm x", PLACE)
+    verdict = explain_command(policy("Bash(ls *)", deny=("Bash(rm *)",)), "ls | env rm x", PLACE)
     assert [(part.kind, part.text, part.decision.outcome.value) for part in verdict.parts] == [
         ("command", "ls", "allow"),
         ("command", "env rm x", "deny"),
@@ -196,10 +196,10 @@ def test_a_decision_says_which_rule_and_why() -> None:
 def test_what_a_glob_or_a_variable_surely_means_is_forbidden() -> None:
     rules = policy("Bash", deny=("Read(./secrets/**)", "Read(.env)"))
     for command in ("cat secrets/*", "head secrets/k*", "F=.env; cat $F", 'F=.env; cat "$F"', "cat secrets/*/x"):
-        decision = judge(rules, command, PLACE).decision
-        assert (decision.outcome, "\0" in decision.reason) == (Outcome.DENY, False), command
+        decision = explain_command(rules, command, PLACE).decision
+        assert (decision.outcome, "\0" in decision.reason) == (PermissionOutcome.DENY, False), command
     for command in ("cat s*", "cat $F", "F=src/a; cat $F"):
-        assert judge(rules, command, PLACE).decision.outcome is Outcome.ASK, command
+        assert explain_command(rules, command, PLACE).decision.outcome is PermissionOutcome.ASK, command
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from tests.integration.harness.twins import LocalEnvironment
 
-from footplate.domain.agents import ResolvedConfig, resolve
+from footplate.domain.agents import ResolvedConfig, resolve_config
 from footplate.domain.audit import AuditEntry
 from footplate.domain.errors import Unavailable
 from footplate.domain.hooks import HookAccess
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.permissions import Decision, Layer, Outcome
+from footplate.domain.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate import door
-from footplate.gate.asking import Asker, Scene
+from footplate.gate.asking import HookRunner, HookTurn
 from footplate.gate.door import TurnGate
 
 CONFIG = ResolvedConfig(harness="native", model="m", system="", tools=("bash", "read"))
@@ -54,8 +54,8 @@ class Place:
         self.recorded += runs
 
     def gate(self, config: ResolvedConfig = CONFIG) -> TurnGate:
-        scene = Scene("org", "sesn", "turn", self.environment, self.context)
-        return TurnGate(self.rules, scene, config, Asker(self.access, self))
+        scene = HookTurn("org", "sesn", "turn", self.environment, self.context)
+        return TurnGate(self.rules, scene, config, HookRunner(self.access, self))
 
     async def ask(self, tool: str, config: ResolvedConfig = CONFIG, **given: Any) -> Decision:
         return await self.gate(config).decide(tool, given)
@@ -67,15 +67,15 @@ def gate_setup(tmp_path: Path) -> Place:
 
 
 def _agent(*tools: JsonObject, **more: Any) -> ResolvedConfig:
-    return resolve({"tools": [*tools], **more}, {}, default_harness="native")
+    return resolve_config({"tools": [*tools], **more}, {}, default_harness="native")
 
 
 async def test_without_rules_everything_is_allowed(gate_setup: Place) -> None:
     for layer in Layer:
         gate_setup.rules.layers[layer] = {"deny": [], "ask": [], "allow": []}
     decision = await gate_setup.ask("bash", command="rm -rf / # whatever; $(it) 'is")
-    assert (decision.outcome, decision.rule, decision.told) == (Outcome.ALLOW, None, None)
-    assert (await gate_setup.ask("some_custom_tool", x=1)).outcome is Outcome.ALLOW
+    assert (decision.outcome, decision.rule, decision.event_fields) == (PermissionOutcome.ALLOW, None, None)
+    assert (await gate_setup.ask("some_custom_tool", x=1)).outcome is PermissionOutcome.ALLOW
 
 
 @pytest.mark.requirement("S8")
@@ -83,42 +83,42 @@ async def test_each_layer_is_obeyed_and_named(gate_setup: Place) -> None:
     for layer in (Layer.ORGANISATION, Layer.PROJECT, Layer.SESSION):
         gate_setup.rules.layers = {layer: {"deny": ["Bash(rm *)"]}}
         decision = await gate_setup.ask("bash", command="ls && rm x")
-        assert (decision.outcome, decision.layer, decision.rule) == (Outcome.DENY, layer, "Bash(rm *)")
+        assert (decision.outcome, decision.layer, decision.rule) == (PermissionOutcome.DENY, layer, "Bash(rm *)")
         assert layer.label in decision.refusal
     gate_setup.rules.layers = {}
     decision = await gate_setup.ask("bash", _agent(permissions={"deny": ["Bash(rm *)"]}), command="rm x")
-    assert (decision.outcome, decision.layer) == (Outcome.DENY, Layer.AGENT)
+    assert (decision.outcome, decision.layer) == (PermissionOutcome.DENY, Layer.AGENT)
 
 
 async def test_one_rule_anywhere_makes_asking_the_default(gate_setup: Place) -> None:
     gate_setup.rules.layers = {Layer.ORGANISATION: {"deny": ["Bash(curl *)"]}}
-    assert (await gate_setup.ask("bash", command="make")).outcome is Outcome.ASK
+    assert (await gate_setup.ask("bash", command="make")).outcome is PermissionOutcome.ASK
     gate_setup.rules.layers[Layer.SESSION] = {"allow": ["Bash(make *)"]}
-    assert (await gate_setup.ask("bash", command="make")).outcome is Outcome.ALLOW
+    assert (await gate_setup.ask("bash", command="make")).outcome is PermissionOutcome.ALLOW
     allowing = _agent({"type": TOOLSET, "default_config": {"permission_policy": {"type": "always_allow"}}})
     gate_setup.rules.layers = {Layer.ORGANISATION: {"deny": ["Bash(curl *)"]}}
-    assert (await gate_setup.ask("bash", allowing, command="make")).outcome is Outcome.ALLOW
-    assert (await gate_setup.ask("bash", allowing, command="curl x")).outcome is Outcome.DENY
+    assert (await gate_setup.ask("bash", allowing, command="make")).outcome is PermissionOutcome.ALLOW
+    assert (await gate_setup.ask("bash", allowing, command="curl x")).outcome is PermissionOutcome.DENY
 
 
 async def test_what_toolsets_say_is_no_rule_for_other_tools(gate_setup: Place) -> None:
     asking = _agent({"type": TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]})
-    assert (await gate_setup.ask("bash", asking, command="ls")).outcome is Outcome.ASK
-    assert (await gate_setup.ask("write", asking, file_path="x", content="y")).outcome is Outcome.ALLOW
+    assert (await gate_setup.ask("bash", asking, command="ls")).outcome is PermissionOutcome.ASK
+    assert (await gate_setup.ask("write", asking, file_path="x", content="y")).outcome is PermissionOutcome.ALLOW
     server: JsonObject = {"type": "mcp_toolset", "mcp_server_name": "m"}
     known = {"mcp_servers": [{"name": "m", "url": "https://m.example"}]}
-    assert (await gate_setup.ask("mcp__m__note", _agent(server, **known))).outcome is Outcome.ASK
+    assert (await gate_setup.ask("mcp__m__note", _agent(server, **known))).outcome is PermissionOutcome.ASK
     allowing: JsonObject = {**server, "default_config": {"permission_policy": {"type": "always_allow"}}}
-    assert (await gate_setup.ask("mcp__m__note", _agent(allowing, **known))).outcome is Outcome.ALLOW
+    assert (await gate_setup.ask("mcp__m__note", _agent(allowing, **known))).outcome is PermissionOutcome.ALLOW
 
 
 async def test_a_server_that_a_trusted_repository_brings_is_a_program_like_others(gate_setup: Place) -> None:
     agent = _agent({"type": TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]})
-    assert (await gate_setup.ask("mcp__brought__note", agent)).outcome is Outcome.ALLOW
+    assert (await gate_setup.ask("mcp__brought__note", agent)).outcome is PermissionOutcome.ALLOW
     gate_setup.rules.layers = {Layer.PROJECT: {"deny": ["Read(.env)"]}}
-    assert (await gate_setup.ask("mcp__brought__note", agent)).outcome is Outcome.ASK
+    assert (await gate_setup.ask("mcp__brought__note", agent)).outcome is PermissionOutcome.ASK
     gate_setup.rules.layers = {Layer.PROJECT: {"deny": ["mcp__brought"]}}
-    assert (await gate_setup.ask("mcp__brought__note", agent)).outcome is Outcome.DENY
+    assert (await gate_setup.ask("mcp__brought__note", agent)).outcome is PermissionOutcome.DENY
 
 
 async def test_a_subagent_has_no_more_leave_than_who_asks_it(gate_setup: Place) -> None:
@@ -131,15 +131,15 @@ async def test_a_subagent_has_no_more_leave_than_who_asks_it(gate_setup: Place) 
         {"type": TOOLSET}, permissions={"deny": ["Bash(rm *)"]}, multiagent={"type": "coordinator", "agents": members}
     )
 
-    async def said(who: str | None, tool: str, **given: Json) -> Outcome:
+    async def said(who: str | None, tool: str, **given: Json) -> PermissionOutcome:
         return (await gate_setup.gate(agent).decide(tool, given, agent=who)).outcome
 
-    assert await said("free", "bash", command="make") is Outcome.ALLOW
-    assert await said("free", "bash", command="rm x") is Outcome.DENY
-    assert await said("careful", "bash", command="ls") is Outcome.ASK
-    assert await said("careful", "web_fetch", url="https://x.example") is Outcome.DENY
-    assert await said(None, "web_fetch", url="https://x.example") is Outcome.ASK
-    assert await said(None, "Agent", subagent_type="free", prompt="Go.") is Outcome.ALLOW
+    assert await said("free", "bash", command="make") is PermissionOutcome.ALLOW
+    assert await said("free", "bash", command="rm x") is PermissionOutcome.DENY
+    assert await said("careful", "bash", command="ls") is PermissionOutcome.ASK
+    assert await said("careful", "web_fetch", url="https://x.example") is PermissionOutcome.DENY
+    assert await said(None, "web_fetch", url="https://x.example") is PermissionOutcome.ASK
+    assert await said(None, "Agent", subagent_type="free", prompt="Go.") is PermissionOutcome.ALLOW
 
 
 async def test_links_are_followed_where_the_call_would_run(gate_setup: Place) -> None:
@@ -148,18 +148,18 @@ async def test_links_are_followed_where_the_call_would_run(gate_setup: Place) ->
     (gate_setup.root / "src" / "harmless").symlink_to("../.env")
     (gate_setup.root / "out").symlink_to("/etc")
     gate_setup.rules.layers = {Layer.PROJECT: {"deny": ["Read(.env)"], "allow": ["Edit(src/**)"]}}
-    assert (await gate_setup.ask("read", file_path="src/harmless")).outcome is Outcome.DENY
-    assert (await gate_setup.ask("bash", command="cat src/harmless")).outcome is Outcome.DENY
-    assert (await gate_setup.ask("read", file_path="out/hosts")).outcome is Outcome.ASK
-    assert (await gate_setup.ask("read", file_path="src/other")).outcome is Outcome.ALLOW
-    assert (await gate_setup.ask("write", file_path="src/new", content="")).outcome is Outcome.ALLOW
-    assert (await gate_setup.ask("write", file_path="src/harmless", content="")).outcome is Outcome.DENY
+    assert (await gate_setup.ask("read", file_path="src/harmless")).outcome is PermissionOutcome.DENY
+    assert (await gate_setup.ask("bash", command="cat src/harmless")).outcome is PermissionOutcome.DENY
+    assert (await gate_setup.ask("read", file_path="out/hosts")).outcome is PermissionOutcome.ASK
+    assert (await gate_setup.ask("read", file_path="src/other")).outcome is PermissionOutcome.ALLOW
+    assert (await gate_setup.ask("write", file_path="src/new", content="")).outcome is PermissionOutcome.ALLOW
+    assert (await gate_setup.ask("write", file_path="src/harmless", content="")).outcome is PermissionOutcome.DENY
 
 
 async def test_a_command_is_read_from_where_the_shell_is(gate_setup: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     (gate_setup.root / "secrets").mkdir()
     gate_setup.rules.layers = {Layer.PROJECT: {"deny": ["Read(/secrets/**)"], "allow": ["Bash(cat *)"]}}
-    assert (await gate_setup.ask("bash", command="cat key")).outcome is Outcome.ALLOW
+    assert (await gate_setup.ask("bash", command="cat key")).outcome is PermissionOutcome.ALLOW
 
     async def moved() -> str:
         return str(gate_setup.root / "secrets")
@@ -168,15 +168,15 @@ async def test_a_command_is_read_from_where_the_shell_is(gate_setup: Place, monk
         return None
 
     monkeypatch.setattr(gate_setup.environment, "directory", moved)
-    assert (await gate_setup.ask("bash", command="cat key")).outcome is Outcome.DENY
+    assert (await gate_setup.ask("bash", command="cat key")).outcome is PermissionOutcome.DENY
     monkeypatch.setattr(gate_setup.environment, "directory", lost)
-    assert (await gate_setup.ask("bash", command="cat key")).outcome is Outcome.ASK
+    assert (await gate_setup.ask("bash", command="cat key")).outcome is PermissionOutcome.ASK
 
 
 async def test_rules_that_cannot_be_read_deny(gate_setup: Place) -> None:
     gate_setup.rules.layers = {Layer.PROJECT: {"allow": ["Bash("]}}
     decision = await gate_setup.ask("bash", command="ls")
-    assert decision.outcome is Outcome.DENY
+    assert decision.outcome is PermissionOutcome.DENY
     assert "is invalid" in decision.reason
 
 
@@ -190,9 +190,9 @@ async def test_what_is_forbidden_now_is_forbidden_to_turns_that_run(
     gate_setup: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = gate_setup.gate()
-    assert (await gate.decide("bash", {"command": "make"})).outcome is Outcome.ALLOW
+    assert (await gate.decide("bash", {"command": "make"})).outcome is PermissionOutcome.ALLOW
     gate_setup.rules.layers = {Layer.ORGANISATION: {"deny": ["Bash(make *)"]}}
     await gate.decide("bash", {"command": "make"})
     assert gate_setup.rules.reads == 1
     monkeypatch.setattr(door, "FRESH", 0.0)
-    assert (await gate.decide("bash", {"command": "make"})).outcome is Outcome.DENY
+    assert (await gate.decide("bash", {"command": "make"})).outcome is PermissionOutcome.DENY

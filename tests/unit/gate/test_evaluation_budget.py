@@ -5,21 +5,21 @@ import time
 import pytest
 from tests.unit.gate.sayings import PLACE
 
-from footplate.domain.permissions import Decision, Layer, Outcome
+from footplate.domain.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate import commands, searching
-from footplate.gate.calls import decide
+from footplate.gate.calls import decide_tool_call
 from footplate.gate.errors import InvalidRule
-from footplate.gate.hooks import matcher_of
-from footplate.gate.places import Target
+from footplate.gate.hooks import compile_matcher
+from footplate.gate.places import FileTarget
 from footplate.gate.policy import Policy
 from footplate.gate.rules import parse_rule
 
-DENY = Outcome.DENY
+DENY = PermissionOutcome.DENY
 
 
 def _timed(policy: Policy, command: str) -> tuple[Decision, float]:
     began = time.thread_time()
-    return commands.decide(policy, command, PLACE), time.thread_time() - began
+    return commands.decide_command(policy, command, PLACE), time.thread_time() - began
 
 
 @pytest.mark.parametrize(
@@ -38,29 +38,29 @@ def test_many_rules_and_a_long_command_are_denied_in_time(rules: list[str], comm
     policy = Policy.parse({Layer.SESSION: {DENY: rules}})
     _ = policy.forbidden_paths
     decision, seconds = _timed(policy, command)
-    assert decision.outcome in {DENY, Outcome.ASK}
+    assert decision.outcome in {DENY, PermissionOutcome.ASK}
     assert seconds < 2
 
 
 def test_what_is_denied_for_its_cost_says_so() -> None:
     policy = Policy.parse({Layer.SESSION: {DENY: [f"Bash(*x{number}*y*)" for number in range(1000)]}})
     decision, _ = _timed(policy, "; ".join(["cat " + "q" * 40] * 180))
-    assert decision == commands.TOO_MUCH_WORK
-    assert commands.judge(policy, "; ".join(["cat " + "q" * 40] * 180), PLACE).decision == decision
+    assert decision == commands.TOO_EXPENSIVE
+    assert commands.explain_command(policy, "; ".join(["cat " + "q" * 40] * 180), PLACE).decision == decision
     assert _timed(policy, "cat q")[0].outcome is not DENY
 
 
 def test_a_long_field_and_many_rules_for_it() -> None:
     policy = Policy.parse({Layer.SESSION: {DENY: [f"Bash(description:*a{number}*b*)" for number in range(1000)]}})
     given = {"command": "ls", "description": "a" * 1_000_000}
-    assert decide(policy, "Bash", given, PLACE) == commands.TOO_MUCH_WORK
+    assert decide_tool_call(policy, "Bash", given, PLACE) == commands.TOO_EXPENSIVE
 
 
 def test_a_search_over_very_many_files_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_MAX_STEPS", 10_000)
     policy = Policy.parse({Layer.SESSION: {DENY: ["Read(*.secret)"]}})
-    search = searching.Search(Target("/work/tree", "/work/tree"), "")
-    said = searching.judge(policy, search, [f"file-{number}" for number in range(1000)], PLACE)
+    search = searching.Search(FileTarget("/work/tree", "/work/tree"), "")
+    said = searching.decide_search(policy, search, [f"file-{number}" for number in range(1000)], PLACE)
     assert said is not None
     assert said.outcome is DENY
     assert "smaller directory" in said.reason
@@ -81,10 +81,10 @@ def test_patterns_that_would_take_long_are_refused(rule: str, problem: str) -> N
 
 def test_a_matcher_runs_on_re2_and_says_what_it_cannot_have() -> None:
     with pytest.raises(InvalidRule, match="too large"):
-        matcher_of("(.?.?.?.?.?){24}!")
+        compile_matcher("(.?.?.?.?.?){24}!")
     with pytest.raises(InvalidRule, match="not a supported regular expression"):
-        matcher_of(r"(?!Bash)")
+        compile_matcher(r"(?!Bash)")
     with pytest.raises(InvalidRule, match="at most 1000"):
-        matcher_of("a" * 1001)
-    assert matcher_of("^mcp__.*__(get|list)_").search("mcp__github__get_issue")
-    assert not matcher_of("Edit|Write").search("NotebookEdit")
+        compile_matcher("a" * 1001)
+    assert compile_matcher("^mcp__.*__(get|list)_").search("mcp__github__get_issue")
+    assert not compile_matcher("Edit|Write").search("NotebookEdit")

@@ -6,25 +6,25 @@ from itertools import product
 import pytest
 from tests.unit.gate.sayings import PLACE
 
-from footplate.domain.agents import resolve
+from footplate.domain.agents import resolve_config
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Decision, Layer, Outcome
-from footplate.gate.calls import decide
-from footplate.gate.commands import judge
+from footplate.domain.permissions import Decision, Layer, PermissionOutcome
+from footplate.gate.calls import decide_tool_call
+from footplate.gate.commands import explain_command
 from footplate.gate.policy import Policy
-from footplate.gate.reference import rules_of
+from footplate.gate.reference import convert_toolset_policies
 
 TOOLSET = "agent_toolset_20260401"
 
 
-def _decide(*rules: tuple[Layer, Outcome]) -> Decision:
+def _decide(*rules: tuple[Layer, PermissionOutcome]) -> Decision:
     layers = {layer: {outcome: ["Bash(make *)"]} for layer, outcome in rules}
-    return judge(Policy.parse(layers), "make test", PLACE).decision
+    return explain_command(Policy.parse(layers), "make test", PLACE).decision
 
 
 @pytest.mark.parametrize(("high", "low"), [(a, b) for a, b in product(Layer, Layer) if a < b])
 def test_every_pair_of_layers(high: Layer, low: Layer) -> None:
-    order = (Outcome.DENY, Outcome.ASK, Outcome.ALLOW)
+    order = (PermissionOutcome.DENY, PermissionOutcome.ASK, PermissionOutcome.ALLOW)
     for one, other in product(order, order):
         strictest = min(one, other, key=order.index)
         decision = _decide((high, one), (low, other))
@@ -34,17 +34,17 @@ def test_every_pair_of_layers(high: Layer, low: Layer) -> None:
 
 
 def test_the_default_is_to_ask_and_any_layer_satisfies_it() -> None:
-    assert _decide().outcome is Outcome.ASK
+    assert _decide().outcome is PermissionOutcome.ASK
     for layer in Layer:
-        assert _decide((layer, Outcome.ALLOW)).outcome is Outcome.ALLOW
+        assert _decide((layer, PermissionOutcome.ALLOW)).outcome is PermissionOutcome.ALLOW
 
 
 def _policies(*tools: JsonObject) -> Mapping[str, str]:
-    return resolve({"tools": [*tools]}, {}, default_harness="native").policies
+    return resolve_config({"tools": [*tools]}, {}, default_harness="native").policies
 
 
 def _reference(tools: list[JsonObject], tool: str) -> str:
-    return decide(Policy(rules_of(_policies(*tools))), tool, {"command": "make"}, PLACE).outcome.value
+    return decide_tool_call(Policy(convert_toolset_policies(_policies(*tools))), tool, {"command": "make"}, PLACE).outcome.value
 
 
 def test_always_allow_and_always_ask() -> None:
@@ -72,9 +72,9 @@ def test_always_allow_and_always_ask() -> None:
 
 def test_what_an_agent_always_asks_no_session_opens() -> None:
     ask: JsonObject = {"name": "bash", "permission_policy": {"type": "always_ask"}}
-    asked = rules_of(_policies({"type": TOOLSET, "configs": [ask]}))
-    session = Policy.parse({Layer.SESSION: {Outcome.ALLOW: ["Bash(make *)"]}}).rules
-    assert judge(Policy([*asked, *session]), "make", PLACE).decision.outcome is Outcome.ASK
+    asked = convert_toolset_policies(_policies({"type": TOOLSET, "configs": [ask]}))
+    session = Policy.parse({Layer.SESSION: {PermissionOutcome.ALLOW: ["Bash(make *)"]}}).rules
+    assert explain_command(Policy([*asked, *session]), "make", PLACE).decision.outcome is PermissionOutcome.ASK
 
 
 def test_what_nobody_can_judge_is_asked() -> None:

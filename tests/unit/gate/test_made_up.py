@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.gate.sayings import PLACE, policy, says
 
-from footplate.domain.permissions import Layer, Outcome
-from footplate.gate.commands import decide, judge
+from footplate.domain.permissions import Layer, PermissionOutcome
+from footplate.gate.commands import decide_command, explain_command
 from footplate.gate.policy import Policy
 
 BREAKER = Breaker()
@@ -20,20 +20,20 @@ RULES = policy("Bash(ls *)", "Bash(git *)", "Edit(src/**)", deny=("Bash(rm *)", 
 
 @given(st.text(max_size=200))
 def test_any_text_has_an_answer(text: str) -> None:
-    assert judge(RULES, text, PLACE).parts
+    assert explain_command(RULES, text, PLACE).parts
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_have_an_answer(raw: bytes) -> None:
-    assert judge(RULES, raw.decode("utf-8", "surrogateescape"), PLACE).parts
-    assert judge(RULES, raw.decode("latin-1"), PLACE).parts
+    assert explain_command(RULES, raw.decode("utf-8", "surrogateescape"), PLACE).parts
+    assert explain_command(RULES, raw.decode("latin-1"), PLACE).parts
 
 
 @given(st.lists(st.sampled_from([*"{}[](<$;x \n", "<<", "\U000b0ff0", "\U0001f600", "\u20ac", "é"]), max_size=80))
 def test_what_is_not_ascii_has_an_answer_and_always_the_same(bits: list[str]) -> None:
     """The parser's scanner read beyond its tables here and crashed the process once in some thousand runs."""
     text = "".join(bits)
-    assert judge(RULES, text, PLACE) == judge(RULES, text, PLACE)
+    assert explain_command(RULES, text, PLACE) == explain_command(RULES, text, PLACE)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_nothing_is_allowed_whose_parts_are_not(seed: int) -> None:
     rng, truth = random.Random(seed), grammar.Truth()
     rules = grammar.rules(rng)
     text = grammar.command(rng, truth)
-    made = Policy.parse({Layer.PROJECT: {Outcome.ALLOW: [*rules.allow, "Edit(src/*)"], Outcome.DENY: rules.deny}})
-    if judge(made, text, PLACE).decision.outcome is Outcome.ALLOW:
+    made = Policy.parse({Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}})
+    if explain_command(made, text, PLACE).decision.outcome is PermissionOutcome.ALLOW:
         assert not truth.dark
         assert all(map(rules.permits, truth.runs))
         assert all(map(grammar.writable, truth.writes))
@@ -69,7 +69,7 @@ def test_nothing_is_allowed_whose_parts_are_not(seed: int) -> None:
 
 @pytest.mark.parametrize("text", ["x=.env; cat $x", "cat .env$x", "rm \ud800", "ls \0", "cat $(id)/.env"])
 def test_what_is_said_of_a_command_can_be_stored(text: str) -> None:
-    verdict = judge(RULES, text, PLACE)
+    verdict = explain_command(RULES, text, PLACE)
     for decision in (verdict.decision, *(part.decision for part in verdict.parts)):
         assert "\0" not in decision.reason
         decision.reason.encode()
@@ -78,9 +78,9 @@ def test_what_is_said_of_a_command_can_be_stored(text: str) -> None:
 @given(st.integers(min_value=0))
 def test_broken_commands_have_an_answer_and_it_is_the_same_with_a_word_on_each_part(seed: int) -> None:
     text = BREAKER.make(random.Random(seed))
-    verdict = judge(RULES, text, PLACE)
+    verdict = explain_command(RULES, text, PLACE)
     assert verdict.parts
-    assert decide(RULES, text, PLACE) == verdict.decision
+    assert decide_command(RULES, text, PLACE) == verdict.decision
 
 
 @pytest.mark.parametrize(

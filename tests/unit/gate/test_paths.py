@@ -3,13 +3,13 @@
 import pytest
 from tests.unit.gate.sayings import PLACE
 
-from footplate.domain.permissions import Outcome
+from footplate.domain.permissions import PermissionOutcome
 from footplate.gate.evaluation_budget import EvaluationBudget
-from footplate.gate.globs import may_meet
+from footplate.gate.globs import globs_may_overlap
 from footplate.gate.paths import PathPattern
-from footplate.gate.places import Place, Target, normal, target
+from footplate.gate.places import PathContext, FileTarget, normalise_path, resolve_target
 
-ALLOW, DENY = Outcome.ALLOW, Outcome.DENY
+ALLOW, DENY = PermissionOutcome.ALLOW, PermissionOutcome.DENY
 
 
 @pytest.mark.parametrize(
@@ -37,19 +37,19 @@ ALLOW, DENY = Outcome.ALLOW, Outcome.DENY
         ("src/**", ALLOW, "/work/tree/src2/x", False),
     ],
 )
-def test_covers(pattern: str, outcome: Outcome, path: str, covered: bool) -> None:  # noqa: FBT001
+def test_covers(pattern: str, outcome: PermissionOutcome, path: str, covered: bool) -> None:  # noqa: FBT001
     assert PathPattern(pattern, outcome).covers(path, PLACE) is covered
 
 
 class _Links:
-    def real(self, path: str) -> str | None:
-        return normal(path).replace("/src/door", "/secrets")
+    def resolve(self, path: str) -> str | None:
+        return normalise_path(path).replace("/src/door", "/secrets")
 
 
 def test_a_link_is_allowed_only_if_both_ends_are_and_denied_if_one_is() -> None:
-    place = Place(root="/work/tree", links=_Links())
-    through = target(place, place.root, "src/door/key")
-    assert through == Target("/work/tree/src/door/key", "/work/tree/secrets/key")
+    place = PathContext(root="/work/tree", links=_Links())
+    through = resolve_target(place, place.root, "src/door/key")
+    assert through == FileTarget("/work/tree/src/door/key", "/work/tree/secrets/key")
     assert PathPattern("secrets/**", DENY).forbids(through, place)
     assert PathPattern("src/door/**", DENY).forbids(through, place)
     assert not PathPattern("src/**", ALLOW).permits(through, place)
@@ -58,7 +58,7 @@ def test_a_link_is_allowed_only_if_both_ends_are_and_denied_if_one_is() -> None:
 
 def test_what_cannot_be_resolved_is_never_permitted() -> None:
     for name in ("/proc/self/cwd/x", "~bob/x", "/dev/fd/3"):
-        assert target(PLACE, PLACE.root, name).real_path is None
+        assert resolve_target(PLACE, PLACE.root, name).real_path is None
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_what_cannot_be_resolved_is_never_permitted() -> None:
     ],
 )
 def test_globs_that_may_find_a_covered_file(glob: str, pattern: str, meets: bool) -> None:  # noqa: FBT001
-    assert may_meet(glob, pattern, EvaluationBudget()) is meets
+    assert globs_may_overlap(glob, pattern, EvaluationBudget()) is meets

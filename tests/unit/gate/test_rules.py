@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain.permissions import Outcome
+from footplate.domain.permissions import PermissionOutcome
 from footplate.gate.errors import InvalidRule
 from footplate.gate.patterns import TextPattern
-from footplate.gate.rules import Parameter, parse_rule
+from footplate.gate.rules import ParameterPattern, parse_rule
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from footplate.gate.rules import Parameter, parse_rule
     ],
 )
 def test_read(text: str) -> None:
-    for outcome in Outcome:
+    for outcome in PermissionOutcome:
         assert parse_rule(text, outcome).text == text
 
 
@@ -72,7 +72,7 @@ def test_read(text: str) -> None:
     ],
 )
 def test_refused_with_the_position(text: str, position: int) -> None:
-    for outcome in Outcome:
+    for outcome in PermissionOutcome:
         with pytest.raises(InvalidRule) as caught:
             parse_rule(text, outcome)
         assert caught.value.position == position
@@ -83,12 +83,12 @@ def test_refused_with_the_position(text: str, position: int) -> None:
 @pytest.mark.parametrize("text", ["*", "B*", "mcp__*", "mcp__git*", "Write(src/**)", "Glob(src/**)"])
 def test_allow_rules_that_would_allow_nothing_or_too_much(text: str) -> None:
     with pytest.raises(InvalidRule):
-        parse_rule(text, Outcome.ALLOW)
-    assert parse_rule(text, Outcome.DENY).text == text
+        parse_rule(text, PermissionOutcome.ALLOW)
+    assert parse_rule(text, PermissionOutcome.DENY).text == text
 
 
-@given(st.text(max_size=60), st.sampled_from(Outcome))
-def test_any_text_is_read_or_refused(text: str, outcome: Outcome) -> None:
+@given(st.text(max_size=60), st.sampled_from(PermissionOutcome))
+def test_any_text_is_read_or_refused(text: str, outcome: PermissionOutcome) -> None:
     with contextlib.suppress(InvalidRule):
         assert parse_rule(text, outcome).text == text
 
@@ -114,10 +114,10 @@ def test_stars(pattern: str, matched: list[str], others: list[str]) -> None:
 
 
 def test_colon_star_is_space_star() -> None:
-    short, long = parse_rule("Bash(ls:*)", Outcome.ALLOW), parse_rule("Bash(ls *)", Outcome.ALLOW)
+    short, long = parse_rule("Bash(ls:*)", PermissionOutcome.ALLOW), parse_rule("Bash(ls *)", PermissionOutcome.ALLOW)
     assert short.specifier == long.specifier
 
 
 def test_a_field_of_the_input_is_for_rules_that_close() -> None:
-    assert isinstance(parse_rule("Bash(run_in_background:true)", Outcome.DENY).specifier, Parameter)
-    assert isinstance(parse_rule("Bash(run_in_background:true)", Outcome.ALLOW).specifier, TextPattern)
+    assert isinstance(parse_rule("Bash(run_in_background:true)", PermissionOutcome.DENY).specifier, ParameterPattern)
+    assert isinstance(parse_rule("Bash(run_in_background:true)", PermissionOutcome.ALLOW).specifier, TextPattern)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from footplate.gate.shell.script import read
+from footplate.gate.shell.script import parse_script
 
 
 def _commands(text: str) -> list[list[str]]:
-    return [[word.text for word in command.words] for command in read(text).commands]
+    return [[word.text for word in command.words] for command in parse_script(text).commands]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def _commands(text: str) -> list[list[str]]:
 )
 def test_understood(text: str, commands: list[list[str]]) -> None:
     assert _commands(text) == commands
-    assert read(text).faults == []
+    assert parse_script(text).faults == []
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_understood(text: str, commands: list[list[str]]) -> None:
     ],
 )
 def test_not_understood(text: str) -> None:
-    found = read(text)
+    found = parse_script(text)
     assert found.faults or any(command.faults for command in found.commands)
 
 

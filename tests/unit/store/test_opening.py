@@ -2,7 +2,7 @@
 
 import pytest
 
-from footplate.store.database import place_of
+from footplate.store.database import address_without_secrets
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from footplate.store.database import place_of
     ],
 )
 def test_its_place(dsn: str, location: str) -> None:
-    assert place_of(dsn) == location
+    assert address_without_secrets(dsn) == location

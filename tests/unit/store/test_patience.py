@@ -3,7 +3,7 @@
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.store.database import patiently
+from footplate.store.database import call_with_retries
 
 
 class Flaky:
@@ -20,13 +20,13 @@ class Flaky:
 
 async def test_what_works_is_done_once() -> None:
     call = Flaky()
-    assert await patiently(call, on=(OSError,), seconds=1, wait_max=0.01) == "done"
+    assert await call_with_retries(call, on=(OSError,), seconds=1, wait_max=0.01) == "done"
     assert call.calls == 1
 
 
 async def test_what_may_pass_is_tried_again() -> None:
     call = Flaky(OSError(), Unavailable("down"), OSError())
-    assert await patiently(call, on=(OSError, Unavailable), seconds=5, wait_max=0.01) == "done"
+    assert await call_with_retries(call, on=(OSError, Unavailable), seconds=5, wait_max=0.01) == "done"
     assert call.calls == 4
 
 
@@ -34,12 +34,12 @@ async def test_what_may_pass_is_tried_again() -> None:
 async def test_anything_else_is_raised_at_once(failures: tuple[Exception, ...]) -> None:
     call = Flaky(*failures, OSError())
     with pytest.raises(ValueError):  # noqa: PT011 - the error has no message
-        await patiently(call, on=(OSError,), seconds=1, wait_max=0.01)
+        await call_with_retries(call, on=(OSError,), seconds=1, wait_max=0.01)
     assert call.calls == len(failures)
 
 
 async def test_it_ends_when_the_time_is_up() -> None:
     call = Flaky(*[OSError() for _ in range(10_000)])
     with pytest.raises(OSError):  # noqa: PT011 - the error has no message
-        await patiently(call, on=(OSError,), seconds=0.2, wait_max=0.01)
+        await call_with_retries(call, on=(OSError,), seconds=0.2, wait_max=0.01)
     assert 1 < call.calls < 1000

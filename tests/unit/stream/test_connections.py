@@ -20,7 +20,7 @@ async def test_a_task_that_loses_a_cancellation_ends_all_the_same() -> None:
     await asyncio.sleep(0.01)
     sent.set_result(None)  # Python 3.11 returns this result instead of the cancellation that follows
     async with asyncio.timeout(30):
-        await connections.stop(task)
+        await connections.cancel_tasks(task)
     assert task.cancelled()
 
 
@@ -30,6 +30,6 @@ async def test_what_is_over_already_is_no_trouble() -> None:
 
     task = asyncio.create_task(fails())
     await asyncio.wait({task})
-    await connections.stop(task)
-    await connections.stop()
+    await connections.cancel_tasks(task)
+    await connections.cancel_tasks()
     assert isinstance(task.exception(), ValueError)

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from footplate.domain.json import JsonObject
 from footplate.stream import sse
-from footplate.stream.messages import messages
+from footplate.stream.messages import to_websocket_messages
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 frames = st.one_of(
-    st.builds(lambda seq, text: sse.durable(seq, _event(text)), st.integers(0, 2**63 - 1), texts),
-    st.builds(lambda seq, text: sse.preview_delta(seq, "sevt_1", text, offset=len(text)), st.integers(0, 9), texts),
-    st.just(sse.preview_start(7, "sevt_1", "agent.message")),
-    st.builds(sse.place, st.integers(0, 2**63 - 1)),
+    st.builds(lambda seq, text: sse.encode_event(seq, _event(text)), st.integers(0, 2**63 - 1), texts),
+    st.builds(lambda seq, text: sse.encode_preview_delta(seq, "sevt_1", text, offset=len(text)), st.integers(0, 9), texts),
+    st.just(sse.encode_preview_start(7, "sevt_1", "agent.message")),
+    st.builds(sse.encode_start_position, st.integers(0, 2**63 - 1)),
 )
 
 
@@ -31,7 +31,7 @@ def _fields(frame: bytes) -> dict[str, str]:
 @pytest.mark.requirement("S11")
 @given(st.lists(frames, max_size=6))
 def test_each_frame_is_one_message_with_its_fields(sent: list[bytes]) -> None:
-    received = [*messages(b"".join(sent))]
+    received = [*to_websocket_messages(b"".join(sent))]
     assert [event for event, _ in received] == [_fields(frame)["event"] for frame in sent]
     for frame, (_, message) in zip(sent, received, strict=True):
         fields = _fields(frame)
@@ -39,11 +39,11 @@ def test_each_frame_is_one_message_with_its_fields(sent: list[bytes]) -> None:
 
 
 def test_an_error_has_no_place() -> None:
-    assert [*messages(b'event: error\ndata: {"type":"error"}\n\n')] == [
+    assert [*to_websocket_messages(b'event: error\ndata: {"type":"error"}\n\n')] == [
         ("error", '{"event":"error","data":{"type":"error"}}')
     ]
 
 
 def test_a_keep_alive_is_no_message() -> None:
-    assert [*messages(b"")] == []
-    assert [*messages(sse.KEEP_ALIVE)] == []
+    assert [*to_websocket_messages(b"")] == []
+    assert [*to_websocket_messages(sse.KEEP_ALIVE)] == []

@@ -31,7 +31,7 @@ def parse(frame: bytes) -> dict[str, str]:
 @pytest.mark.requirement("K3")
 def test_a_position_is_a_frame_with_its_type_and_seq() -> None:
     item = events.Position(7, events.message("hi", event_id="sevt_1"), MOMENT, MOMENT)
-    assert sse.position(item) == (
+    assert sse.encode_position(item) == (
         b"event: agent.message\nid: 7\n"
         b'data: {"id":"sevt_1","type":"agent.message","content":[{"type":"text","text":"hi"}],'
         b'"processed_at":"2026-11-01T12:00:00Z"}\n\n'
@@ -39,11 +39,11 @@ def test_a_position_is_a_frame_with_its_type_and_seq() -> None:
 
 
 def test_a_preview_is_a_start_and_deltas_with_cursors_of_their_own() -> None:
-    assert sse.preview_start(7, "sevt_1", "agent.message") == (
+    assert sse.encode_preview_start(7, "sevt_1", "agent.message") == (
         b"event: event_start\nid: 7.sevt_1.0\n"
         b'data: {"type":"event_start","event":{"id":"sevt_1","type":"agent.message"}}\n\n'
     )
-    assert sse.preview_delta(7, "sevt_1", "hé", offset=2).decode() == (
+    assert sse.encode_preview_delta(7, "sevt_1", "hé", offset=2).decode() == (
         'event: event_delta\nid: 7.sevt_1.2\ndata: {"type":"event_delta","event_id":"sevt_1",'
         '"delta":{"type":"content_delta","index":0,"content":{"type":"text","text":"hé"}}}\n\n'
     )
@@ -52,7 +52,7 @@ def test_a_preview_is_a_start_and_deltas_with_cursors_of_their_own() -> None:
 @given(st.integers(0, 2**63 - 1), texts)
 def test_a_durable_frame_is_one_line_of_data_whatever_its_text(seq: int, text: str) -> None:
     event: JsonObject = {"id": "sevt_1", "type": "agent.message", "text": text}
-    fields = parse(sse.durable(seq, event))
+    fields = parse(sse.encode_event(seq, event))
     assert set(fields) == {"event", "id", "data"}
     assert sse.parse_cursor(fields["id"]) == Cursor(seq)
     assert json.loads(fields["data"])["text"] in (text, clean_text(text))
@@ -60,7 +60,7 @@ def test_a_durable_frame_is_one_line_of_data_whatever_its_text(seq: int, text: s
 
 @given(st.integers(0, 2**63 - 1), event_ids, texts.map(clean_text), st.integers(0, 10**9))
 def test_a_delta_frame_carries_its_text_and_its_cursor(seq: int, event_id: str, text: str, offset: int) -> None:
-    fields = parse(sse.preview_delta(seq, event_id, text, offset=offset))
+    fields = parse(sse.encode_preview_delta(seq, event_id, text, offset=offset))
     assert json.loads(fields["data"])["delta"]["content"]["text"] == text
     assert sse.parse_cursor(fields["id"]) == Cursor(seq, event_id, offset)
 

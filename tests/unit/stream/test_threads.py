@@ -5,27 +5,27 @@ from datetime import UTC, datetime
 from footplate.domain import events as ev
 from footplate.domain import threads
 from footplate.domain.events import Event, Position
-from footplate.domain.permissions import Decision, Outcome
+from footplate.domain.permissions import Decision, PermissionOutcome
 from footplate.stream import sse
-from footplate.stream.hub import _chunk
+from footplate.stream.hub import _build_chunk
 from footplate.stream.tail import Frame, Subscriber
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ASK = ev.tool_use("bash", {}, call_id="t2", decision=Decision(Outcome.ASK, "because"))
+ASK = ev.tool_use("bash", {}, call_id="t2", decision=Decision(PermissionOutcome.ASK, "because"))
 WORD = Event(ev.USER_TOOL_CONFIRMATION, {"tool_use_id": ASK.id, "result": "allow"})
 TOLD: list[Event] = [
     ev.message("I ask."),
     threads.created("sthr_a", "scout", "t1"),
     threads.running("sthr_a", "scout"),
-    threads.inside(ev.message("Inside."), "sthr_a"),
-    threads.asking(ASK, "sthr_a", "scout"),
-    threads.inside(WORD, "sthr_a"),
-    threads.asking(ev.tool_use("read", {}, call_id="t3"), "sthr_a", "scout"),
+    threads.in_thread(ev.message("Inside."), "sthr_a"),
+    threads.call_in_thread(ASK, "sthr_a", "scout"),
+    threads.in_thread(WORD, "sthr_a"),
+    threads.call_in_thread(ev.tool_use("read", {}, call_id="t3"), "sthr_a", "scout"),
     threads.idle("sthr_a", "scout", ev.Usage()),
     ev.message("Done."),
 ]
 PAGE = [Position(number + 1, event, NOW, NOW) for number, event in enumerate(TOLD)]
-FRAMES = [Frame(item.seq, item.event.id, item.event.type, sse.position(item), item.event.body) for item in PAGE]
+FRAMES = [Frame(item.seq, item.event.id, item.event.type, sse.encode_position(item), item.event.body) for item in PAGE]
 
 
 def wanted(*numbers: int) -> bytes:
@@ -36,11 +36,11 @@ async def given(thread_id: str | None, *, seq: int = 0) -> bytes:
     """Returns the frames that a subscriber receives from the channel."""
     subscriber = Subscriber(seq, cursor=None, deltas=frozenset({"agent.message"}), keepalive=60, thread_id=thread_id)
     subscriber.behind = False
-    subscriber.positions(0, FRAMES, b"".join(frame.data for frame in FRAMES if frame.shown(None)))
+    subscriber.queue_positions(0, FRAMES, b"".join(frame.data for frame in FRAMES if frame.is_shown(None)))
     assert subscriber.seq == len(TOLD)
     assert bool(subscriber.deltas) is (thread_id is None)
     subscriber.close()
-    return subscriber.take()
+    return subscriber.take_queued()
 
 
 async def test_live() -> None:
@@ -52,6 +52,6 @@ async def test_live() -> None:
 
 
 async def test_from_the_log() -> None:
-    assert _chunk(PAGE, None) == (wanted(1, 2, 3, 5, 6, 8, 9), PAGE[-1])
-    assert _chunk(PAGE, "sthr_a") == (wanted(3, 4, 5, 6, 7, 8), PAGE[-1])
-    assert _chunk(PAGE, "sthr_b") == (b"", PAGE[-1])
+    assert _build_chunk(PAGE, None) == (wanted(1, 2, 3, 5, 6, 8, 9), PAGE[-1])
+    assert _build_chunk(PAGE, "sthr_a") == (wanted(3, 4, 5, 6, 7, 8), PAGE[-1])
+    assert _build_chunk(PAGE, "sthr_b") == (b"", PAGE[-1])

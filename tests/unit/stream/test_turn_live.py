@@ -14,32 +14,32 @@ import uvloop
 from footplate.domain import events
 from footplate.domain.events import Event, Position
 from footplate.stream import entries
-from footplate.stream.entries import Command, Delta, Received, Start
-from footplate.stream.publisher import Live
-from footplate.stream.turn_live import TurnLive
+from footplate.stream.entries import RedisCommand, PreviewDelta, ReceivedItem, PreviewStart
+from footplate.stream.publisher import LivePublisher
+from footplate.stream.turn_live import TurnPublisher
 
 pytestmark = pytest.mark.timing
 
 
 class Noted:
     def __init__(self, *, busy: bool) -> None:
-        self.busy = busy
-        self.offered: list[Sequence[Command]] = []
+        self.is_busy = busy
+        self.offered: list[Sequence[RedisCommand]] = []
 
         self.full = False
         self.filled = asyncio.Event()
 
-    def offer(self, commands: Sequence[Command]) -> bool:
+    def enqueue(self, commands: Sequence[RedisCommand]) -> bool:
         if not self.full:
             self.offered.append(commands)
             self.filled.set()
         return not self.full
 
     @property
-    def sent(self) -> list[tuple[list[str], list[Received]]]:
+    def sent(self) -> list[tuple[list[str], list[ReceivedItem]]]:
         """For each entry, the commands before it and its contents."""
         return [
-            ([str(name) for name, *_ in before], entries.decode(cast("bytes", entry[-1])))
+            ([str(name) for name, *_ in before], entries.decode_items(cast("bytes", entry[-1])))
             for *before, entry in self.offered
         ]
 
@@ -47,7 +47,7 @@ class Noted:
 async def _pieces(*, busy: bool) -> int:
     """Returns the number of entries for five pieces at the pace of a fast model. The first also has the start."""
     live = Noted(busy=busy)
-    turn = TurnLive(cast("Live", live), "org", "sesn_1", flush_seconds=5.0)
+    turn = TurnPublisher(cast("Live", live), "org", "sesn_1", flush_seconds=5.0)
     preview = turn.preview("agent.message")
     for _ in range(5):
         preview.write("word ")
@@ -68,7 +68,7 @@ def _positions(first: int, *new: Event) -> list[Position]:
     return [Position(first + number, event, now, now) for number, event in enumerate(new)]
 
 
-def _types(items: Sequence[Received]) -> list[str]:
+def _types(items: Sequence[ReceivedItem]) -> list[str]:
     return [
         name
         for item in items
@@ -79,7 +79,7 @@ def _types(items: Sequence[Received]) -> list[str]:
 @pytest.mark.requirement("S2")
 async def test_a_text_turn_is_three_entries() -> None:
     live = Noted(busy=False)
-    turn = TurnLive(cast("Live", live), "org", "sesn_1")
+    turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1")
     await turn.publish(_positions(1, events.status_running()))
     await turn.publish(_positions(2, events.model_request_start()))
     preview = turn.preview("agent.message")
@@ -97,7 +97,7 @@ async def test_a_text_turn_is_three_entries() -> None:
 
 async def test_an_event_that_nothing_follows_is_sent_all_the_same() -> None:
     live = Noted(busy=False)
-    turn = TurnLive(cast("Live", live), "org", "sesn_1")
+    turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1")
     await turn.publish(_positions(1, events.status_running()))
     assert not live.sent
     await asyncio.wait_for(live.filled.wait(), 30)
@@ -108,7 +108,7 @@ async def test_an_event_that_nothing_follows_is_sent_all_the_same() -> None:
 
 async def test_text_that_found_no_room_follows_later_and_events_are_left_to_the_log() -> None:
     live = Noted(busy=False)
-    turn = TurnLive(cast("Live", live), "org", "sesn_1", flush_seconds=0.0)
+    turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1", flush_seconds=0.0)
     live.full = True
     await turn.publish(_positions(1, events.model_request_start()))
     preview = turn.preview("agent.message")
@@ -118,14 +118,14 @@ async def test_text_that_found_no_room_follows_later_and_events_are_left_to_the_
     preview.write(".")
     ((before, items),) = live.sent
     assert before == ["SET"]
-    assert isinstance(items[0], Start)
-    assert "".join(item.text for item in items if isinstance(item, Delta)) == "Hello you."
+    assert isinstance(items[0], PreviewStart)
+    assert "".join(item.text for item in items if isinstance(item, PreviewDelta)) == "Hello you."
     assert not any(isinstance(item, list) for item in items)
 
 
 async def test_a_preview_after_a_close_that_found_no_room_is_saved() -> None:
     live = Noted(busy=False)
-    turn = TurnLive(cast("Live", live), "org", "sesn_1", flush_seconds=0.0)
+    turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1", flush_seconds=0.0)
     live.full = True
     await turn.publish(_positions(1, events.message("One."), Event(events.MODEL_REQUEST_END, {})))
     turn.flush()
@@ -139,14 +139,14 @@ def test_text_waits_for_its_moment_in_the_loop_of_a_worker() -> None:
 
     async def write() -> list[str]:
         live = Noted(busy=True)
-        turn = TurnLive(cast("Live", live), "org", "sesn_1")
+        turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1")
         turn.preview("agent.thinking")
         await asyncio.sleep(0)
         preview = turn.preview("agent.message")
         preview.write("One, ")
         preview.write("two.")
         await turn.aclose()
-        return [item.text for _, items in live.sent for item in items if isinstance(item, Delta)]
+        return [item.text for _, items in live.sent for item in items if isinstance(item, PreviewDelta)]
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         assert "".join(runner.run(write())) == "One, two."

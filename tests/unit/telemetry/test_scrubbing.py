@@ -2,8 +2,8 @@
 
 import pytest
 
-from footplate.telemetry.errors import scrub
-from footplate.telemetry.scrubbing import clean
+from footplate.telemetry.errors import scrub_event
+from footplate.telemetry.scrubbing import scrub_secrets
 
 
 @pytest.mark.parametrize(
@@ -20,20 +20,20 @@ from footplate.telemetry.scrubbing import clean
     ],
 )
 def test_a_secret_is_blotted_out(text: str, secret: str) -> None:
-    assert secret not in clean(text)
-    assert "[removed]" in clean(text)
+    assert secret not in scrub_secrets(text)
+    assert "[removed]" in scrub_secrets(text)
 
 
 def test_an_ordinary_text_stays_as_it_is() -> None:
     text = "NotADirectoryError: [Errno 20] Not a directory: 'data/workspaces/acme/sesn_01k'"
-    assert clean(text) == text
+    assert scrub_secrets(text) == text
 
 
 @pytest.mark.requirement("F10")
 def test_a_report_keeps_the_exception_and_nothing_about_the_machine_or_the_request() -> None:
     frame = {"filename": "a.py", "vars": {"key": "hunter2"}}
     value = {"type": "ValueError", "value": "token=hunter2", "stacktrace": {"frames": [frame]}}
-    report = scrub(
+    report = scrub_event(
         {
             "exception": {"values": [value]},
             "request": {"headers": {"authorization": "Bearer hunter2"}},

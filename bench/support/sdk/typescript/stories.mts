@@ -1,7 +1,7 @@
-// The quickstart, a custom tool, the tool runner, an interrupt and list pagination, as users of the SDK write them.
+// Scenarios as users of the SDK write them: quickstart, custom tool, tool runner, interrupt, pagination and errors.
 //
 // node stories.mts BASE_URL KEY: each line of the output is a JSON array, ["event", {...}] for everything a stream
-// delivered, ["resource", {...}] for every answer, ["told", "name of the story"] at the end of each story.
+// delivered, ["resource", {...}] for every response, ["passed", "name of the scenario"] at the end of each scenario.
 
 import assert from 'node:assert/strict';
 import Anthropic from '@anthropic-ai/sdk';
@@ -21,12 +21,12 @@ const WEATHER = {
   input_schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
 } as const;
 
-function tell(kind: string, value: unknown): void {
+function report(kind: string, value: unknown): void {
   console.log(JSON.stringify([kind, value]));
 }
 
-function kept<T>(resource: T): T {
-  tell('resource', resource);
+function reportResource<T>(resource: T): T {
+  report('resource', resource);
   return resource;
 }
 
@@ -35,17 +35,17 @@ function ask(script: string): Anthropic.Beta.Sessions.BetaManagedAgentsUserMessa
 }
 
 async function newSession(tools: any[] = [TOOLSET]): Promise<string> {
-  const agent = kept(await agents.create({ name: 'Helper', model: 'claude-sonnet-4-5', tools }));
-  const environment = kept(
+  const agent = reportResource(await agents.create({ name: 'Helper', model: 'claude-sonnet-4-5', tools }));
+  const environment = reportResource(
     await environments.create({
       name: `typescript-${agent.id}`,
       config: { type: 'cloud', networking: { type: 'unrestricted' } },
     }),
   );
-  return kept(await sessions.create({ agent: agent.id, environment_id: environment.id, title: 'Story' })).id;
+  return reportResource(await sessions.create({ agent: agent.id, environment_id: environment.id, title: 'Story' })).id;
 }
 
-/** Opens a stream, acts once it is open, and returns its events up to the first for which `until` holds. */
+/** Opens a stream, then calls `act`, and returns the events up to the first for which `until` is true. */
 async function watch(
   id: string,
   act: () => Promise<unknown>,
@@ -55,14 +55,14 @@ async function watch(
   await act();
   const received: Event[] = [];
   for await (const event of stream) {
-    tell('event', event);
+    report('event', event);
     received.push(event);
     if (until(event)) return received;
   }
   throw new Error('the stream ended early');
 }
 
-function said(events: Event[]): string[] {
+function messageTexts(events: Event[]): string[] {
   return events.flatMap((event) =>
     event.type === 'agent.message' ? event.content.flatMap((block) => ('text' in block ? [block.text] : [])) : [],
   );
@@ -74,16 +74,16 @@ function stopReason(events: Event[]): any {
   return (last as any).stop_reason;
 }
 
-const stories: Record<string, () => Promise<void>> = {
+const scenarios: Record<string, () => Promise<void>> = {
   async quickstart() {
     const id = await newSession();
     const first = await watch(id, () => sessions.events.send(id, { events: [ask('hello')] }));
-    assert.deepEqual(said(first), ['I will write it.', 'hello.txt is there.']);
+    assert.deepEqual(messageTexts(first), ['I will write it.', 'hello.txt is there.']);
     assert.deepEqual(first.filter((event) => event.type === 'agent.tool_use').map((event: any) => event.name), ['bash']);
     assert.equal(stopReason(first).type, 'end_turn');
     const second = await watch(id, () => sessions.events.send(id, { events: [ask('again')] }));
-    assert.deepEqual(said(second), ['Still here.']);
-    const session = kept(await sessions.retrieve(id));
+    assert.deepEqual(messageTexts(second), ['Still here.']);
+    const session = reportResource(await sessions.retrieve(id));
     assert.equal(session.status, 'idle');
     assert.ok((session.usage.input_tokens ?? 0) > 0);
   },
@@ -94,7 +94,7 @@ const stories: Record<string, () => Promise<void>> = {
     const calls = asked.filter((event) => event.type === 'agent.custom_tool_use') as any[];
     assert.deepEqual(calls.map((call) => call.input), [{ city: 'Oslo' }, { city: 'Rome' }]);
     assert.deepEqual(stopReason(asked), { type: 'requires_action', event_ids: calls.map((call) => call.id) });
-    const answered = await watch(id, () =>
+    const afterResults = await watch(id, () =>
       sessions.events.send(id, {
         events: calls.map((call) => ({
           type: 'user.custom_tool_result' as const,
@@ -103,8 +103,8 @@ const stories: Record<string, () => Promise<void>> = {
         })),
       }),
     );
-    assert.deepEqual(said(answered), ['Snow in Oslo, sun in Rome.']);
-    assert.equal(stopReason(answered).type, 'end_turn');
+    assert.deepEqual(messageTexts(afterResults), ['Snow in Oslo, sun in Rome.']);
+    assert.equal(stopReason(afterResults).type, 'end_turn');
   },
 
   async toolRunner() {
@@ -137,18 +137,18 @@ const stories: Record<string, () => Promise<void>> = {
     );
     const ended = await watch(id, () => sessions.events.send(id, { events: [{ type: 'user.interrupt' }] }));
     assert.equal(stopReason(ended).type, 'end_turn');
-    const [text] = said(ended);
-    assert.ok(text && long.startsWith(text) && text.length < long.length, `kept ${text}`);
+    const [text] = messageTexts(ended);
+    assert.ok(text && long.startsWith(text) && text.length < long.length, `the stored text is ${text}`);
     const after = await watch(id, () => sessions.events.send(id, { events: [ask('again')] }));
-    assert.deepEqual(said(after), ['Still here.']);
+    assert.deepEqual(messageTexts(after), ['Still here.']);
   },
 
   async pagination() {
-    const agent = kept(await agents.create({ name: 'Listed', model: 'claude-sonnet-4-5' }));
-    const environment = kept(await environments.create({ name: `typescript-${agent.id}` }));
+    const agent = reportResource(await agents.create({ name: 'Listed', model: 'claude-sonnet-4-5' }));
+    const environment = reportResource(await environments.create({ name: `typescript-${agent.id}` }));
     const made: string[] = [];
     for (let n = 0; n < 7; n++) {
-      made.push(kept(await sessions.create({ agent: agent.id, environment_id: environment.id })).id);
+      made.push(reportResource(await sessions.create({ agent: agent.id, environment_id: environment.id })).id);
     }
     for (const order of ['asc', 'desc'] as const) {
       const listed: string[] = [];
@@ -166,7 +166,7 @@ const stories: Record<string, () => Promise<void>> = {
     await watch(id!, () => sessions.events.send(id!, { events: [ask('hello')] }));
     for (const order of ['asc', 'desc'] as const) {
       const whole: string[] = [];
-      for await (const event of sessions.events.list(id!, { order })) whole.push(kept(event).id);
+      for await (const event of sessions.events.list(id!, { order })) whole.push(reportResource(event).id);
       const paged: string[] = [];
       for await (const event of sessions.events.list(id!, { order, limit: 4 })) paged.push(event.id);
       assert.deepEqual(paged, whole);
@@ -183,13 +183,13 @@ const stories: Record<string, () => Promise<void>> = {
     await assert.rejects(agents.create({ name: '', model: 'm' }), Anthropic.BadRequestError);
     const stranger = new Anthropic({ baseURL, apiKey: 'fp_wrong', authToken: null });
     await assert.rejects(stranger.beta.agents.retrieve('agent_none'), Anthropic.AuthenticationError);
-    const environment = kept(await environments.create({ name: `typescript-${Date.now()}` }));
+    const environment = reportResource(await environments.create({ name: `typescript-${Date.now()}` }));
     await assert.rejects(environments.create({ name: environment.name }), Anthropic.ConflictError);
-    kept(await environments.delete(environment.id));
+    reportResource(await environments.delete(environment.id));
   },
 };
 
-for (const [name, story] of Object.entries(stories)) {
-  await story();
-  tell('told', name);
+for (const [name, scenario] of Object.entries(scenarios)) {
+  await scenario();
+  report('passed', name);
 }

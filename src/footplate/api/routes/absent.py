@@ -13,7 +13,7 @@ from starlette.routing import Route, Router
 from footplate.api.auth import authenticate
 from footplate.domain.errors import InvalidRequest
 
-ABSENT: Final = {
+UNSUPPORTED_ROUTES: Final = {
     "work": "/v1/environments/{environment_id}/work",
     "deployments": "/v1/deployments",
     "deployment_runs": "/v1/deployment_runs",
@@ -28,7 +28,7 @@ ABSENT: Final = {
 _METHODS: Final = ["GET", "POST", "DELETE"]
 
 
-def _refusing(feature: str) -> Callable[[Request], Awaitable[Response]]:
+def _make_refusal(feature: str) -> Callable[[Request], Awaitable[Response]]:
     async def refuse(request: Request) -> Response:
         await authenticate(request)
         raise InvalidRequest(
@@ -42,8 +42,8 @@ def _refusing(feature: str) -> Callable[[Request], Awaitable[Response]]:
 
 router = Router(
     routes=[
-        Route(path, _refusing(part), methods=_METHODS, include_in_schema=False)
-        for part, root in ABSENT.items()
+        Route(path, _make_refusal(part), methods=_METHODS, include_in_schema=False)
+        for part, root in UNSUPPORTED_ROUTES.items()
         for path in (root, f"{root}/{{rest:path}}")
     ]
 )

@@ -5,47 +5,47 @@ from starlette.responses import Response
 
 from footplate.api import cursors
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_body, read_nothing, read_query
-from footplate.api.routing import router_of
+from footplate.api.requests import read_body, read_empty_body, read_query
+from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
 from footplate.api.wire import agents, answers, multiagent
 from footplate.api.wire.agents import AgentCreate, AgentUpdate
 from footplate.api.wire.lists import ChooseVersion, ListAgents, ListVersions
-from footplate.api.wire.tools import check_search
+from footplate.api.wire.tools import check_search_available
 from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
-from footplate.domain.services import Unit
+from footplate.domain.services import UnitOfWork
 
-router = router_of("/v1/agents", "agents")
+router = create_router("/v1/agents", "agents")
 
 
 @router.post("", response_model=answers.Agent, openapi_extra=describe_request(body=AgentCreate))
 async def create_agent(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentCreate)
     agents.check_harness(body, get_services(request).harnesses)
-    check_search(body.tools, available=get_services(request).has_search)
-    definition = agents.define(body, await _multiagent(get_services(request), principal, body))
+    check_search_available(body.tools, available=get_services(request).has_search)
+    definition = agents.build_definition(body, await _resolve_multiagent(get_services(request), principal, body))
     multiagent.check_harness(definition, get_services(request).default_harness)
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         agent = await unit.create_agent(principal, name=body.name, definition=definition, metadata=body.metadata)
-        return agents.answer(agent), None
+        return agents.serialize_agent(agent), None
 
-    return await change(request, principal, raw, work, audit_action="agent.create")
+    return await execute_change(request, principal, raw, work, audit_action="agent.create")
 
 
-async def _multiagent(
+async def _resolve_multiagent(
     services: ApiServices, principal: Principal, body: AgentCreate | AgentUpdate
 ) -> JsonObject | None:
     """Resolves each named agent to one version. Reads happen before the transaction opens, as for a session's agent."""
     if body.multiagent is None:
         return None
-    members = multiagent.members_of(body.multiagent)
-    return multiagent.stored([await services.reads.agent(principal, *member) for member in members])
+    members = multiagent.list_members(body.multiagent)
+    return multiagent.build_stored_references([await services.reads.agent(principal, *member) for member in members])
 
 
 @router.get("", response_model=answers.Listing[answers.Agent], openapi_extra=describe_request(query=ListAgents))
@@ -63,38 +63,38 @@ async def list_agents(request: Request, principal: Caller) -> Response:
     page_rows, page_cursors = cursors.cut_page(
         "agents", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return list_response([agents.answer(row) for row in page_rows], next_page=page_cursors.next_page)
+    return list_response([agents.serialize_agent(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{agent_id}", response_model=answers.Agent, openapi_extra=describe_request(query=ChooseVersion))
 async def retrieve_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     query = read_query(request, ChooseVersion)
-    return json_response(agents.answer(await get_services(request).reads.agent(principal, agent_id, query.version)))
+    return json_response(agents.serialize_agent(await get_services(request).reads.agent(principal, agent_id, query.version)))
 
 
 @router.post("/{agent_id}", response_model=answers.Agent, openapi_extra=describe_request(body=AgentUpdate))
 async def update_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentUpdate)
     agents.check_harness(body, get_services(request).harnesses)
-    check_search(body.tools, available=get_services(request).has_search)
-    resolved_multiagent = await _multiagent(get_services(request), principal, body)
-    update = agents.change_of(body, resolved_multiagent, default_harness=get_services(request).default_harness)
+    check_search_available(body.tools, available=get_services(request).has_search)
+    resolved_multiagent = await _resolve_multiagent(get_services(request), principal, body)
+    update = agents.make_agent_update(body, resolved_multiagent, default_harness=get_services(request).default_harness)
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         agent = await unit.update_agent(principal, agent_id, expected_version=body.version, change=update)
-        return agents.answer(agent), None
+        return agents.serialize_agent(agent), None
 
-    return await change(request, principal, raw, work, audit_action="agent.update")
+    return await execute_change(request, principal, raw, work, audit_action="agent.update")
 
 
 @router.post("/{agent_id}/archive", response_model=answers.Agent)
 async def archive_agent(request: Request, agent_id: str, principal: Caller) -> Response:
-    raw = await read_nothing(request)
+    raw = await read_empty_body(request)
 
-    async def work(unit: Unit) -> Changed:
-        return agents.answer(await unit.archive_agent(principal, agent_id)), None
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        return agents.serialize_agent(await unit.archive_agent(principal, agent_id)), None
 
-    return await change(request, principal, raw, work, audit_action="agent.archive")
+    return await execute_change(request, principal, raw, work, audit_action="agent.archive")
 
 
 @router.get(
@@ -112,4 +112,4 @@ async def list_versions(request: Request, agent_id: str, principal: Caller) -> R
     page_rows = rows[: query.limit]
     has_more = len(rows) > query.limit
     next_page = cursors.encode_number_cursor("versions", "desc", page_rows[-1].version) if has_more else None
-    return list_response([agents.answer(row) for row in page_rows], next_page=next_page)
+    return list_response([agents.serialize_agent(row) for row in page_rows], next_page=next_page)

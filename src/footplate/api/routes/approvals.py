@@ -13,17 +13,17 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_query
-from footplate.api.routing import router_of
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, approvals, gate_answers
 from footplate.api.wire.approvals import ListApprovals
 from footplate.api.wire.lists import NoParameters
 from footplate.domain.pages import Page
 
-_MOST_DISPLAYED: Final = 2000
+_MAX_DISPLAYED_CHARS: Final = 2000
 """Characters of each input that a list escapes, so that a list costs no more than other pages."""
 
-router = router_of("/v1/approvals", "approvals")
+router = create_router("/v1/approvals", "approvals")
 
 
 @router.get("", response_model=answers.Listing[gate_answers.Approval], openapi_extra=describe_request(query=ListApprovals))
@@ -36,7 +36,7 @@ async def list_approvals(request: Request, principal: Caller) -> Response:
     page_rows, page_cursors = cursors.cut_page(
         "approvals", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="asc", cursor=cursor
     )
-    serialized = await asyncio.to_thread(lambda: [approvals.answer(row, max_displayed_chars=_MOST_DISPLAYED) for row in page_rows])
+    serialized = await asyncio.to_thread(lambda: [approvals.serialize_approval(row, max_displayed_chars=_MAX_DISPLAYED_CHARS) for row in page_rows])
     return list_response(serialized, next_page=page_cursors.next_page)
 
 
@@ -45,4 +45,4 @@ async def retrieve_approval(request: Request, approval_id: str, principal: Calle
     """Retrieves an approval by the id of the event that requests it, also after the decision."""
     read_query(request, NoParameters)
     approval = await get_services(request).reads.approval(principal, approval_id)
-    return json_response(await asyncio.to_thread(approvals.answer, approval))
+    return json_response(await asyncio.to_thread(approvals.serialize_approval, approval))

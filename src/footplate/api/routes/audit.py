@@ -10,14 +10,14 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_query
-from footplate.api.routing import router_of
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, audit, gate_answers
 from footplate.api.wire.audit import ListAudit, VerifyAudit
 from footplate.domain.audit import AuditEntry, AuditFilter
 from footplate.domain.pages import Page
 
-router = router_of("/v1/audit", "audit")
+router = create_router("/v1/audit", "audit")
 
 
 @router.get("", response_model=answers.Listing[gate_answers.AuditEntry], openapi_extra=describe_request(query=ListAudit))
@@ -33,8 +33,8 @@ async def list_audit(request: Request, principal: Caller) -> Response:
     )
     audit_filter = AuditFilter(kind=query.kind, session=query.session_id, outcome=query.outcome, principal=query.answered_by)
     rows = await get_services(request).reads.audit(principal, page, audit_filter)
-    page_rows, page_cursors = cursors.cut_page("audit", rows, _place, limit=query.limit, order=query.order, cursor=cursor)
-    return list_response([audit.answer(row) for row in page_rows], next_page=page_cursors.next_page)
+    page_rows, page_cursors = cursors.cut_page("audit", rows, _cursor_position, limit=query.limit, order=query.order, cursor=cursor)
+    return list_response([audit.serialize_audit_entry(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/verify", response_model=gate_answers.AuditVerification, openapi_extra=describe_request(query=VerifyAudit))
@@ -43,9 +43,9 @@ async def verify_audit(request: Request, principal: Caller) -> Response:
     state.
     """
     query = read_query(request, VerifyAudit)
-    return json_response(audit.verified(await get_services(request).reads.verify_audit(principal, query.head)))
+    return json_response(audit.serialize_verification(await get_services(request).reads.verify_audit(principal, query.head)))
 
 
-def _place(row: AuditEntry) -> tuple[datetime, str]:
+def _cursor_position(row: AuditEntry) -> tuple[datetime, str]:
     assert row.created_at is not None
     return row.created_at, row.id

@@ -7,21 +7,21 @@ from starlette.responses import Response
 
 from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
-from footplate.api.opened_stream import streamed
+from footplate.api.opened_stream import stream_resource
 from footplate.api.replies import json_response
 from footplate.api.requests import read_query
-from footplate.api.routing import router_of
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, diffs
-from footplate.api.wire.diffs import PATCH, ReadDiff
+from footplate.api.wire.diffs import PATCH_MEDIA_TYPE, ReadDiff
 
-router = router_of("/v1/sessions/{session_id}/diff", "sessions")
+router = create_router("/v1/sessions/{session_id}/diff", "sessions")
 
 
 @router.get(
     "",
     response_model=answers.Diff,
-    responses={200: {"content": {PATCH: {}}}},
+    responses={200: {"content": {PATCH_MEDIA_TYPE: {}}}},
     openapi_extra=describe_request(query=ReadDiff),
 )
 async def read_diff(request: Request, session_id: str, principal: Caller) -> Response:
@@ -30,9 +30,9 @@ async def read_diff(request: Request, session_id: str, principal: Caller) -> Res
     """
     query = read_query(request, ReadDiff)
     service = get_services(request).diffs
-    found = await service.find(principal, session_id, diffs.asked_of(query))
+    found = await service.find_diffs(principal, session_id, diffs.parse_diff_request(query))
     if query.format == "json":
-        changes = [(diff, await service.changes(diff)) for diff in found]
-        return await asyncio.to_thread(lambda: json_response(diffs.answer(session_id, changes)))
-    diff = diffs.one_of(found)
-    return await streamed(service.patch(diff), media_type=PATCH)
+        changes = [(diff, await service.list_changes(diff)) for diff in found]
+        return await asyncio.to_thread(lambda: json_response(diffs.serialize_diff(session_id, changes)))
+    diff = diffs.require_single_diff(found)
+    return await stream_resource(service.stream_patch(diff), media_type=PATCH_MEDIA_TYPE)

@@ -5,27 +5,27 @@ from starlette.responses import Response
 
 from footplate.api import cursors
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_body, read_nothing, read_query
-from footplate.api.routing import router_of
+from footplate.api.requests import read_body, read_empty_body, read_query
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, environments
 from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
 from footplate.api.wire.lists import ListEnvironments, NoParameters
 from footplate.domain.pages import Page
-from footplate.domain.services import Unit
+from footplate.domain.services import UnitOfWork
 
-router = router_of("/v1/environments", "environments")
+router = create_router("/v1/environments", "environments")
 
 
 @router.post("", response_model=answers.Environment, openapi_extra=describe_request(body=EnvironmentCreate))
 async def create_environment(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, EnvironmentCreate)
-    config = environments.configuration(body.config, get_services(request).backend)
+    config = environments.build_config(body.config, get_services(request).backend)
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         record = await unit.create_environment(
             principal,
             name=body.name,
@@ -33,9 +33,9 @@ async def create_environment(request: Request, principal: Caller) -> Response:
             config=config,
             metadata=body.metadata,
         )
-        return environments.answer(record), None
+        return environments.serialize_environment(record), None
 
-    return await change(request, principal, raw, work, audit_action="environment.create")
+    return await execute_change(request, principal, raw, work, audit_action="environment.create")
 
 
 @router.get("", response_model=answers.Listing[answers.Environment], openapi_extra=describe_request(query=ListEnvironments))
@@ -51,13 +51,13 @@ async def list_environments(request: Request, principal: Caller) -> Response:
     page_rows, page_cursors = cursors.cut_page(
         "environments", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return list_response([environments.answer(row) for row in page_rows], next_page=page_cursors.next_page)
+    return list_response([environments.serialize_environment(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{environment_id}", response_model=answers.Environment)
 async def retrieve_environment(request: Request, environment_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(environments.answer(await get_services(request).reads.environment(principal, environment_id)))
+    return json_response(environments.serialize_environment(await get_services(request).reads.environment(principal, environment_id)))
 
 
 @router.post("/{environment_id}", response_model=answers.Environment, openapi_extra=describe_request(body=EnvironmentUpdate))
@@ -65,29 +65,29 @@ async def update_environment(request: Request, environment_id: str, principal: C
     body, raw = await read_body(request, EnvironmentUpdate)
     backend = get_services(request).backend
 
-    async def work(unit: Unit) -> Changed:
-        record = await unit.update_environment(principal, environment_id, environments.change_of(body, backend))
-        return environments.answer(record), None
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        record = await unit.update_environment(principal, environment_id, environments.make_environment_update(body, backend))
+        return environments.serialize_environment(record), None
 
-    return await change(request, principal, raw, work, audit_action="environment.update")
+    return await execute_change(request, principal, raw, work, audit_action="environment.update")
 
 
 @router.post("/{environment_id}/archive", response_model=answers.Environment)
 async def archive_environment(request: Request, environment_id: str, principal: Caller) -> Response:
-    raw = await read_nothing(request)
+    raw = await read_empty_body(request)
 
-    async def work(unit: Unit) -> Changed:
-        return environments.answer(await unit.archive_environment(principal, environment_id)), None
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        return environments.serialize_environment(await unit.archive_environment(principal, environment_id)), None
 
-    return await change(request, principal, raw, work, audit_action="environment.archive")
+    return await execute_change(request, principal, raw, work, audit_action="environment.archive")
 
 
 @router.delete("/{environment_id}", response_model=answers.Deleted)
 async def delete_environment(request: Request, environment_id: str, principal: Caller) -> Response:
-    raw = await read_nothing(request)
+    raw = await read_empty_body(request)
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         await unit.delete_environment(principal, environment_id)
         return {"id": environment_id, "type": "environment_deleted"}, None
 
-    return await change(request, principal, raw, work, audit_action="environment.delete")
+    return await execute_change(request, principal, raw, work, audit_action="environment.delete")

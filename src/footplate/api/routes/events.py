@@ -7,38 +7,38 @@ from starlette.responses import Response
 
 from footplate.api import cursors
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.event_stream import EventStream
 from footplate.api.key_watch import wait_for_revocation
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response
-from footplate.api.requests import read_messages, read_query
-from footplate.api.routes.files import check_inputs
-from footplate.api.routing import router_of
+from footplate.api.requests import read_message_body, read_query
+from footplate.api.routes.files import check_input_references
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, events
 from footplate.api.wire.events import ListEvents, SendEvents, StreamEvents
-from footplate.domain.events import wire
+from footplate.domain.events import to_wire
 from footplate.domain.pages import Order
 from footplate.domain.principals import Principal
-from footplate.domain.services import Cursor, EventPage, Unit
+from footplate.domain.services import Cursor, EventPage, UnitOfWork
 from footplate.domain.turns import Session
 from footplate.stream.sse import parse_cursor
 
-router = router_of("/v1/sessions/{session_id}/events", "events")
+router = create_router("/v1/sessions/{session_id}/events", "events")
 
 
 @router.post("", response_model=answers.SentEvents, openapi_extra=describe_request(body=SendEvents))
 async def send_events(request: Request, session_id: str, principal: Caller) -> Response:
-    body, raw = await read_messages(request, SendEvents)
-    inputs = events.inputs_of(body.events)
-    await check_inputs(get_services(request), principal, inputs)
+    body, raw = await read_message_body(request, SendEvents)
+    inputs = events.to_inputs(body.events)
+    await check_input_references(get_services(request), principal, inputs)
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         accepted = await unit.send(principal, session_id, inputs)
-        return {"data": events.sent(accepted)}, accepted
+        return {"data": events.serialize_sent_events(accepted)}, accepted
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)
 
 
 @router.get("", response_model=answers.Listing[answers.Event], openapi_extra=describe_request(query=ListEvents))
@@ -56,15 +56,15 @@ async def list_events(request: Request, session_id: str, principal: Caller) -> R
         created_lt=query.created_at_lt,
         created_lte=query.created_at_lte,
     )
-    return await page_of(request, principal, session_id, page)
+    return await respond_with_page(request, principal, session_id, page)
 
 
-async def page_of(request: Request, principal: Principal, session_id: str, page: EventPage) -> Response:
+async def respond_with_page(request: Request, principal: Principal, session_id: str, page: EventPage) -> Response:
     """Responds with one page. `page` must ask for one event more than the client wants."""
     rows = await get_services(request).reads.events(principal, session_id, page)
     limit = page.limit - 1
     next_page = cursors.encode_number_cursor("events", page.order, rows[limit - 1].seq) if len(rows) > limit else None
-    return list_response([wire(row) for row in rows[:limit]], next_page=next_page)
+    return list_response([to_wire(row) for row in rows[:limit]], next_page=next_page)
 
 
 @router.get(
@@ -77,13 +77,13 @@ async def stream_events(request: Request, session_id: str, principal: Caller) ->
     """Streams events from now on, or from after the frame that `Last-Event-ID` or `after` names."""
     query = read_query(request, StreamEvents)
     get_services(request).quotas.check_streams(principal.id)  # before any database query
-    return await stream_of(request, principal, await get_services(request).reads.session(principal, session_id), query)
+    return await open_event_stream(request, principal, await get_services(request).reads.session(principal, session_id), query)
 
 
-async def stream_of(
+async def open_event_stream(
     request: Request, principal: Principal, session: Session, query: StreamEvents, *, thread_id: str | None = None
 ) -> EventStream:
-    cursor = cursor_of(request.headers.get("last-event-id"), query.after)
+    cursor = parse_start_cursor(request.headers.get("last-event-id"), query.after)
     services = get_services(request)
     slot = services.quotas.acquire_stream(principal.id)
     frames = services.tails.frames(
@@ -103,7 +103,7 @@ async def stream_of(
     return EventStream(frames, slot, first_frame=first_frame, until_revoked=partial(wait_for_revocation, request, principal))
 
 
-def cursor_of(header: str | None, after: str | None) -> Cursor | None:
+def parse_start_cursor(header: str | None, after: str | None) -> Cursor | None:
     """Returns the start position. The header wins: a reconnecting browser sends it, while its URL still has the old
     `after`.
     """

@@ -9,26 +9,26 @@ from starlette.responses import Response, StreamingResponse
 
 from footplate.api import cursors
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_nothing, read_query
-from footplate.api.routing import router_of
+from footplate.api.requests import read_empty_body, read_query
+from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
-from footplate.api.uploads import uploaded
+from footplate.api.uploads import receive_upload
 from footplate.api.wire import answers, files
-from footplate.api.wire.files import MOST_IDS, ListFiles
+from footplate.api.wire.files import MAX_IDS, ListFiles
 from footplate.api.wire.lists import NoParameters
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
-from footplate.domain.services import Input, Unit
+from footplate.domain.services import Input, UnitOfWork
 
-router = router_of("/v1/files", "files")
+router = create_router("/v1/files", "files")
 
-_TAKES: Final[dict[str, Any]] = {
+_UPLOAD_BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "content": {
@@ -46,18 +46,18 @@ _TAKES: Final[dict[str, Any]] = {
         },
     }
 }
-_USUAL: Final = 20
+_DEFAULT_LIMIT: Final = 20
 
 
-@router.post("", response_model=answers.File, openapi_extra=_TAKES)
+@router.post("", response_model=answers.File, openapi_extra=_UPLOAD_BODY)
 async def upload_file(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    async with uploaded(request) as upload:
+    async with receive_upload(request) as upload:
         file_id = ids.new_id(ids.FILE)
         # Stored before the transaction opens. If it does not commit, the bytes are removed again.
         await get_services(request).files.store(principal.organisation, file_id, upload.chunks())
 
-        async def work(unit: Unit) -> Changed:
+        async def work(unit: UnitOfWork) -> ChangeResult:
             file = await unit.create_file(
                 principal,
                 file_id=file_id,
@@ -66,9 +66,9 @@ async def upload_file(request: Request, principal: Caller) -> Response:
                 size_bytes=upload.size,
                 expires_in=upload.expires_in,
             )
-            return files.answer(file), None
+            return files.serialize_file(file), None
 
-        return await change(request, principal, upload.identity, work)
+        return await execute_change(request, principal, upload.identity, work)
 
 
 @router.get("", response_model=answers.Listing[answers.File], openapi_extra=describe_request(query=ListFiles))
@@ -80,26 +80,26 @@ async def list_files(request: Request, principal: Caller) -> Response:
         raise InvalidRequest(
             "ids: cannot be combined with page or limit", field="ids", help_text="Use either ids or page and limit."
         )
-    if len(requested_ids) > MOST_IDS:
-        raise InvalidRequest(f"ids: accepts at most {MOST_IDS} ids", field="ids")
+    if len(requested_ids) > MAX_IDS:
+        raise InvalidRequest(f"ids: accepts at most {MAX_IDS} ids", field="ids")
     cursor = cursors.decode_row_cursor("files", query.page, "desc")
     if query.scope_id is not None:
         return list_response([], next_page=None)
     if requested_ids:
-        rows = await reads.files(principal, Page(limit=MOST_IDS), ids=requested_ids)
-        return list_response([files.answer(row) for row in rows], next_page=None)
-    limit = query.limit or _USUAL
+        rows = await reads.files(principal, Page(limit=MAX_IDS), ids=requested_ids)
+        return list_response([files.serialize_file(row) for row in rows], next_page=None)
+    limit = query.limit or _DEFAULT_LIMIT
     rows = await reads.files(principal, Page(limit=limit + 1, after=cursor.position if cursor else None))
     page_rows, page_cursors = cursors.cut_page(
         "files", rows, lambda row: (row.created_at, row.id), limit=limit, order="desc", cursor=cursor
     )
-    return list_response([files.answer(row) for row in page_rows], next_page=page_cursors.next_page)
+    return list_response([files.serialize_file(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{file_id}", response_model=answers.File)
 async def retrieve_file(request: Request, file_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(files.answer(await get_services(request).reads.file(principal, file_id)))
+    return json_response(files.serialize_file(await get_services(request).reads.file(principal, file_id)))
 
 
 @router.get(
@@ -118,39 +118,39 @@ async def read_file(request: Request, file_id: str, principal: Caller) -> Respon
         "content-disposition": f"attachment; filename*=utf-8''{quote(file.filename, safe='')}",
         "x-content-type-options": "nosniff",
     }
-    return StreamingResponse(_all(first, chunks), media_type=file.mime_type, headers=headers)
+    return StreamingResponse(_chain(first, chunks), media_type=file.mime_type, headers=headers)
 
 
 @router.delete("/{file_id}", response_model=answers.Deleted)
 async def delete_file(request: Request, file_id: str, principal: Caller) -> Response:
     """Deletes the file. Copies that sessions received earlier remain until their sessions are deleted."""
-    raw = await read_nothing(request)
+    raw = await read_empty_body(request)
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         await unit.delete_file(principal, file_id)
         return {"id": file_id, "type": "file_deleted"}, None
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)
 
 
-async def check_inputs(services: ApiServices, principal: Principal, inputs: list[Input]) -> None:
+async def check_input_references(services: ApiServices, principal: Principal, inputs: list[Input]) -> None:
     """Raises `NotFound` for a file that the organisation does not have, and `InvalidRequest` for a directory that the
     caller may not name.
     """
     for entry in inputs:
         services.named_roots.check_context(principal.organisation, entry.context)
-    file_ids = [file_id for entry in inputs for file_id in _named(entry.body.get("content"))]
+    file_ids = [file_id for entry in inputs for file_id in _referenced_file_ids(entry.body.get("content"))]
     for file_id in dict.fromkeys(file_ids):
         await services.reads.file(principal, file_id)
 
 
-def _named(content: Json) -> list[str]:
+def _referenced_file_ids(content: Json) -> list[str]:
     blocks = content if isinstance(content, list) else []
     sources = [block.get("source") for block in blocks if isinstance(block, dict)]
     return [str(source["file_id"]) for source in sources if isinstance(source, dict) and source.get("type") == "file"]
 
 
-async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for chunk in rest:
         yield chunk

@@ -6,33 +6,33 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.openapi import describe_request
-from footplate.api.requests import read_messages
-from footplate.api.routes.files import check_inputs
-from footplate.api.routes.sessions import is_prepared, snapshot_of
-from footplate.api.routing import router_of
+from footplate.api.requests import read_message_body
+from footplate.api.routes.files import check_input_references
+from footplate.api.routes.sessions import can_prewarm, load_agent_snapshot
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, forks, sessions
-from footplate.api.wire.events import inputs_of
+from footplate.api.wire.events import to_inputs
 from footplate.api.wire.forks import SessionFork
-from footplate.domain.services import Unit
+from footplate.domain.services import UnitOfWork
 
-router = router_of("/v1/sessions/{session_id}/fork", "sessions")
+router = create_router("/v1/sessions/{session_id}/fork", "sessions")
 
 
 @router.post("", response_model=answers.Session, openapi_extra=describe_request(body=SessionFork))
 async def fork_session(request: Request, session_id: str, principal: Caller) -> Response:
     """Forks a session. The parent does not change, and its history is shared with the fork, not copied."""
-    body, raw = await read_messages(request, SessionFork)
+    body, raw = await read_message_body(request, SessionFork)
     services = get_services(request)
-    point = forks.point_of(body)
-    inputs = inputs_of(body.initial_events)
-    await check_inputs(services, principal, inputs)
-    agent = None if body.agent is None else await snapshot_of(services, principal, body.agent)
-    update = forks.change_of(body, agent, default_harness=services.default_harness)
+    point = forks.parse_fork_point(body)
+    inputs = to_inputs(body.initial_events)
+    await check_input_references(services, principal, inputs)
+    agent = None if body.agent is None else await load_agent_snapshot(services, principal, body.agent)
+    update = forks.make_fork_update(body, agent, default_harness=services.default_harness)
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         session, accepted = await unit.fork_session(
             principal,
             session_id,
@@ -41,6 +41,6 @@ async def fork_session(request: Request, session_id: str, principal: Caller) -> 
             change=update,
             inputs=inputs,
         )
-        return sessions.answer(session), replace(accepted, prepare=is_prepared(services, session.agent))
+        return sessions.serialize_session(session), replace(accepted, prepare=can_prewarm(services, session.agent))
 
-    return await change(request, principal, raw, work, audit_action="session.fork")
+    return await execute_change(request, principal, raw, work, audit_action="session.fork")

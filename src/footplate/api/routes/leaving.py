@@ -9,16 +9,16 @@ from starlette.responses import Response
 
 from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
-from footplate.api.opened_stream import streamed
+from footplate.api.opened_stream import stream_resource
 from footplate.api.replies import json_response
 from footplate.api.requests import read_body, read_query
-from footplate.api.routing import router_of
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, leaving
-from footplate.api.wire.leaving import BUNDLE, ReadBundle, SessionMerge, SessionPush
-from footplate.domain.leaving import DepartureAsked
+from footplate.api.wire.leaving import BUNDLE_MEDIA_TYPE, ReadBundle, SessionMerge, SessionPush
+from footplate.domain.leaving import DeliveryRequest
 
-router = router_of("/v1/sessions/{session_id}", "sessions")
+router = create_router("/v1/sessions/{session_id}", "sessions")
 
 
 @router.post("/merge", response_model=answers.SessionLeft, openapi_extra=describe_request(body=SessionMerge))
@@ -28,9 +28,9 @@ async def merge_session(request: Request, session_id: str, principal: Caller) ->
     """
     body, _ = await read_body(request, SessionMerge)
     service = get_services(request).delivery
-    options, target = leaving.of_merge(body)
-    delivery_request = await service.find(principal, session_id, options)
-    return json_response(leaving.answer(delivery_request, await service.merge(principal, delivery_request, target)))
+    options, target = leaving.parse_merge(body)
+    delivery_request = await service.find_delivery(principal, session_id, options)
+    return json_response(leaving.serialize_delivery(delivery_request, await service.merge(principal, delivery_request, target)))
 
 
 @router.post("/push", response_model=answers.SessionLeft, openapi_extra=describe_request(body=SessionPush))
@@ -38,15 +38,15 @@ async def push_session(request: Request, session_id: str, principal: Caller) -> 
     """Pushes the session's work as a new branch to the project's repository."""
     body, _ = await read_body(request, SessionPush)
     service = get_services(request).delivery
-    options, target = leaving.of_push(body)
-    delivery_request = await service.find(principal, session_id, options)
-    return json_response(leaving.answer(delivery_request, await service.push(principal, delivery_request, target)))
+    options, target = leaving.parse_push(body)
+    delivery_request = await service.find_delivery(principal, session_id, options)
+    return json_response(leaving.serialize_delivery(delivery_request, await service.push(principal, delivery_request, target)))
 
 
-@router.get("/bundle", responses={200: {"content": {BUNDLE: {}}}}, openapi_extra=describe_request(query=ReadBundle))
+@router.get("/bundle", responses={200: {"content": {BUNDLE_MEDIA_TYPE: {}}}}, openapi_extra=describe_request(query=ReadBundle))
 async def read_bundle(request: Request, session_id: str, principal: Caller) -> Response:
     """Returns the commits as a git bundle, for a repository that has the session's base commit."""
     query = read_query(request, ReadBundle)
     service = get_services(request).delivery
-    delivery_request = await service.find(principal, session_id, DepartureAsked(project_id=query.project_id, writes=False))
-    return await streamed(service.bundle(delivery_request), media_type=BUNDLE)
+    delivery_request = await service.find_delivery(principal, session_id, DeliveryRequest(project_id=query.project_id, writes=False))
+    return await stream_resource(service.bundle(delivery_request), media_type=BUNDLE_MEDIA_TYPE)

@@ -15,49 +15,49 @@ from starlette.responses import Response
 
 from footplate.api import cursors
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.openapi import describe_request
 from footplate.api.replies import json_response
 from footplate.api.requests import read_body, read_query
-from footplate.api.routing import router_of
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import gate_answers, permissions, replays
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
 from footplate.api.wire.replays import ReplayRequest
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Layer, check_writer
+from footplate.domain.permissions import Layer, check_policy_writer
 from footplate.domain.replays import SessionRules, StoredCall
-from footplate.domain.services import Unit
-from footplate.gate.replaying import Replay, Replayed
+from footplate.domain.services import UnitOfWork
+from footplate.gate.replaying import PolicyReplay, ReplayResult
 from footplate.gate.settings import import_settings
 
-router = router_of("/v1/policies", "policies")
-_CALLS: Final = "calls"
-_REPLAY_SECONDS: Final = 2.0
+router = create_router("/v1/policies", "policies")
+_CURSOR_KIND: Final = "calls"
+_REPLAY_CPU_SECONDS: Final = 2.0
 """CPU time for one page."""
-_replays: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictionary()
+_replay_locks: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictionary()
 """One lock for each organisation."""
 
 
 @router.get("", response_model=gate_answers.OrganisationPolicy)
 async def retrieve_policy(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(permissions.answer(await get_services(request).reads.policy(principal)))
+    return json_response(permissions.serialize_policy(await get_services(request).reads.policy(principal)))
 
 
 @router.post("", response_model=gate_answers.OrganisationPolicy, openapi_extra=describe_request(body=PolicyUpdate))
 async def update_policy(request: Request, principal: Caller) -> Response:
     """Updates the rules. They apply to every call within a second, including calls of running turns."""
     body, raw = await read_body(request, PolicyUpdate)
-    check_writer(principal, "the organisation")
+    check_policy_writer(principal, "the organisation")
     permissions.check_hosts(body.permissions, get_services(request).hook_access)
 
-    async def work(unit: Unit) -> Changed:
-        rules = None if body.permissions is None else permissions.stored(body.permissions)
-        return permissions.answer(await unit.set_policy(principal, rules, permissions.terms(body.approvals))), None
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        rules = None if body.permissions is None else permissions.dump_permissions(body.permissions)
+        return permissions.serialize_policy(await unit.set_policy(principal, rules, permissions.dump_terms(body.approvals))), None
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)
 
 
 @router.post("/import", response_model=gate_answers.ImportedPermissions, openapi_extra=describe_request(body=SettingsImport))
@@ -67,7 +67,7 @@ async def import_permissions(request: Request, principal: Caller) -> Response:  
     """
     body, _ = await read_body(request, SettingsImport)
     imported = await asyncio.to_thread(import_settings, json.dumps(body.settings), Layer.ORGANISATION)
-    return json_response(await asyncio.to_thread(permissions.imported, imported, body.settings))
+    return json_response(await asyncio.to_thread(permissions.serialize_import, imported, body.settings))
 
 
 @router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=describe_request(body=ReplayRequest))
@@ -79,7 +79,7 @@ async def replay_policy(request: Request, principal: Caller) -> Response:
     time.
     """
     body, _ = await read_body(request, ReplayRequest)
-    cursor = cursors.decode_row_cursor(_CALLS, body.page, "desc")
+    cursor = cursors.decode_row_cursor(_CURSOR_KIND, body.page, "desc")
     reads = get_services(request).reads
     if body.session_id is not None:
         await reads.session(principal, body.session_id)
@@ -88,27 +88,27 @@ async def replay_policy(request: Request, principal: Caller) -> Response:
     after = cursor.position if cursor else None
     rows = await reads.calls(principal, body.call_filter, limit=body.limit + 1, after=after)
     calls = rows[: body.limit]
-    rules = await reads.rules_of(principal, sorted({call.session_id for call in calls}))
-    async with _replays.setdefault(principal.organisation, asyncio.Lock()):
-        proposed = permissions.stored(body.permissions)
+    rules = await reads.rules_by_session(principal, sorted({call.session_id for call in calls}))
+    async with _replay_locks.setdefault(principal.organisation, asyncio.Lock()):
+        proposed = permissions.dump_permissions(body.permissions)
         evaluated = await asyncio.to_thread(
-            _judge, Layer[body.layer.upper()], proposed, principal.organisation, calls, rules
+            _evaluate_calls, Layer[body.layer.upper()], proposed, principal.organisation, calls, rules
         )
-    _, page_cursors = cursors.cut_page(_CALLS, rows, _place, limit=len(evaluated) or body.limit, order="desc", cursor=cursor)
-    return json_response(replays.answer(evaluated, next_page=page_cursors.next_page))
+    _, page_cursors = cursors.cut_page(_CURSOR_KIND, rows, _cursor_position, limit=len(evaluated) or body.limit, order="desc", cursor=cursor)
+    return json_response(replays.serialize_replay(evaluated, next_page=page_cursors.next_page))
 
 
-def _judge(
+def _evaluate_calls(
     layer: Layer,
     proposed: JsonObject,
     organisation: str,
     calls: Sequence[StoredCall],
     rules: Mapping[str, SessionRules],
-) -> list[tuple[StoredCall, Replayed | None]]:
+) -> list[tuple[StoredCall, ReplayResult | None]]:
     """Evaluates as many calls as the time limit permits."""
-    deadline = time.thread_time() + _REPLAY_SECONDS
-    replay = Replay(layer, proposed)
-    evaluated: list[tuple[StoredCall, Replayed | None]] = []
+    deadline = time.thread_time() + _REPLAY_CPU_SECONDS
+    replay = PolicyReplay(layer, proposed)
+    evaluated: list[tuple[StoredCall, ReplayResult | None]] = []
     for call in calls:
         is_known = call.input is not None and call.session_id in rules
         evaluated.append((call, replay.evaluate_call(organisation, call, rules[call.session_id]) if is_known else None))
@@ -117,5 +117,5 @@ def _judge(
     return evaluated
 
 
-def _place(call: StoredCall) -> tuple[datetime, str]:
+def _cursor_position(call: StoredCall) -> tuple[datetime, str]:
     return call.created_at, call.id

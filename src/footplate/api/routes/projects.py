@@ -5,21 +5,21 @@ from starlette.responses import Response
 
 from footplate.api import cursors
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_body, read_nothing, read_query
-from footplate.api.routing import router_of
+from footplate.api.requests import read_body, read_empty_body, read_query
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, permissions, projects
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import ListProjects, ProjectCreate, ProjectUpdate
 from footplate.domain.pages import Page
-from footplate.domain.permissions import check_writer
-from footplate.domain.projects import Project, Trust, path_of, root_of
-from footplate.domain.services import Unit
+from footplate.domain.permissions import check_policy_writer
+from footplate.domain.projects import Project, Trust, normalize_path, resolve_projects_root
+from footplate.domain.services import UnitOfWork
 
-router = router_of("/v1/projects", "projects")
+router = create_router("/v1/projects", "projects")
 
 
 @router.post("", response_model=answers.Project, openapi_extra=describe_request(body=ProjectCreate))
@@ -29,16 +29,16 @@ async def create_project(request: Request, principal: Caller) -> Response:
     """
     body, raw = await read_body(request, ProjectCreate)
     permissions.check_hosts(body.permissions, get_services(request).hook_access)
-    path, url = projects.place_of(body, get_services(request).projects_root, principal.organisation)
-    branch = projects.branch_for(body)
-    stored = permissions.stored(body.permissions)
-    if permissions.differ(stored, {}):
-        check_writer(principal, "a project")
+    path, url = projects.parse_location(body, get_services(request).projects_root, principal.organisation)
+    branch = projects.parse_branch(body)
+    stored = permissions.dump_permissions(body.permissions)
+    if permissions.rules_differ(stored, {}):
+        check_policy_writer(principal, "a project")
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         project = await unit.create_project(
             principal,
-            name=projects.name_for(body, path, url),
+            name=projects.choose_name(body, path, url),
             path=path,
             url=url,
             branch=branch,
@@ -46,9 +46,9 @@ async def create_project(request: Request, principal: Caller) -> Response:
             metadata=body.metadata,
             permissions=None if body.permissions is None else stored,
         )
-        return projects.answer(project), None
+        return projects.serialize_project(project), None
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)
 
 
 @router.get("", response_model=answers.Listing[answers.Project], openapi_extra=describe_request(query=ListProjects))
@@ -56,38 +56,38 @@ async def list_projects(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListProjects)
     services = get_services(request)
     root = services.projects_root
-    path = None if query.path is None else path_of(query.path, root_of(root, principal.organisation))
+    path = None if query.path is None else normalize_path(query.path, resolve_projects_root(root, principal.organisation))
     cursor = cursors.decode_row_cursor("projects", query.page, "desc")
     page = Page(limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived)
     rows = await services.reads.projects(principal, page, path=path)
     page_rows, page_cursors = cursors.cut_page(
         "projects", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return list_response([projects.answer(row) for row in page_rows], next_page=page_cursors.next_page)
+    return list_response([projects.serialize_project(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{project_id}", response_model=answers.Project)
 async def retrieve_project(request: Request, project_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(projects.answer(await get_services(request).reads.project(principal, project_id)))
+    return json_response(projects.serialize_project(await get_services(request).reads.project(principal, project_id)))
 
 
 @router.post("/{project_id}", response_model=answers.Project, openapi_extra=describe_request(body=ProjectUpdate))
 async def update_project(request: Request, project_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, ProjectUpdate)
     permissions.check_hosts(body.permissions, get_services(request).hook_access)
-    update = projects.change_of_project(body)
+    update = projects.make_project_update(body)
 
     def checked_update(project: Project) -> Project:
         new = update(project)
-        if permissions.differ(new.permissions, project.permissions):
-            check_writer(principal, "a project")
+        if permissions.rules_differ(new.permissions, project.permissions):
+            check_policy_writer(principal, "a project")
         return new
 
-    async def work(unit: Unit) -> Changed:
-        return projects.answer(await unit.update_project(principal, project_id, checked_update)), None
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        return projects.serialize_project(await unit.update_project(principal, project_id, checked_update)), None
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)
 
 
 @router.post("/{project_id}/archive", response_model=answers.Project)
@@ -95,9 +95,9 @@ async def archive_project(request: Request, project_id: str, principal: Caller) 
     """Archives the project: new sessions cannot use it. Existing sessions continue, and the repository does not
     change.
     """
-    raw = await read_nothing(request)
+    raw = await read_empty_body(request)
 
-    async def work(unit: Unit) -> Changed:
-        return projects.answer(await unit.archive_project(principal, project_id)), None
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        return projects.serialize_project(await unit.archive_project(principal, project_id)), None
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)

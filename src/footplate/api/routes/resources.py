@@ -5,11 +5,11 @@ from starlette.responses import Response
 
 from footplate.api import cursors
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_body, read_nothing, read_query
-from footplate.api.routing import router_of
+from footplate.api.requests import read_body, read_empty_body, read_query
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, files
 from footplate.api.wire.files import FileResourceParams, ListResources
@@ -17,21 +17,21 @@ from footplate.api.wire.lists import NoParameters
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.files import Resources
 from footplate.domain.json import JsonObject
-from footplate.domain.services import Unit
+from footplate.domain.services import UnitOfWork
 
-router = router_of("/v1/sessions/{session_id}/resources", "sessions")
+router = create_router("/v1/sessions/{session_id}/resources", "sessions")
 
 
 @router.post("", response_model=answers.FileResource, openapi_extra=describe_request(body=FileResourceParams))
 async def add_resource(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, FileResourceParams)
-    added = files.resource(await get_services(request).reads.file(principal, body.file_id), body)
+    added = files.build_resource(await get_services(request).reads.file(principal, body.file_id), body)
 
-    async def work(unit: Unit) -> Changed:
-        await unit.change_resources(principal, session_id, lambda known: files.with_more(known, [added]))
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        await unit.change_resources(principal, session_id, lambda known: files.add_resources(known, [added]))
         return added, None
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)
 
 
 @router.get("", response_model=answers.Listing[answers.FileResource], openapi_extra=describe_request(query=ListResources))
@@ -49,14 +49,14 @@ async def list_resources(request: Request, session_id: str, principal: Caller) -
 async def retrieve_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     session = await get_services(request).reads.session(principal, session_id)
-    return json_response(_one(session.resources, resource_id))
+    return json_response(_find_resource(session.resources, resource_id))
 
 
 @router.post("/{resource_id}", include_in_schema=False)
 async def update_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
     """Always refused: only repositories have fields to update, and a session's repositories are its projects."""
     session = await get_services(request).reads.session(principal, session_id)
-    _one(session.resources, resource_id)
+    _find_resource(session.resources, resource_id)
     raise InvalidRequest(
         "authorization_token: is not supported by this server",
         field="authorization_token",
@@ -67,20 +67,20 @@ async def update_resource(request: Request, session_id: str, resource_id: str, p
 @router.delete("/{resource_id}", response_model=answers.Deleted)
 async def delete_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
     """Removes the resource. A file that is already in the tree stays there."""
-    raw = await read_nothing(request)
+    raw = await read_empty_body(request)
 
     def remove_resource(known: Resources) -> Resources:
-        removed = _one(known, resource_id)
+        removed = _find_resource(known, resource_id)
         return [one for one in known if one != removed]
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         await unit.change_resources(principal, session_id, remove_resource)
         return {"id": resource_id, "type": "session_resource_deleted"}, None
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)
 
 
-def _one(known: Resources, resource_id: str) -> JsonObject:
+def _find_resource(known: Resources, resource_id: str) -> JsonObject:
     for resource in known:
         if resource["id"] == resource_id:
             return resource

@@ -7,42 +7,42 @@ from starlette.responses import Response
 
 from footplate.api import cursors
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.openapi import describe_request
 from footplate.api.replies import json_response
-from footplate.api.requests import read_body, read_messages, read_nothing, read_query
-from footplate.api.routes.files import check_inputs
-from footplate.api.routing import router_of
+from footplate.api.requests import read_body, read_message_body, read_empty_body, read_query
+from footplate.api.routes.files import check_input_references
+from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
 from footplate.api.wire import agents, answers, files, multiagent, permissions, sessions
-from footplate.api.wire.events import inputs_of
+from footplate.api.wire.events import to_inputs
 from footplate.api.wire.lists import NoParameters
-from footplate.api.wire.projects import choice_of
+from footplate.api.wire.projects import parse_project_choice
 from footplate.api.wire.sessions import AgentChoice, AgentWithOverrides, ListSessions, SessionCreate, SessionUpdate
-from footplate.api.wire.tools import check_search
+from footplate.api.wire.tools import check_search_available
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.pages import Order, Page
 from footplate.domain.principals import Principal
-from footplate.domain.services import SessionFilter, Unit
+from footplate.domain.services import SessionFilter, UnitOfWork
 from footplate.domain.turns import Mode, SessionStatus
 
-router = router_of("/v1/sessions", "sessions")
+router = create_router("/v1/sessions", "sessions")
 
 
 @router.post("", response_model=answers.Session, openapi_extra=describe_request(body=SessionCreate))
 async def create_session(request: Request, principal: Caller) -> Response:
-    body, raw = await read_messages(request, SessionCreate)
+    body, raw = await read_message_body(request, SessionCreate)
     # Read before the transaction opens: a request that holds a database connection must not wait for a second one.
-    agent = await snapshot_of(get_services(request), principal, body.agent)
-    inputs = inputs_of(body.initial_events)
-    await check_inputs(get_services(request), principal, inputs)
+    agent = await load_agent_snapshot(get_services(request), principal, body.agent)
+    inputs = to_inputs(body.initial_events)
+    await check_input_references(get_services(request), principal, inputs)
     requested_files = [(await get_services(request).reads.file(principal, one.file_id), one) for one in body.resources or ()]
-    resources = files.with_more((), [files.resource(file, one) for file, one in requested_files])
+    resources = files.add_resources((), [files.build_resource(file, one) for file, one in requested_files])
     get_services(request).named_roots.check_context(principal.organisation, body.context or {})
-    choice = choice_of(body.project_ids, body.workspace_id, body.context or {})
+    choice = parse_project_choice(body.project_ids, body.workspace_id, body.context or {})
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         session, accepted = await unit.create_session(
             principal,
             agent=agent,
@@ -53,25 +53,25 @@ async def create_session(request: Request, principal: Caller) -> Response:
             inputs=inputs,
             mode=Mode(body.mode),
             selection=choice,
-            permissions=permissions.stored(body.permissions),
+            permissions=permissions.dump_permissions(body.permissions),
         )
         if resources:
             stored_resources = await unit.change_resources(principal, session.id, lambda _: resources)
             session = replace(session, resources=stored_resources)
-        prepared = is_prepared(get_services(request), agent)
+        prepared = can_prewarm(get_services(request), agent)
         # A workflow that stays open finds the warm harness again at the next turn.
         accepted = replace(accepted, prepare=prepared, ends_when_idle=not prepared)
-        return sessions.answer(session), accepted
+        return sessions.serialize_session(session), accepted
 
-    return await change(request, principal, raw, work, audit_action="session.create" if body.permissions else None)
+    return await execute_change(request, principal, raw, work, audit_action="session.create" if body.permissions else None)
 
 
-def is_prepared(services: ApiServices, agent: JsonObject) -> bool:
+def can_prewarm(services: ApiServices, agent: JsonObject) -> bool:
     """Returns whether workers can prewarm a new session of this agent before its first turn."""
     return (agent.get("harness") or services.default_harness) in services.prewarmed_harnesses
 
 
-async def snapshot_of(services: ApiServices, principal: Principal, choice: AgentChoice) -> JsonObject:
+async def load_agent_snapshot(services: ApiServices, principal: Principal, choice: AgentChoice) -> JsonObject:
     """Returns the agent as a session stores it."""
     if isinstance(choice, str):
         agent = await services.reads.agent(principal, choice)
@@ -80,23 +80,23 @@ async def snapshot_of(services: ApiServices, principal: Principal, choice: Agent
     if agent.archived_at is not None:
         raise InvalidRequest(f"agent: {agent.id} is archived", field="agent", help_text="Choose another agent.")
     if not isinstance(choice, AgentWithOverrides):
-        snapshot = agents.snapshot(agent, {})
+        snapshot = agents.snapshot_agent(agent, {})
     else:
         agents.check_harness(choice, services.harnesses, where="agent.")
-        check_search(choice.tools, available=services.has_search, where="agent.")
-        snapshot = agents.snapshot(agent, agents.fields_of(choice))
-    return await _with_subagents(services, principal, snapshot)
+        check_search_available(choice.tools, available=services.has_search, where="agent.")
+        snapshot = agents.snapshot_agent(agent, agents.normalise_definition_fields(choice))
+    return await _embed_subagents(services, principal, snapshot)
 
 
-async def _with_subagents(services: ApiServices, principal: Principal, snapshot: JsonObject) -> JsonObject:
+async def _embed_subagents(services: ApiServices, principal: Principal, snapshot: JsonObject) -> JsonObject:
     """Adds the current definition of each subagent to the snapshot."""
     multiagent.check_harness(snapshot, services.default_harness, where="agent.")
-    references = multiagent.references(snapshot)
+    references = multiagent.read_stored_references(snapshot)
     if not references:
         return snapshot
     members = [await services.reads.agent(principal, *reference) for reference in references]
-    multiagent.check(members)
-    return {**snapshot, "multiagent": multiagent.kept([agents.snapshot(member, {}) for member in members])}
+    multiagent.check_members(members)
+    return {**snapshot, "multiagent": multiagent.embed_members([agents.snapshot_agent(member, {}) for member in members])}
 
 
 @router.get("", response_model=answers.SessionListing, openapi_extra=describe_request(query=ListSessions))
@@ -126,7 +126,7 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
     )
     return json_response(
         {
-            "data": [sessions.answer(row) for row in page_rows],
+            "data": [sessions.serialize_session(row) for row in page_rows],
             "next_page": page_cursors.next_page,
             "prev_page": page_cursors.prev_page,
         }
@@ -136,39 +136,39 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
 @router.get("/{session_id}", response_model=answers.Session)
 async def retrieve_session(request: Request, session_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(sessions.answer(await get_services(request).reads.session(principal, session_id)))
+    return json_response(sessions.serialize_session(await get_services(request).reads.session(principal, session_id)))
 
 
 @router.post("/{session_id}", response_model=answers.Session, openapi_extra=describe_request(body=SessionUpdate))
 async def update_session(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, SessionUpdate)
     if "agent" in body.model_fields_set:
-        check_search(body.agent.tools, available=get_services(request).has_search, where="agent.")
+        check_search_available(body.agent.tools, available=get_services(request).has_search, where="agent.")
 
-    async def work(unit: Unit) -> Changed:
-        session, accepted = await unit.update_session(principal, session_id, sessions.change_of(body))
-        return sessions.answer(session), accepted
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        session, accepted = await unit.update_session(principal, session_id, sessions.make_session_update(body))
+        return sessions.serialize_session(session), accepted
 
     affects_rules = bool({"agent", "permissions"} & body.model_fields_set)
-    return await change(request, principal, raw, work, audit_action="session.update" if affects_rules else None)
+    return await execute_change(request, principal, raw, work, audit_action="session.update" if affects_rules else None)
 
 
 @router.post("/{session_id}/archive", response_model=answers.Session)
 async def archive_session(request: Request, session_id: str, principal: Caller) -> Response:
-    raw = await read_nothing(request)
+    raw = await read_empty_body(request)
 
-    async def work(unit: Unit) -> Changed:
-        return sessions.answer(await unit.archive_session(principal, session_id)), None
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        return sessions.serialize_session(await unit.archive_session(principal, session_id)), None
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)
 
 
 @router.delete("/{session_id}", response_model=answers.Deleted)
 async def delete_session(request: Request, session_id: str, principal: Caller) -> Response:
-    raw = await read_nothing(request)
+    raw = await read_empty_body(request)
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         accepted = await unit.delete_session(principal, session_id)
         return {"id": session_id, "type": "session_deleted"}, accepted
 
-    return await change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work)

@@ -17,19 +17,19 @@ from starlette.websockets import WebSocket, WebSocketState
 
 from footplate.api import errors
 from footplate.api.auth import authenticate, extract_api_key
-from footplate.api.edge import HEADER
-from footplate.api.event_stream import Closing
+from footplate.api.edge import REQUEST_ID_HEADER
+from footplate.api.event_stream import ClosableFrames
 from footplate.api.key_watch import wait_for_revocation
 from footplate.api.requests import read_query
-from footplate.api.routes.events import cursor_of
+from footplate.api.routes.events import parse_start_cursor
 from footplate.api.services import get_services
-from footplate.api.socket_stream import serve
+from footplate.api.socket_stream import stream_to_socket
 from footplate.api.wire.events import StreamEvents
 from footplate.domain.errors import FootplateError, InvalidRequest, NotFound
 
 PATH: Final = "/v1/sessions/{session_id}/ws"
 PROTOCOL: Final = "footplate.v1"
-KEY: Final = "footplate.key."
+KEY_PREFIX: Final = "footplate.key."
 """Prefix of an API key that is sent as a subprotocol."""
 
 log = structlog.get_logger(__name__)
@@ -49,14 +49,14 @@ async def stream_socket(socket: WebSocket) -> None:
 
 async def _stream(socket: WebSocket, request_id: str) -> None:
     services = get_services(socket)
-    secret = _secret(socket)
+    secret = _extract_api_key(socket)
     principal = await services.keys.authenticate(secret)
     services.quotas.check_streams(principal.id)
     session_id: str = socket.path_params["session_id"]
     if "\x00" in session_id:
         raise NotFound("session", session_id)
     query = read_query(socket, StreamEvents)
-    cursor = cursor_of(socket.headers.get("last-event-id"), query.after)
+    cursor = parse_start_cursor(socket.headers.get("last-event-id"), query.after)
     session = await services.reads.session(principal, session_id)
     frames = services.tails.frames(
         principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
@@ -75,20 +75,20 @@ async def _serve_frames(
         first_frame = await anext(frames, b"")  # as for SSE: open only when the start position is fixed
         offered = socket.scope.get("subprotocols", ())
         try:
-            await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(HEADER, request_id.encode())])
+            await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(REQUEST_ID_HEADER, request_id.encode())])
         except OSError:
             return  # the client disconnected
-        await serve(socket, frames, first_frame=first_frame, until_revoked=until_revoked())
+        await stream_to_socket(socket, frames, first_frame=first_frame, until_revoked=until_revoked())
 
 
-def _secret(socket: WebSocket) -> str:
+def _extract_api_key(socket: WebSocket) -> str:
     for offered in socket.scope.get("subprotocols", ()):
-        if offered.startswith(KEY):
-            return str(offered).removeprefix(KEY)
+        if offered.startswith(KEY_PREFIX):
+            return str(offered).removeprefix(KEY_PREFIX)
     return extract_api_key(socket)
 
 
-async def nothing_here(socket: WebSocket) -> None:
+async def refuse_unknown_socket(socket: WebSocket) -> None:
     path = socket.scope["path"]
     error = errors.UnknownRoute(404, f"There is no WebSocket at {path}.", f"The only WebSocket is at {PATH}.")
     request_id: str = socket.scope["request_id"]
@@ -96,11 +96,11 @@ async def nothing_here(socket: WebSocket) -> None:
 
 
 async def _refuse(socket: WebSocket, response: Response, request_id: str) -> None:
-    response.headers[HEADER.decode()] = request_id
+    response.headers[REQUEST_ID_HEADER.decode()] = request_id
     await socket.send_denial_response(response)
 
 
-async def not_a_socket(request: Request) -> Response:
+async def refuse_plain_http(request: Request) -> Response:
     """Refuses a plain HTTP request. It authenticates first, so that strangers cannot find out which sessions exist."""
     principal = await authenticate(request)
     await get_services(request).reads.session(principal, request.path_params["session_id"])
@@ -112,7 +112,7 @@ async def not_a_socket(request: Request) -> Response:
 
 
 routes: Final[list[BaseRoute]] = [
-    Route(PATH, not_a_socket, methods=["GET"], include_in_schema=False),
+    Route(PATH, refuse_plain_http, methods=["GET"], include_in_schema=False),
     WebSocketRoute(PATH, stream_socket),
-    WebSocketRoute("/{path:path}", nothing_here),
+    WebSocketRoute("/{path:path}", refuse_unknown_socket),
 ]

@@ -12,9 +12,9 @@ from footplate.api.auth import Caller
 from footplate.api.event_stream import EventStream
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_nothing, read_query
-from footplate.api.routes.events import page_of, stream_of
-from footplate.api.routing import router_of
+from footplate.api.requests import read_empty_body, read_query
+from footplate.api.routes.events import respond_with_page, open_event_stream
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, threads
 from footplate.api.wire.events import MAX_EVENTS, StreamEvents
@@ -25,14 +25,14 @@ from footplate.domain.events import Position
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.services import EventPage
-from footplate.domain.threads import LIFE, Thread, of_log, primary_id
+from footplate.domain.threads import LIFECYCLE_EVENTS, Thread, load_threads, primary_id
 from footplate.domain.turns import Session
 
-router = router_of("/v1/sessions/{session_id}/threads", "threads")
+router = create_router("/v1/sessions/{session_id}/threads", "threads")
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ThreadInSession:
     session: Session
     thread: Thread | None
     """None for the primary thread."""
@@ -43,8 +43,8 @@ class _Found:
 
     def serialize(self) -> JsonObject:
         if self.thread is None:
-            return threads.answer(self.session)
-        return threads.answer_of_subagent(self.session, self.thread)
+            return threads.serialize_primary_thread(self.session)
+        return threads.serialize_subagent_thread(self.session, self.thread)
 
 
 @router.get("", response_model=answers.Listing[answers.Thread], openapi_extra=describe_request(query=ListThreads))
@@ -53,8 +53,8 @@ async def list_threads(request: Request, session_id: str, principal: Caller) -> 
     query = read_query(request, ListThreads)
     after = cursors.decode_id_cursor("threads", query.page)
     session = await get_services(request).reads.session(principal, session_id)
-    serialized = [threads.answer(session)]
-    serialized += [threads.answer_of_subagent(session, one) for one in await _subagents(request, principal, session)]
+    serialized = [threads.serialize_primary_thread(session)]
+    serialized += [threads.serialize_subagent_thread(session, one) for one in await _load_subagent_threads(request, principal, session)]
     thread_ids = [str(one["id"]) for one in serialized]
     remaining = serialized[thread_ids.index(after) + 1 :] if after in thread_ids else serialized if after is None else []
     matching = [one for one in remaining if not query.statuses or one["status"] in query.statuses]
@@ -66,14 +66,14 @@ async def list_threads(request: Request, session_id: str, principal: Caller) -> 
 @router.get("/{thread_id}", response_model=answers.Thread)
 async def retrieve_thread(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response((await _found(request, principal, session_id, thread_id)).serialize())
+    return json_response((await _find_thread(request, principal, session_id, thread_id)).serialize())
 
 
 @router.post("/{thread_id}/archive", include_in_schema=False)
 async def archive_thread(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
     """Always refused: a thread is archived with its session."""
-    await read_nothing(request)
-    await _found(request, principal, session_id, thread_id)
+    await read_empty_body(request)
+    await _find_thread(request, principal, session_id, thread_id)
     raise InvalidRequest(
         "thread_id: a thread cannot be archived by itself",
         field="thread_id",
@@ -87,10 +87,10 @@ async def archive_thread(request: Request, session_id: str, thread_id: str, prin
 async def list_thread_events(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
     """Lists the events of a thread, oldest first."""
     query = read_query(request, ListThreadEvents)
-    found = await _found(request, principal, session_id, thread_id)
+    found = await _find_thread(request, principal, session_id, thread_id)
     cursor = cursors.decode_number_cursor("events", query.page, "asc")
     page = EventPage(limit=query.limit + 1, after_seq=cursor[1] if cursor else None, thread_id=found.id)
-    return await page_of(request, principal, session_id, page)
+    return await respond_with_page(request, principal, session_id, page)
 
 
 @router.get(
@@ -104,21 +104,21 @@ async def stream_thread_events(request: Request, session_id: str, thread_id: str
     previews.
     """
     query = read_query(request, StreamEvents)
-    found = await _found(request, principal, session_id, thread_id)
-    return await stream_of(request, principal, found.session, query, thread_id=found.id)
+    found = await _find_thread(request, principal, session_id, thread_id)
+    return await open_event_stream(request, principal, found.session, query, thread_id=found.id)
 
 
-async def _found(request: Request, principal: Principal, session_id: str, thread_id: str) -> _Found:
+async def _find_thread(request: Request, principal: Principal, session_id: str, thread_id: str) -> _ThreadInSession:
     session = await get_services(request).reads.session(principal, session_id)
     if thread_id == primary_id(session.id):
-        return _Found(session, None)
-    for thread in await _subagents(request, principal, session):
+        return _ThreadInSession(session, None)
+    for thread in await _load_subagent_threads(request, principal, session):
         if thread.id == thread_id:
-            return _Found(session, thread)
+            return _ThreadInSession(session, thread)
     raise NotFound("thread", thread_id)
 
 
-async def _subagents(request: Request, principal: Principal, session: Session) -> list[Thread]:
+async def _load_subagent_threads(request: Request, principal: Principal, session: Session) -> list[Thread]:
     """Finds subagent threads in the log, their only record. Most sessions cannot have any and are not searched."""
     if session.agent.get("multiagent") is None and session.forked_from is None:
         return []
@@ -126,7 +126,7 @@ async def _subagents(request: Request, principal: Principal, session: Session) -
     life_events: list[Position] = []
     while True:
         after = life_events[-1].seq if life_events else None
-        page = EventPage(limit=MAX_EVENTS, types=LIFE, after_seq=after)
+        page = EventPage(limit=MAX_EVENTS, types=LIFECYCLE_EVENTS, after_seq=after)
         life_events += (page_events := await reads.events(principal, session.id, page))
         if len(page_events) < MAX_EVENTS:
-            return of_log(life_events)
+            return load_threads(life_events)

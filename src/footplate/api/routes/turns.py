@@ -8,13 +8,13 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_query
-from footplate.api.routing import router_of
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, turns
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.turns import ListTurns
 
-router = router_of("/v1/sessions/{session_id}/turns", "turns")
+router = create_router("/v1/sessions/{session_id}/turns", "turns")
 
 
 @router.get("", response_model=answers.Listing[answers.Turn], openapi_extra=describe_request(query=ListTurns))
@@ -25,10 +25,10 @@ async def list_turns(request: Request, session_id: str, principal: Caller) -> Re
     rows = await get_services(request).reads.turns(principal, session_id, limit=query.limit + 1, before=before)
     page_rows = rows[: query.limit]
     next_page = cursors.encode_id_cursor("turns", page_rows[-1].id) if len(rows) > query.limit else None
-    return list_response([turns.answer(row) for row in page_rows], next_page=next_page)
+    return list_response([turns.serialize_turn(row) for row in page_rows], next_page=next_page)
 
 
 @router.get("/{turn_id}", response_model=answers.Turn)
 async def retrieve_turn(request: Request, session_id: str, turn_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(turns.answer(await get_services(request).reads.turn(principal, session_id, turn_id)))
+    return json_response(turns.serialize_turn(await get_services(request).reads.turn(principal, session_id, turn_id)))

@@ -5,32 +5,32 @@ from starlette.responses import Response
 
 from footplate.api import cursors
 from footplate.api.auth import Caller
-from footplate.api.changes import Changed, change
+from footplate.api.changes import ChangeResult, execute_change
 from footplate.api.openapi import describe_request
 from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_body, read_nothing, read_query
-from footplate.api.routing import router_of
+from footplate.api.requests import read_body, read_empty_body, read_query
+from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import answers, projects
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import ListWorkspaces, WorkspaceCreate, WorkspaceUpdate
 from footplate.domain.pages import Page
-from footplate.domain.services import Unit
+from footplate.domain.services import UnitOfWork
 
-router = router_of("/v1/workspaces", "workspaces")
+router = create_router("/v1/workspaces", "workspaces")
 
 
 @router.post("", response_model=answers.Workspace, openapi_extra=describe_request(body=WorkspaceCreate))
 async def create_workspace(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, WorkspaceCreate)
 
-    async def work(unit: Unit) -> Changed:
+    async def work(unit: UnitOfWork) -> ChangeResult:
         workspace = await unit.create_workspace(
             principal, name=body.name, project_ids=body.project_ids, metadata=body.metadata
         )
-        return projects.workspace_answer(workspace), None
+        return projects.serialize_workspace(workspace), None
 
-    return await change(request, principal, raw, work, audit_action="workspace.create")
+    return await execute_change(request, principal, raw, work, audit_action="workspace.create")
 
 
 @router.get("", response_model=answers.Listing[answers.Workspace], openapi_extra=describe_request(query=ListWorkspaces))
@@ -42,31 +42,31 @@ async def list_workspaces(request: Request, principal: Caller) -> Response:
     page_rows, page_cursors = cursors.cut_page(
         "workspaces", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return list_response([projects.workspace_answer(row) for row in page_rows], next_page=page_cursors.next_page)
+    return list_response([projects.serialize_workspace(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
 @router.get("/{workspace_id}", response_model=answers.Workspace)
 async def retrieve_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(projects.workspace_answer(await get_services(request).reads.workspace(principal, workspace_id)))
+    return json_response(projects.serialize_workspace(await get_services(request).reads.workspace(principal, workspace_id)))
 
 
 @router.post("/{workspace_id}", response_model=answers.Workspace, openapi_extra=describe_request(body=WorkspaceUpdate))
 async def update_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, WorkspaceUpdate)
 
-    async def work(unit: Unit) -> Changed:
-        changed = await unit.update_workspace(principal, workspace_id, projects.change_of_workspace(body))
-        return projects.workspace_answer(changed), None
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        changed = await unit.update_workspace(principal, workspace_id, projects.make_workspace_update(body))
+        return projects.serialize_workspace(changed), None
 
-    return await change(request, principal, raw, work, audit_action="workspace.update")
+    return await execute_change(request, principal, raw, work, audit_action="workspace.update")
 
 
 @router.post("/{workspace_id}/archive", response_model=answers.Workspace)
 async def archive_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
-    raw = await read_nothing(request)
+    raw = await read_empty_body(request)
 
-    async def work(unit: Unit) -> Changed:
-        return projects.workspace_answer(await unit.archive_workspace(principal, workspace_id)), None
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        return projects.serialize_workspace(await unit.archive_workspace(principal, workspace_id)), None
 
-    return await change(request, principal, raw, work, audit_action="workspace.archive")
+    return await execute_change(request, principal, raw, work, audit_action="workspace.archive")

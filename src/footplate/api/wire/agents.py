@@ -7,16 +7,16 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Discriminator, Field, JsonValue, StringConstraints, Tag
 
 from footplate.api.wire.base import (
-    KEPT,
+    NOT_NULLABLE,
     Body,
     Metadata,
     MetadataPatch,
     Name,
-    OnlyEmpty,
-    Refused,
+    UnsupportedList,
+    Unsupported,
     Version,
     optional_timestamp,
-    patched,
+    merge_metadata,
     timestamp,
 )
 from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
@@ -24,11 +24,11 @@ from footplate.api.wire.multiagent import Multiagent
 from footplate.api.wire.multiagent import check_harness as check_subagents
 from footplate.api.wire.permissions import OwnPermissions
 from footplate.api.wire.tools import Tools, normalise_tools
-from footplate.domain.agents import Agent, shown, unless_shown
+from footplate.domain.agents import Agent, fill_default_policies, keep_stored_tools
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 
-EXTRAS: Final = ("harness", "role", "goal", "backstory", "limits", "model_parameters", "permissions")
+EXTENSION_FIELDS: Final = ("harness", "role", "goal", "backstory", "limits", "model_parameters", "permissions")
 """Footplate's own fields. They appear in a definition only if they were set."""
 
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
@@ -41,15 +41,15 @@ class ModelConfig(Body):
 
     id: ModelName
     speed: Literal["standard"] | None = None
-    effort: Refused = None
-    inference_geo: Refused = None
+    effort: Unsupported = None
+    inference_geo: Unsupported = None
 
 
-def _shape(value: object) -> str:
+def _model_tag(value: object) -> str:
     return "string" if isinstance(value, str) else "object"
 
 
-Model = Annotated[Annotated[ModelName, Tag("string")] | Annotated[ModelConfig, Tag("object")], Discriminator(_shape)]
+Model = Annotated[Annotated[ModelName, Tag("string")] | Annotated[ModelConfig, Tag("object")], Discriminator(_model_tag)]
 
 
 class Limits(Body):
@@ -67,7 +67,7 @@ class ExecutionIdentity(Body):
     type: Literal["service_account"]
 
 
-class Extras(Body):
+class AgentExtensions(Body):
     harness: Name | None = None
     role: Persona | None = None
     goal: Persona | None = None
@@ -76,7 +76,7 @@ class Extras(Body):
     model_parameters: dict[str, JsonValue] | None = None
 
 
-class AgentCreate(Extras):
+class AgentCreate(AgentExtensions):
     name: Name
     model: Model
     description: Annotated[str, StringConstraints(max_length=2048)] | None = None
@@ -86,16 +86,16 @@ class AgentCreate(Extras):
     execution_identity: ExecutionIdentity | None = None
     mcp_servers: McpServers | None = None
     permissions: OwnPermissions | None = None
-    skills: OnlyEmpty = None
+    skills: UnsupportedList = None
     multiagent: Multiagent | None = None
 
 
-class AgentUpdate(Extras):
+class AgentUpdate(AgentExtensions):
     """An omitted field keeps its value, and null clears it. Lists are replaced; metadata is merged by key."""
 
     version: Version | None = None
-    name: Name = KEPT
-    model: Model = KEPT
+    name: Name = NOT_NULLABLE
+    model: Model = NOT_NULLABLE
     description: Annotated[str, StringConstraints(max_length=2048)] | None = None
     system: Prompt | None = None
     tools: Tools | None = None
@@ -103,38 +103,38 @@ class AgentUpdate(Extras):
     execution_identity: ExecutionIdentity | None = None
     mcp_servers: McpServers | None = None
     permissions: OwnPermissions | None = None
-    skills: OnlyEmpty = None
+    skills: UnsupportedList = None
     multiagent: Multiagent | None = None
 
 
-class AgentOverrides(Extras):
+class AgentOverrides(AgentExtensions):
     """Fields that a session can override in its copy of the agent."""
 
-    model: Model = KEPT
+    model: Model = NOT_NULLABLE
     system: Prompt | None = None
     tools: Tools | None = None
     mcp_servers: McpServers | None = None
-    skills: OnlyEmpty = None
+    skills: UnsupportedList = None
 
 
 class TurnOverrides(Body):
     """Fields that can be overridden for one turn."""
 
-    model: Model = KEPT
+    model: Model = NOT_NULLABLE
     system: Prompt | None = None
     limits: Limits | None = None
     model_parameters: dict[str, JsonValue] | None = None
 
 
-def fields_of(body: AgentCreate | AgentUpdate | AgentOverrides | TurnOverrides) -> JsonObject:
+def normalise_definition_fields(body: AgentCreate | AgentUpdate | AgentOverrides | TurnOverrides) -> JsonObject:
     """Returns the normalised definition fields that this body sets. Null stays null in Footplate's own fields."""
     sent = body.model_fields_set
     fields: JsonObject = {}
-    for name in ("description", "system", *EXTRAS):
+    for name in ("description", "system", *EXTENSION_FIELDS):
         if name in sent:
-            fields[name] = _plain(getattr(body, name))
+            fields[name] = _to_json(getattr(body, name))
     if "model" in sent:
-        fields["model"] = model_object(body.model)
+        fields["model"] = normalise_model(body.model)
     if "tools" in sent:
         fields["tools"] = normalise_tools(getattr(body, "tools", None))
     if "mcp_servers" in sent:
@@ -142,16 +142,16 @@ def fields_of(body: AgentCreate | AgentUpdate | AgentOverrides | TurnOverrides) 
     return fields
 
 
-def model_object(model: str | ModelConfig) -> JsonObject:
+def normalise_model(model: str | ModelConfig) -> JsonObject:
     return {"id": model if isinstance(model, str) else model.id, "speed": "standard"}
 
 
-def _plain(value: Any) -> Json:
+def _to_json(value: Any) -> Json:
     plain: Json = value.model_dump(exclude_none=True) if isinstance(value, Body) else value
     return plain
 
 
-def define(body: AgentCreate, multiagent: JsonObject | None) -> JsonObject:
+def build_definition(body: AgentCreate, multiagent: JsonObject | None) -> JsonObject:
     """Builds a complete definition for storage and responses. `multiagent` has its agents already resolved to
     versions.
     """
@@ -165,39 +165,39 @@ def define(body: AgentCreate, multiagent: JsonObject | None) -> JsonObject:
         "multiagent": multiagent,
         "execution_identity": {"type": "service_account"},
     }
-    return checked(merge(defaults, fields_of(body)))
+    return check_definition(merge_definition(defaults, normalise_definition_fields(body)))
 
 
-def merge(definition: JsonObject, fields: JsonObject) -> JsonObject:
+def merge_definition(definition: JsonObject, fields: JsonObject) -> JsonObject:
     """Merges `fields` over `definition`. An empty description or system prompt becomes null, and Footplate's own fields
     are removed if null.
     """
     merged = {**definition, **fields}
     for name in ("description", "system"):
         merged[name] = merged[name] or None
-    return {name: value for name, value in merged.items() if value is not None or name not in EXTRAS}
+    return {name: value for name, value in merged.items() if value is not None or name not in EXTENSION_FIELDS}
 
 
-def checked(definition: JsonObject, *, where: str = "") -> JsonObject:
+def check_definition(definition: JsonObject, *, where: str = "") -> JsonObject:
     """Raises `InvalidRequest` if parts of a definition contradict each other. Applies to merged definitions too."""
     check_toolsets(definition.get("mcp_servers"), definition.get("tools"), where=where)
     return definition
 
 
-def change_of(body: AgentUpdate, multiagent: JsonObject | None, *, default_harness: str) -> Callable[[Agent], Agent]:
+def make_agent_update(body: AgentUpdate, multiagent: JsonObject | None, *, default_harness: str) -> Callable[[Agent], Agent]:
     """Returns the function that applies the update. `multiagent` has its agents already resolved to versions."""
-    fields = fields_of(body)
+    fields = normalise_definition_fields(body)
     if "multiagent" in body.model_fields_set:
         fields["multiagent"] = multiagent
 
     def change(agent: Agent) -> Agent:
         new_fields = {**fields}
         if "tools" in new_fields:
-            new_fields["tools"] = unless_shown(new_fields["tools"], agent.definition.get("tools"))
+            new_fields["tools"] = keep_stored_tools(new_fields["tools"], agent.definition.get("tools"))
         metadata = agent.metadata
         if "metadata" in body.model_fields_set:
-            metadata = patched(agent.metadata, body.metadata) if body.metadata is not None else {}
-        definition = checked(merge(agent.definition, new_fields))
+            metadata = merge_metadata(agent.metadata, body.metadata) if body.metadata is not None else {}
+        definition = check_definition(merge_definition(agent.definition, new_fields))
         check_subagents(definition, default_harness)
         return replace(
             agent,
@@ -209,24 +209,24 @@ def change_of(body: AgentUpdate, multiagent: JsonObject | None, *, default_harne
     return change
 
 
-def snapshot(agent: Agent, overrides: JsonObject) -> JsonObject:
+def snapshot_agent(agent: Agent, overrides: JsonObject) -> JsonObject:
     """Returns the agent as a session stores it."""
     return {
         "id": agent.id,
         "type": "agent",
         "version": agent.version,
         "name": agent.name,
-        **checked(merge(agent.definition, overrides), where="agent."),
+        **check_definition(merge_definition(agent.definition, overrides), where="agent."),
     }
 
 
-def answer(agent: Agent) -> JsonObject:
+def serialize_agent(agent: Agent) -> JsonObject:
     return {
         "id": agent.id,
         "type": "agent",
         "version": agent.version,
         "name": agent.name,
-        **shown(agent.definition),
+        **fill_default_policies(agent.definition),
         "metadata": {**agent.metadata},
         "created_at": timestamp(agent.created_at),
         "updated_at": timestamp(agent.updated_at),
@@ -234,7 +234,7 @@ def answer(agent: Agent) -> JsonObject:
     }
 
 
-def check_harness(body: Extras, known: frozenset[str], *, where: str = "") -> None:
+def check_harness(body: AgentExtensions, known: frozenset[str], *, where: str = "") -> None:
     if body.harness is not None and body.harness not in known:
         raise InvalidRequest(
             f"{where}harness: this server has no harness {body.harness!r}",

@@ -8,22 +8,22 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 T = TypeVar("T")
 
 
-class AnswerModel(BaseModel):
+class ResponseModel(BaseModel):
     """Base of response models. Clients must accept additional fields: changes under /v1 are additive."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class ModelAnswer(AnswerModel):
+class ModelAnswer(ResponseModel):
     id: str
     speed: Literal["standard"] | None = None
 
 
-class PolicyAnswer(AnswerModel):
+class PolicyAnswer(ResponseModel):
     type: Literal["always_allow", "always_ask", "auto"]
 
 
-class ToolDefaultAnswer(AnswerModel):
+class ToolDefaultAnswer(ResponseModel):
     enabled: bool
     permission_policy: PolicyAnswer
 
@@ -33,7 +33,7 @@ class ToolConfigAnswer(ToolDefaultAnswer):
     type: str
 
 
-class ToolsetAnswer(AnswerModel):
+class ToolsetAnswer(ResponseModel):
     type: Literal["agent_toolset_20260401"]
     configs: list[ToolConfigAnswer]
     default_config: ToolDefaultAnswer
@@ -43,34 +43,34 @@ class McpToolConfigAnswer(ToolDefaultAnswer):
     name: str
 
 
-class McpToolsetAnswer(AnswerModel):
+class McpToolsetAnswer(ResponseModel):
     type: Literal["mcp_toolset"]
     mcp_server_name: str
     configs: list[McpToolConfigAnswer]
     default_config: ToolDefaultAnswer
 
 
-class McpServerAnswer(AnswerModel):
+class McpServerAnswer(ResponseModel):
     type: Literal["url"]
     name: str
     url: str
 
 
-class CustomToolAnswer(AnswerModel):
+class CustomToolAnswer(ResponseModel):
     type: Literal["custom"]
     name: str
     description: str
     input_schema: dict[str, JsonValue]
 
 
-class PermissionsAnswer(AnswerModel):
+class PermissionsAnswer(ResponseModel):
     deny: list[str] = []
     ask: list[str] = []
     allow: list[str] = []
     hooks: dict[str, JsonValue] | None = None
 
 
-class Definition(AnswerModel):
+class Definition(ResponseModel):
     id: str
     type: Literal["agent"]
     name: str
@@ -92,7 +92,7 @@ class Definition(AnswerModel):
     permissions: PermissionsAnswer | None = None
 
 
-class Dated(AnswerModel):
+class Dated(ResponseModel):
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None
@@ -116,7 +116,7 @@ class Environment(Dated):
     scope: Literal["organization"]
 
 
-class UsageAnswer(AnswerModel):
+class UsageAnswer(ResponseModel):
     input_tokens: int
     output_tokens: int
     cache_read_input_tokens: int
@@ -125,25 +125,25 @@ class UsageAnswer(AnswerModel):
     cost_microusd: int | None = None
 
 
-class StatsAnswer(AnswerModel):
+class StatsAnswer(ResponseModel):
     active_seconds: float
     duration_seconds: float
 
 
-class ForkedFrom(AnswerModel):
+class ForkedFrom(ResponseModel):
     session_id: str
     event_id: str | None
     position: int
 
 
-class BaseAnswer(AnswerModel):
+class BaseAnswer(ResponseModel):
     """The commit and branch that a project's tree started from."""
 
     commit: str | None
     branch: str
 
 
-class FileResource(AnswerModel):
+class FileResource(ResponseModel):
     id: str
     type: Literal["file"]
     file_id: str
@@ -188,7 +188,7 @@ class Project(Dated):
     metadata: dict[str, str]
 
 
-class File(AnswerModel):
+class File(ResponseModel):
     id: str
     type: Literal["file"]
     filename: str
@@ -208,7 +208,7 @@ class Workspace(Dated):
     metadata: dict[str, str]
 
 
-class ThreadAgent(AnswerModel):
+class ThreadAgent(ResponseModel):
     """The agent of the session or the subagent, without the fields that only the session has."""
 
     id: str
@@ -228,13 +228,13 @@ class Thread(Dated):
     usage: UsageAnswer | None
 
 
-class Event(AnswerModel):
+class Event(ResponseModel):
     id: str
     type: str
     processed_at: datetime | None
 
 
-class TurnMetrics(AnswerModel):
+class TurnMetrics(ResponseModel):
     duration_seconds: float | None
     attempts: int
     retries: int
@@ -244,7 +244,7 @@ class TurnMetrics(AnswerModel):
     cost_microusd: int | None
 
 
-class TurnResult(AnswerModel):
+class TurnResult(ResponseModel):
     session_id: str
     success: bool
     text: str
@@ -253,7 +253,7 @@ class TurnResult(AnswerModel):
     metrics: TurnMetrics
 
 
-class Turn(AnswerModel):
+class Turn(ResponseModel):
     id: str
     type: Literal["turn"]
     session_id: str
@@ -269,7 +269,7 @@ class Turn(AnswerModel):
     ended_at: datetime | None
 
 
-class FileChangeAnswer(AnswerModel):
+class FileChangeAnswer(ResponseModel):
     path: Annotated[str, Field(description="Bytes that are not valid UTF-8 are escaped as `\\xNN`.")]
     old_path: Annotated[str | None, Field(description="The previous path of a renamed file.")]
     status: Literal["added", "modified", "deleted", "renamed", "type_changed"]
@@ -278,7 +278,7 @@ class FileChangeAnswer(AnswerModel):
     binary: bool
 
 
-class TreeDiffAnswer(AnswerModel):
+class TreeDiffAnswer(ResponseModel):
     project_id: Annotated[str | None, Field(description="Null for the session's scratch directory.")]
     name: str
     files: list[FileChangeAnswer]
@@ -289,13 +289,13 @@ class TreeDiffAnswer(AnswerModel):
     ]
 
 
-class Diff(AnswerModel):
+class Diff(ResponseModel):
     type: Literal["diff"]
     session_id: str
     trees: list[TreeDiffAnswer]
 
 
-class SessionLeft(AnswerModel):
+class SessionLeft(ResponseModel):
     type: Literal["session_left"]
     session_id: str
     project_id: str
@@ -308,7 +308,7 @@ class SessionLeft(AnswerModel):
     before: Annotated[str | None, Field(description="The branch's commit before the operation; null for a new branch.")]
 
 
-class Listing(AnswerModel, Generic[T]):
+class Listing(ResponseModel, Generic[T]):
     data: list[T]
     next_page: str | None
 
@@ -317,16 +317,16 @@ class SessionListing(Listing[Session]):
     prev_page: str | None
 
 
-class SentEvents(AnswerModel):
+class SentEvents(ResponseModel):
     data: list[Event]
 
 
-class Deleted(AnswerModel):
+class Deleted(ResponseModel):
     id: str
     type: Literal["session_deleted", "environment_deleted", "file_deleted", "session_resource_deleted"]
 
 
-class ErrorDetail(AnswerModel):
+class ErrorDetail(ResponseModel):
     type: Literal[
         "invalid_request_error",
         "authentication_error",
@@ -346,12 +346,12 @@ class ErrorDetail(AnswerModel):
     details: dict[str, JsonValue] | None = None
 
 
-class Error(AnswerModel):
+class Error(ResponseModel):
     type: Literal["error"]
     error: ErrorDetail
     request_id: str
 
 
-class Health(AnswerModel):
+class Health(ResponseModel):
     status: Literal["ok", "unavailable"]
     parts: dict[str, str] = {}

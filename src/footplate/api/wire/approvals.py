@@ -14,7 +14,7 @@ class ListApprovals(Parameters):
     session_id: Id | None = None
 
 
-def answer(approval: Approval, *, max_displayed_chars: int | None = None) -> JsonObject:
+def serialize_approval(approval: Approval, *, max_displayed_chars: int | None = None) -> JsonObject:
     body = approval.body
     return {
         "id": approval.id,
@@ -28,7 +28,7 @@ def answer(approval: Approval, *, max_displayed_chars: int | None = None) -> Jso
         "name": body.get("name"),
         "mcp_server_name": body.get("mcp_server_name"),
         "input": body.get("input"),
-        "display": _display(body, max_displayed_chars) if body else None,
+        "display": _serialize_display(body, max_displayed_chars) if body else None,
         "permission": body.get("permission"),
         "created_at": timestamp(approval.created_at),
         "expires_at": optional_timestamp(approval.expires_at),
@@ -39,8 +39,8 @@ def answer(approval: Approval, *, max_displayed_chars: int | None = None) -> Jso
     }
 
 
-def _display(body: JsonObject, max_chars: int | None) -> JsonObject:
-    shown = describe_call(body, most=max_chars)
+def _serialize_display(body: JsonObject, max_chars: int | None) -> JsonObject:
+    shown = describe_call(body, max_characters=max_chars)
     return {
         "name": shown.name,
         "agent_name": shown.agent_name,

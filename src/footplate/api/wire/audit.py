@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from footplate.api.wire.base import Id, Moment, Parameters, Text, timestamp
+from footplate.api.wire.base import Id, UtcTime, Parameters, Text, timestamp
 from footplate.api.wire.lists import PageSize
-from footplate.domain.audit import AuditEntry, Verified
+from footplate.domain.audit import AuditEntry, AuditVerification
 from footplate.domain.json import JsonObject
 
 
@@ -18,8 +18,8 @@ class ListAudit(Parameters):
     session_id: Id | None = None
     outcome: Literal["allow", "ask", "deny", "edit", "block", "none", "failed"] | None = None
     answered_by: Text | None = None
-    created_at_gte: Annotated[Moment | None, Field(alias="created_at[gte]")] = None
-    created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None
+    created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
+    created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
 
 
 class VerifyAudit(Parameters):
@@ -27,7 +27,7 @@ class VerifyAudit(Parameters):
     """A head hash that was saved elsewhere. It must still be in the chain."""
 
 
-def answer(entry: AuditEntry) -> JsonObject:
+def serialize_audit_entry(entry: AuditEntry) -> JsonObject:
     assert entry.created_at is not None
     return {
         "id": entry.id,
@@ -47,7 +47,7 @@ def answer(entry: AuditEntry) -> JsonObject:
     }
 
 
-def verified(found: Verified) -> JsonObject:
+def serialize_verification(found: AuditVerification) -> JsonObject:
     return {
         "type": "audit_verification",
         "entries": found.entries,

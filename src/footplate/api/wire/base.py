@@ -33,28 +33,28 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _refuse_all(value: object) -> None:
+def _refuse_any_value(value: object) -> None:
     if value is not None:
         raise PydanticCustomError(UNSUPPORTED, "is not supported by this server")
 
 
-def _refuse_content(value: object) -> object:
+def _refuse_non_empty(value: object) -> object:
     if value is None or value == []:
         return None
     raise PydanticCustomError(UNSUPPORTED, "is not supported by this server; omit it or leave it empty")
 
 
-Refused = Annotated[
-    None, BeforeValidator(_refuse_all), Field(description="Not supported by this server. Must be null or omitted.")
+Unsupported = Annotated[
+    None, BeforeValidator(_refuse_any_value), Field(description="Not supported by this server. Must be null or omitted.")
 ]
-OnlyEmpty = Annotated[
+UnsupportedList = Annotated[
     list[JsonValue] | None,
-    BeforeValidator(_refuse_content),
+    BeforeValidator(_refuse_non_empty),
     Field(description="Not supported by this server. Must be empty, null or omitted."),
 ]
 
 
-def _utc(value: datetime) -> datetime:
+def _to_utc(value: datetime) -> datetime:
     aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     try:
         return aware.astimezone(UTC)
@@ -62,13 +62,13 @@ def _utc(value: datetime) -> datetime:
         raise ValueError("is out of range") from error
 
 
-def _plain(text: str) -> str:
+def _refuse_nul(text: str) -> str:
     if "\x00" in text:
         raise ValueError("must not contain a NUL character")
     return text
 
 
-def _small(context: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _check_context_size(context: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if len(json.dumps(context)) > MAX_CONTEXT:
         raise ValueError(f"must not be larger than {MAX_CONTEXT} bytes as JSON")
     return context
@@ -76,16 +76,16 @@ def _small(context: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 Context = Annotated[
     dict[str, JsonValue],
-    AfterValidator(_small),
+    AfterValidator(_check_context_size),
     Field(description="Passed as JSON to every command of the turn in FOOTPLATE_CONTEXT."),
 ]
-Moment = Annotated[datetime, AfterValidator(_utc)]
-Text = Annotated[str, AfterValidator(_plain)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_plain)]
-Id = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_plain)]
+UtcTime = Annotated[datetime, AfterValidator(_to_utc)]
+Text = Annotated[str, AfterValidator(_refuse_nul)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_refuse_nul)]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_refuse_nul)]
 Version = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
-MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_plain)]
-MetadataValue = Annotated[str, StringConstraints(max_length=512), AfterValidator(_plain)]
+MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_refuse_nul)]
+MetadataValue = Annotated[str, StringConstraints(max_length=512), AfterValidator(_refuse_nul)]
 Metadata = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=MAX_METADATA)]
 MetadataPatch = dict[MetadataKey, MetadataValue | None]
 
@@ -94,11 +94,11 @@ def _without_default(schema: JsonObject) -> None:
     schema.pop("default", None)
 
 
-KEPT: Any = Field(default="", json_schema_extra=_without_default)
+NOT_NULLABLE: Any = Field(default="", json_schema_extra=_without_default)
 """Default of a field that may be omitted but cannot be null, because it cannot be cleared."""
 
 
-def patched(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:
+def merge_metadata(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:
     """Sets keys that have a value, removes keys that are null, and keeps all others."""
     merged = {key: value for key, value in {**metadata, **patch}.items() if value is not None}
     if len(merged) > MAX_METADATA:
@@ -115,7 +115,7 @@ def optional_timestamp(time: datetime | None) -> str | None:
     return timestamp(time) if time is not None else None
 
 
-def dumped(model: BaseModel) -> JsonObject:
+def dump_sent_fields(model: BaseModel) -> JsonObject:
     """Returns the fields that the caller sent, as plain JSON."""
     fields: dict[str, Any] = model.model_dump(exclude_unset=True)
     return fields

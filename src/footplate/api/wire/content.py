@@ -11,18 +11,18 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from footplate.api.wire.base import Body, Id, Text
 
-IMAGES = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+ImageMediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 Deliver = Annotated[
     Literal["inline", "file"],
     Field(
         description="`inline`: sent to the model. `file`: written to the session's files, whose path the model gets."
     ),
 ]
-_MOST_URLS = 20
+_MAX_URLS = 20
 Title = Annotated[Text, StringConstraints(max_length=500)]
 
 
-def _base64(data: str) -> str:
+def _check_base64(data: str) -> str:
     try:
         binascii.a2b_base64(data, strict_mode=True)
     except (binascii.Error, ValueError) as error:
@@ -30,7 +30,7 @@ def _base64(data: str) -> str:
     return data
 
 
-def _address(url: str) -> str:
+def _check_url(url: str) -> str:
     scheme, found, rest = url.partition("://")
     if scheme.lower() not in {"http", "https"} or not found or not rest or rest.startswith("/"):
         raise ValueError("is not an http or https URL")
@@ -40,7 +40,7 @@ def _address(url: str) -> str:
 Base64 = Annotated[
     str,
     StringConstraints(min_length=1),
-    AfterValidator(_base64),
+    AfterValidator(_check_base64),
     Field(json_schema_extra={"contentEncoding": "base64"}),
 ]
 
@@ -52,7 +52,7 @@ class TextBlock(Body):
 
 class ImageBytes(Body):
     type: Literal["base64"]
-    media_type: IMAGES
+    media_type: ImageMediaType
     data: Base64
 
 
@@ -78,7 +78,7 @@ class DocumentText(Body):
 
 class OfUrl(Body):
     type: Literal["url"]
-    url: Annotated[Text, StringConstraints(max_length=2048), AfterValidator(_address)]
+    url: Annotated[Text, StringConstraints(max_length=2048), AfterValidator(_check_url)]
 
 
 class OfFile(Body):
@@ -123,15 +123,15 @@ Block = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="t
 ResultBlock = Annotated[TextBlock | ResultImage | ResultDocument, Field(discriminator="type")]
 
 
-def _not_empty(blocks: list[Block]) -> list[Block]:
+def _check_blocks(blocks: list[Block]) -> list[Block]:
     for index, block in enumerate(blocks):
         if isinstance(block, TextBlock) and not block.text:
             raise ValueError(f"the text of block {index} is empty")
     urls = sum(not isinstance(block, TextBlock) and isinstance(block.source, OfUrl) for block in blocks)
-    if urls > _MOST_URLS:
-        raise ValueError(f"has {urls} blocks with a URL; at most {_MOST_URLS} are allowed")
+    if urls > _MAX_URLS:
+        raise ValueError(f"has {urls} blocks with a URL; at most {_MAX_URLS} are allowed")
     return blocks
 
 
-MessageContent = Annotated[list[Block], Field(min_length=1, max_length=1000), AfterValidator(_not_empty)]
+MessageContent = Annotated[list[Block], Field(min_length=1, max_length=1000), AfterValidator(_check_blocks)]
 ResultContent = Annotated[list[ResultBlock], Field(max_length=1000)]

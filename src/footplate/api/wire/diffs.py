@@ -8,10 +8,10 @@ from pydantic import Field
 from footplate.api.wire.base import Id, Parameters
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.services import DiffAsked, ForkPoint
-from footplate.domain.snapshots import SCRATCH, FileChange, TreeDiff, shown
+from footplate.domain.services import DiffRequest, ForkPoint
+from footplate.domain.snapshots import SCRATCH_TREE, FileChange, TreeDiff, display_path
 
-PATCH: Final = "text/x-patch"
+PATCH_MEDIA_TYPE: Final = "text/x-patch"
 _MAX_POSITION: Final = 2**63 - 1
 
 Position = Annotated[int, Field(ge=0, le=_MAX_POSITION)]
@@ -31,19 +31,19 @@ class ReadDiff(Parameters):
     format: Annotated[Literal["json", "patch"], Field(description="A summary, or a patch for `git apply`.")] = "json"
 
 
-def asked_of(query: ReadDiff) -> DiffAsked:
-    old = _point("from", query.from_event_id, query.from_position)
-    new = _point("to", query.to_event_id, query.to_position)
+def parse_diff_request(query: ReadDiff) -> DiffRequest:
+    old = _parse_point("from", query.from_event_id, query.from_position)
+    new = _parse_point("to", query.to_event_id, query.to_position)
     if query.turn_id is not None and (old is not None or new is not None):
         raise InvalidRequest(
             "turn_id: cannot be combined with events or positions",
             field="turn_id",
             help_text="Give either turn_id, or the events to compare.",
         )
-    return DiffAsked(turn_id=query.turn_id, old=old, new=new or ForkPoint(), project_id=query.project_id)
+    return DiffRequest(turn_id=query.turn_id, old=old, new=new or ForkPoint(), project_id=query.project_id)
 
 
-def _point(name: str, event_id: str | None, position: int | None) -> ForkPoint | None:
+def _parse_point(name: str, event_id: str | None, position: int | None) -> ForkPoint | None:
     if event_id is None and position is None:
         return None
     if event_id is not None and position is not None:
@@ -55,7 +55,7 @@ def _point(name: str, event_id: str | None, position: int | None) -> ForkPoint |
     return ForkPoint(event_id=event_id, position=position)
 
 
-def one_of(found: Sequence[TreeDiff]) -> TreeDiff:
+def require_single_diff(found: Sequence[TreeDiff]) -> TreeDiff:
     """Returns the only diff. Raises `InvalidRequest` for several, because a patch covers one repository."""
     if len(found) == 1:
         return found[0]
@@ -66,26 +66,26 @@ def one_of(found: Sequence[TreeDiff]) -> TreeDiff:
     )
 
 
-def answer(session_id: str, found: Sequence[tuple[TreeDiff, Sequence[FileChange]]]) -> JsonObject:
-    return {"type": "diff", "session_id": session_id, "trees": [_tree(diff, changes) for diff, changes in found]}
+def serialize_diff(session_id: str, found: Sequence[tuple[TreeDiff, Sequence[FileChange]]]) -> JsonObject:
+    return {"type": "diff", "session_id": session_id, "trees": [_serialize_tree(diff, changes) for diff, changes in found]}
 
 
-def _tree(diff: TreeDiff, changes: Sequence[FileChange]) -> JsonObject:
-    omitted: list[Json] = [*(diff.new.left_out if diff.new is not None else ())]
+def _serialize_tree(diff: TreeDiff, changes: Sequence[FileChange]) -> JsonObject:
+    omitted: list[Json] = [*(diff.new.omitted if diff.new is not None else ())]
     return {
-        "project_id": None if diff.tree == SCRATCH else diff.tree,
+        "project_id": None if diff.tree == SCRATCH_TREE else diff.tree,
         "name": diff.name,
-        "files": [_change(change) for change in changes],
+        "files": [_serialize_change(change) for change in changes],
         "added": sum(change.added or 0 for change in changes),
         "deleted": sum(change.deleted or 0 for change in changes),
         "left_out": omitted,
     }
 
 
-def _change(change: FileChange) -> JsonObject:
+def _serialize_change(change: FileChange) -> JsonObject:
     return {
-        "path": shown(change.path),
-        "old_path": None if change.old_path is None else shown(change.old_path),
+        "path": display_path(change.path),
+        "old_path": None if change.old_path is None else display_path(change.old_path),
         "status": change.status,
         "added": change.added,
         "deleted": change.deleted,

@@ -17,7 +17,7 @@ from footplate.api.wire.base import (
     Name,
     Text,
     optional_timestamp,
-    patched,
+    merge_metadata,
     timestamp,
 )
 from footplate.domain import environments
@@ -26,34 +26,34 @@ from footplate.domain.environments import PACKAGE_MANAGERS, Backend
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.networks import AllowedHost
 
-_MOST: Final = 256
-_NOTHING_ALLOWED: Final[JsonObject] = {
+_MAX_ITEMS: Final = 256
+_CLOSED_NETWORK: Final[JsonObject] = {
     "allowed_hosts": [],
     "allow_mcp_servers": False,
     "allow_package_managers": False,
 }
 
 
-def _host(name: str) -> str:
+def _check_host(name: str) -> str:
     AllowedHost.parse(name)
     return name
 
 
-Host = Annotated[str, StringConstraints(min_length=1, max_length=253), AfterValidator(_host)]
+Host = Annotated[str, StringConstraints(min_length=1, max_length=253), AfterValidator(_check_host)]
 Package = Annotated[Text, StringConstraints(min_length=1, max_length=256)]
-PackageList = Annotated[list[Package], Field(max_length=_MOST)]
+PackageList = Annotated[list[Package], Field(max_length=_MAX_ITEMS)]
 
 
 class Networking(Body):
     """In a limited network, an omitted field keeps its value; for a new environment it is empty or false."""
 
     type: Literal["unrestricted", "limited"]
-    allowed_hosts: Annotated[list[Host], Field(max_length=_MOST)] | None = None
+    allowed_hosts: Annotated[list[Host], Field(max_length=_MAX_ITEMS)] | None = None
     allow_mcp_servers: bool | None = None
     allow_package_managers: bool | None = None
 
 
-def _of_its_type(networking: Networking | None) -> Networking | None:
+def _check_network_fields(networking: Networking | None) -> Networking | None:
     if networking is not None and networking.type == "unrestricted" and len(networking.model_fields_set) > 1:
         raise ValueError("`unrestricted` accepts no other fields")
     return networking
@@ -71,7 +71,7 @@ class Packages(Body):
 
 class CloudConfig(Body):
     type: Literal["cloud"]
-    networking: Annotated[Networking | None, AfterValidator(_of_its_type)] = None
+    networking: Annotated[Networking | None, AfterValidator(_check_network_fields)] = None
     packages: Packages | None = None
     image: Annotated[str, StringConstraints(max_length=256)] | None = None
     """`image` and `setup` are Footplate extensions. Empty selects the operator's image."""
@@ -82,28 +82,28 @@ class SelfHostedConfig(Body):
     type: Literal["self_hosted"]
 
 
-def _cloud(config: CloudConfig | SelfHostedConfig | None) -> CloudConfig | SelfHostedConfig | None:
+def _refuse_self_hosted(config: CloudConfig | SelfHostedConfig | None) -> CloudConfig | SelfHostedConfig | None:
     if isinstance(config, SelfHostedConfig):
         raise PydanticCustomError(UNSUPPORTED, "`self_hosted` environments are not supported by this server")
     return config
 
 
-def _still_cloud(config: CloudConfig | SelfHostedConfig | None) -> CloudConfig | SelfHostedConfig | None:
+def _refuse_type_change(config: CloudConfig | SelfHostedConfig | None) -> CloudConfig | SelfHostedConfig | None:
     if isinstance(config, SelfHostedConfig):
         raise PydanticCustomError("invalid_config_type_change", "the type of an environment cannot be changed")
     return config
 
 
-def _organisation_wide(scope: str | None) -> str | None:
+def _check_scope(scope: str | None) -> str | None:
     if scope == "account":
         raise PydanticCustomError(UNSUPPORTED, "only `organization` is supported by this server")
     return scope
 
 
 AnyConfig = Annotated[CloudConfig | SelfHostedConfig, Field(discriminator="type")]
-Config = Annotated[AnyConfig | None, AfterValidator(_cloud)]
-NextConfig = Annotated[AnyConfig | None, AfterValidator(_still_cloud)]
-Scope = Annotated[Literal["organization", "account"] | None, AfterValidator(_organisation_wide)]
+Config = Annotated[AnyConfig | None, AfterValidator(_refuse_self_hosted)]
+UpdatedConfig = Annotated[AnyConfig | None, AfterValidator(_refuse_type_change)]
+Scope = Annotated[Literal["organization", "account"] | None, AfterValidator(_check_scope)]
 Description = Annotated[str, StringConstraints(max_length=2048)]
 
 
@@ -120,12 +120,12 @@ class EnvironmentUpdate(Body):
 
     name: Name | None = None
     description: Description | None = None
-    config: NextConfig = None
+    config: UpdatedConfig = None
     metadata: MetadataPatch | None = None
     scope: Scope = None
 
 
-def configuration(
+def build_config(
     config: CloudConfig | SelfHostedConfig | None, backend: Backend, *, previous: JsonObject | None = None
 ) -> JsonObject:
     """Returns a configuration with every field that clients expect. Omitted fields keep their previous values.
@@ -136,17 +136,17 @@ def configuration(
     previous = previous or {}
     built: JsonObject = {
         "type": "cloud",
-        "networking": _networking(requested.networking, previous.get("networking")),
-        "packages": _packages(requested.packages) if requested.packages or not previous else previous["packages"],
+        "networking": _build_networking(requested.networking, previous.get("networking")),
+        "packages": _build_packages(requested.packages) if requested.packages or not previous else previous["packages"],
     }
     for name, value in (("image", requested.image), ("setup", requested.setup)):
         if effective := previous.get(name) if value is None else value:
             built[name] = effective  # Footplate extensions are shown only if they are set
-    environments.check(environments.load(built), backend)
+    environments.check_supported(environments.load_environment_config(built), backend)
     return built
 
 
-def _networking(requested: Networking | None, previous: Json) -> JsonObject:
+def _build_networking(requested: Networking | None, previous: Json) -> JsonObject:
     old: JsonObject = previous if isinstance(previous, dict) else {"type": "unrestricted"}
     if requested is None:
         return old
@@ -154,30 +154,30 @@ def _networking(requested: Networking | None, previous: Json) -> JsonObject:
         return {"type": "unrestricted"}
     sent = {name: value for name, value in requested.model_dump(exclude={"type"}).items() if value is not None}
     existing = old if old.get("type") == "limited" else {}
-    return {"type": "limited", **_NOTHING_ALLOWED, **existing, **sent}
+    return {"type": "limited", **_CLOSED_NETWORK, **existing, **sent}
 
 
-def _packages(requested: Packages | None) -> JsonObject:
+def _build_packages(requested: Packages | None) -> JsonObject:
     sent = requested.model_dump() if requested else {}
     return {"type": "packages", **{manager: sent.get(manager) or [] for manager in PACKAGE_MANAGERS}}
 
 
-def change_of(body: EnvironmentUpdate, backend: Backend) -> Callable[[EnvironmentRecord], EnvironmentRecord]:
+def make_environment_update(body: EnvironmentUpdate, backend: Backend) -> Callable[[EnvironmentRecord], EnvironmentRecord]:
     def change(record: EnvironmentRecord) -> EnvironmentRecord:
         patch = {key: value or None for key, value in (body.metadata or {}).items()}
-        config = record.config if body.config is None else configuration(body.config, backend, previous=record.config)
+        config = record.config if body.config is None else build_config(body.config, backend, previous=record.config)
         return replace(
             record,
             name=body.name or record.name,
             description=body.description if "description" in body.model_fields_set else record.description,
             config=config,
-            metadata=patched(record.metadata, patch),
+            metadata=merge_metadata(record.metadata, patch),
         )
 
     return change
 
 
-def answer(record: EnvironmentRecord) -> JsonObject:
+def serialize_environment(record: EnvironmentRecord) -> JsonObject:
     return {
         "id": record.id,
         "type": "environment",

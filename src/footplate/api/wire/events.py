@@ -5,13 +5,13 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from footplate.api.wire.agents import TurnOverrides, fields_of
-from footplate.api.wire.base import Body, Context, Id, Moment, Parameters, Refused, Text, dumped
+from footplate.api.wire.agents import TurnOverrides, normalise_definition_fields
+from footplate.api.wire.base import Body, Context, Id, UtcTime, Parameters, Unsupported, Text, dump_sent_fields
 from footplate.api.wire.content import MessageContent, ResultContent
 from footplate.api.wire.permissions import AllowRule
 from footplate.domain import events
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.services import Accepted, Input
+from footplate.domain.services import AcceptedInputs, Input
 from footplate.domain.turns import WhenBusy
 
 MAX_EVENTS: Final = 1000
@@ -70,19 +70,19 @@ class UserMessage(Body):
     context: Context | None = None
 
     def to_input(self) -> Input:
-        content: list[Json] = [dumped(block) for block in self.content]
+        content: list[Json] = [dump_sent_fields(block) for block in self.content]
         return Input(
             type=events.USER_MESSAGE,
             body={"content": content},
             when_busy=WhenBusy(self.when_busy),
-            overrides=fields_of(self.overrides) if self.overrides is not None else {},
+            overrides=normalise_definition_fields(self.overrides) if self.overrides is not None else {},
             context=self.context or {},
         )
 
 
 class UserInterrupt(Body):
     type: Literal["user.interrupt"]
-    session_thread_id: Refused = None
+    session_thread_id: Unsupported = None
 
     def to_input(self) -> Input:
         return Input(type=events.USER_INTERRUPT, body={})
@@ -95,7 +95,7 @@ class UserCustomToolResult(Body):
     is_error: bool | None = None
 
     def to_input(self) -> Input:
-        content: list[Json] = [dumped(block) for block in self.content or ()]
+        content: list[Json] = [dump_sent_fields(block) for block in self.content or ()]
         return Input(
             type=events.USER_CUSTOM_TOOL_RESULT,
             body={
@@ -144,13 +144,13 @@ class SendEvents(Body):
     ]
 
 
-def inputs_of(sent: Sequence[UserEvent]) -> list[Input]:
+def to_inputs(sent: Sequence[UserEvent]) -> list[Input]:
     return [event.to_input() for event in sent]
 
 
-def sent(accepted: Accepted) -> list[Json]:
+def serialize_sent_events(accepted: AcceptedInputs) -> list[Json]:
     """Returns the sent events in their latest state, each once, without events that the server added."""
-    latest = {position.event.id: events.wire(position) for position in accepted.positions if _is_input(position)}
+    latest = {position.event.id: events.to_wire(position) for position in accepted.positions if _is_input(position)}
     return list(latest.values())
 
 
@@ -163,10 +163,10 @@ class ListEvents(Parameters):
     order: Literal["asc", "desc"] | None = None
     page: Text | None = None
     types: Annotated[list[EventType], Field(alias="types[]", default_factory=list)]
-    created_at_gt: Annotated[Moment | None, Field(alias="created_at[gt]")] = None
-    created_at_gte: Annotated[Moment | None, Field(alias="created_at[gte]")] = None
-    created_at_lt: Annotated[Moment | None, Field(alias="created_at[lt]")] = None
-    created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None
+    created_at_gt: Annotated[UtcTime | None, Field(alias="created_at[gt]")] = None
+    created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
+    created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
+    created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
 
 
 class StreamEvents(Parameters):

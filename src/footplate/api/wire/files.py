@@ -9,10 +9,10 @@ from pydantic import Field, StringConstraints
 from footplate.api.wire.base import Body, Id, Parameters, Text, optional_timestamp, timestamp
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.files import MOST_RESOURCES, Resources, StoredFile, place_of
+from footplate.domain.files import MAX_RESOURCES, Resources, StoredFile, resolve_mount_path
 from footplate.domain.json import JsonObject
 
-MOST_IDS: Final = 100
+MAX_IDS: Final = 100
 
 
 class FileResourceParams(Body):
@@ -26,7 +26,7 @@ class FileResourceParams(Body):
     ] = None
 
 
-FileResources = Annotated[list[FileResourceParams], Field(max_length=MOST_RESOURCES)]
+FileResources = Annotated[list[FileResourceParams], Field(max_length=MAX_RESOURCES)]
 
 
 class ListResources(Parameters):
@@ -43,7 +43,7 @@ class ListFiles(Parameters):
     ] = None
 
 
-def answer(file: StoredFile) -> JsonObject:
+def serialize_file(file: StoredFile) -> JsonObject:
     return {
         "id": file.id,
         "type": "file",
@@ -57,19 +57,19 @@ def answer(file: StoredFile) -> JsonObject:
     }
 
 
-def resource(file: StoredFile, params: FileResourceParams) -> JsonObject:
+def build_resource(file: StoredFile, params: FileResourceParams) -> JsonObject:
     now = timestamp(datetime.now(UTC))
     return {
         "id": ids.new_id(ids.RESOURCE),
         "type": "file",
         "file_id": file.id,
-        "mount_path": place_of(file, params.mount_path),
+        "mount_path": resolve_mount_path(file, params.mount_path),
         "created_at": now,
         "updated_at": now,
     }
 
 
-def with_more(existing: Resources, new: Sequence[JsonObject]) -> Resources:
+def add_resources(existing: Resources, new: Sequence[JsonObject]) -> Resources:
     """Adds resources. Raises `InvalidRequest` if two mount paths collide or there are too many resources."""
     combined = [*existing, *new]
     mount_paths: list[str] = []
@@ -81,6 +81,6 @@ def with_more(existing: Resources, new: Sequence[JsonObject]) -> Resources:
                 help_text="Choose another mount_path: none may be equal to or inside another one.",
             )
         mount_paths.append(mount_path)
-    if len(combined) > MOST_RESOURCES:
-        raise InvalidRequest(f"resources: a session can have at most {MOST_RESOURCES}", field="resources")
+    if len(combined) > MAX_RESOURCES:
+        raise InvalidRequest(f"resources: a session can have at most {MAX_RESOURCES}", field="resources")
     return combined

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from footplate.api.wire.agents import Model, model_object
-from footplate.api.wire.base import KEPT, Body, Id, MetadataPatch, patched
+from footplate.api.wire.agents import Model, normalise_model
+from footplate.api.wire.base import NOT_NULLABLE, Body, Id, MetadataPatch, merge_metadata
 from footplate.api.wire.events import MAX_INITIAL_EVENTS
 from footplate.api.wire.sessions import AgentChoice, InitialEvent, Title
 from footplate.domain.errors import InvalidRequest
@@ -32,14 +32,14 @@ class SessionFork(Body):
         ),
     ] = None
     agent: AgentChoice | None = None
-    model: Model = KEPT
+    model: Model = NOT_NULLABLE
     environment_id: Id | None = None
     title: Title | None = None
     metadata: Annotated[MetadataPatch | None, Field(description="Merged by key; null removes a key.")] = None
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
 
 
-def point_of(body: SessionFork) -> ForkPoint:
+def parse_fork_point(body: SessionFork) -> ForkPoint:
     if body.at_event_id is not None and body.at_position is not None:
         raise InvalidRequest(
             "at_position: cannot be combined with at_event_id",
@@ -49,7 +49,7 @@ def point_of(body: SessionFork) -> ForkPoint:
     return ForkPoint(event_id=body.at_event_id, position=body.at_position)
 
 
-def change_of(body: SessionFork, agent: JsonObject | None, *, default_harness: str) -> Callable[[Session], Session]:
+def make_fork_update(body: SessionFork, agent: JsonObject | None, *, default_harness: str) -> Callable[[Session], Session]:
     """Returns the function that derives the fork from its parent. `agent` is a snapshot of the agent that the body
     names.
     """
@@ -57,13 +57,13 @@ def change_of(body: SessionFork, agent: JsonObject | None, *, default_harness: s
     def change(parent: Session) -> Session:
         chosen = parent.agent if agent is None else agent
         if "model" in body.model_fields_set:
-            chosen = {**chosen, "model": model_object(body.model)}
+            chosen = {**chosen, "model": normalise_model(body.model)}
         _check_harness(parent.agent.get("harness") or default_harness, chosen.get("harness") or default_harness)
         return replace(
             parent,
             agent=chosen,
             title=body.title if "title" in body.model_fields_set else parent.title,
-            metadata=patched(parent.metadata, body.metadata or {}),
+            metadata=merge_metadata(parent.metadata, body.metadata or {}),
         )
 
     return change

@@ -5,23 +5,23 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from footplate.api.wire.answers import AnswerModel, PermissionsAnswer
+from footplate.api.wire.answers import ResponseModel, PermissionsAnswer
 
 
-class ApprovalTermsAnswer(AnswerModel):
+class ApprovalTermsAnswer(ResponseModel):
     expires_after_seconds: int | None
     outcome: Literal["deny", "allow"]
     role: str | None
     two_people: bool
 
 
-class DisplayedField(AnswerModel):
+class DisplayedField(ResponseModel):
     name: str
     kind: Literal["text", "json"]
     text: str
 
 
-class DisplayedCall(AnswerModel):
+class DisplayedCall(ResponseModel):
     name: str
     agent_name: str | None
     reason: str | None
@@ -29,7 +29,7 @@ class DisplayedCall(AnswerModel):
     whole: bool
 
 
-class Approval(AnswerModel):
+class Approval(ResponseModel):
     id: str
     type: Literal["approval"]
     status: Literal["pending", "allowed", "denied", "closed"]
@@ -51,7 +51,7 @@ class Approval(AnswerModel):
     edited_by: str | None
 
 
-class AuditEntry(AnswerModel):
+class AuditEntry(ResponseModel):
     id: str
     type: Literal["audit_entry"]
     kind: Literal["decision", "answer", "policy", "hook", "change", "refusal"]
@@ -68,7 +68,7 @@ class AuditEntry(AnswerModel):
     content_hash: str
 
 
-class AuditVerification(AnswerModel):
+class AuditVerification(ResponseModel):
     type: Literal["audit_verification"]
     entries: int
     batches: int
@@ -77,7 +77,7 @@ class AuditVerification(AnswerModel):
     faults: list[str]
 
 
-class OrganisationPolicy(AnswerModel):
+class OrganisationPolicy(ResponseModel):
     type: Literal["policy"]
     layer: Literal["organisation"]
     permissions: PermissionsAnswer
@@ -86,13 +86,13 @@ class OrganisationPolicy(AnswerModel):
     updated_at: datetime | None
 
 
-class ImportedPermissions(AnswerModel):
+class ImportedPermissions(ResponseModel):
     type: Literal["imported_permissions"]
     permissions: PermissionsAnswer
     notes: list[str]
 
 
-class ChangedCall(AnswerModel):
+class ChangedCall(ResponseModel):
     type: Literal["changed_call"]
     event_id: str
     session_id: str
@@ -110,7 +110,7 @@ class ChangedCall(AnswerModel):
     hook: str | None
 
 
-class PolicyReplay(AnswerModel):
+class PolicyReplay(ResponseModel):
     type: Literal["policy_replay"]
     calls: int
     gone: int

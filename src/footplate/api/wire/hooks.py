@@ -18,23 +18,23 @@ from footplate.domain.hooks import FAIL_CLOSED, HookAccess, HookEvent
 from footplate.domain.json import Json, JsonObject
 from footplate.gate import hooks
 from footplate.gate.askers import python
-from footplate.gate.askers.http import not_allowed
+from footplate.gate.askers.http import find_url_problem
 from footplate.gate.errors import InvalidRule
 
 MAX_HOOKS: Final = 50
-Seconds = Annotated[int, Field(ge=1, le=int(hooks.LONGEST))]
+Seconds = Annotated[int, Field(ge=1, le=int(hooks.MAX_TIMEOUT_SECONDS))]
 
 
-def _matcher(text: str) -> str:
+def _check_matcher(text: str) -> str:
     try:
-        hooks.matcher_of(text)
+        hooks.compile_matcher(text)
     except InvalidRule as error:
         raise ValueError(f"at character {error.position}, {error.problem}") from None
     return text
 
 
-def _installed(name: str) -> str:
-    if name not in (known := python.installed()):
+def _check_installed(name: str) -> str:
+    if name not in (known := python.list_installed_hooks()):
         raise ValueError(f"is not an installed hook; installed hooks: {', '.join(known) or 'none'}")
     return name
 
@@ -44,7 +44,7 @@ class CommandHook(Body):
 
     type: Literal["command"]
     command: Annotated[Text, Field(min_length=1, max_length=10_000)]
-    timeout: Seconds = int(hooks.SECONDS)
+    timeout: Seconds = int(hooks.DEFAULT_TIMEOUT_SECONDS)
 
 
 class HttpHook(Body):
@@ -52,16 +52,16 @@ class HttpHook(Body):
 
     type: Literal["http"]
     url: Annotated[Text, Field(min_length=1, max_length=2000)]
-    timeout: Seconds = int(hooks.SECONDS)
+    timeout: Seconds = int(hooks.DEFAULT_TIMEOUT_SECONDS)
 
 
 class PythonHook(Body):
     """An entry point (`footplate.hooks`) that the operator installed."""
 
     type: Literal["python"]
-    name: Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_installed)]
+    name: Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_check_installed)]
     options: Annotated[dict[str, JsonValue], Field(description="Passed to the hook.", default_factory=dict)]
-    timeout: Seconds = int(hooks.SECONDS)
+    timeout: Seconds = int(hooks.DEFAULT_TIMEOUT_SECONDS)
 
 
 AnyHook = Annotated[CommandHook | HttpHook | PythonHook, Field(discriminator="type")]
@@ -74,7 +74,7 @@ class HookGroup(Body):
             max_length=1000,
             description="Matches tool names in Claude Code's syntax; for other events, subagent names or reasons.",
         ),
-        AfterValidator(_matcher),
+        AfterValidator(_check_matcher),
     ] = ""
     hooks: Annotated[list[AnyHook], Field(max_length=MAX_HOOKS)]
 
@@ -106,7 +106,7 @@ class Hooks(Body):
                         yield f"{event}.{index}.hooks.{number}.url", hook
 
 
-def of_one_session(found: Hooks | None) -> Hooks | None:
+def refuse_http_hooks(found: Hooks | None) -> Hooks | None:
     """Refuses HTTP hooks of agents and sessions, which must not make the worker call arbitrary hosts."""
     for path, _ in found.list_http_hooks() if found is not None else ():
         raise ValueError(f"{path} is an HTTP hook, which only an organisation or a project can have")
@@ -116,13 +116,13 @@ def of_one_session(found: Hooks | None) -> Hooks | None:
 def check_hosts(found: Hooks | None, access: HookAccess) -> None:
     """Raises `InvalidRequest` for a host that the operator does not allow."""
     for path, hook in found.list_http_hooks() if found is not None else ():
-        if (reason := not_allowed(access, hook.url)) is not None:
+        if (reason := find_url_problem(access, hook.url)) is not None:
             raise InvalidRequest(
                 reason, field=f"permissions.hooks.{path}", help_text="See docs/hooks.md for allowed hosts."
             )
 
 
-def imported_hooks(settings_hooks: JsonValue) -> tuple[JsonObject, list[str]]:
+def import_hooks(settings_hooks: JsonValue) -> tuple[JsonObject, list[str]]:
     """Returns the supported hooks of a settings file, and notes that name each skipped hook and the reason. A file with
     an unsupported hook that could deny a call is refused instead, because skipping the hook would allow more.
     """
@@ -134,7 +134,7 @@ def imported_hooks(settings_hooks: JsonValue) -> tuple[JsonObject, list[str]]:
             continue
         notes_before = len(notes)
         groups = [
-            imported_group for index, group in enumerate(found) if (imported_group := _group(group, f"hooks.{event}[{index}]", notes))
+            imported_group for index, group in enumerate(found) if (imported_group := _import_group(group, f"hooks.{event}[{index}]", notes))
         ]
         if event in FAIL_CLOSED and len(notes) > notes_before:
             path, _, reason = notes[notes_before].partition(": not imported: ")
@@ -148,7 +148,7 @@ def imported_hooks(settings_hooks: JsonValue) -> tuple[JsonObject, list[str]]:
     return imported, notes
 
 
-def _group(group: JsonValue, where: str, notes: list[str]) -> JsonObject | None:
+def _import_group(group: JsonValue, where: str, notes: list[str]) -> JsonObject | None:
     listed_hooks = group.get("hooks") if isinstance(group, dict) else None
     if not isinstance(group, dict) or not isinstance(listed_hooks, list):
         notes.append(f"{where}: not imported: it is not a group of hooks")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from footplate.api.wire.base import Moment, Parameters, Text, Version
+from footplate.api.wire.base import UtcTime, Parameters, Text, Version
 
 PageSize = Annotated[int, Field(ge=1, le=100)]
 
@@ -13,8 +13,8 @@ class ListAgents(Parameters):
     limit: PageSize = 20
     page: Text | None = None
     include_archived: bool = False
-    created_at_gte: Annotated[Moment | None, Field(alias="created_at[gte]")] = None
-    created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None
+    created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
+    created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
 
 
 class ListVersions(Parameters):

@@ -16,7 +16,7 @@ MAX_SERVERS: Final = 20
 ServerName = Annotated[Text, StringConstraints(min_length=1, max_length=255)]
 
 
-def _endpoint(url: str) -> str:
+def _check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -32,19 +32,19 @@ def _endpoint(url: str) -> str:
 class McpServer(Body):
     type: Literal["url"]
     name: ServerName
-    url: Annotated[Text, StringConstraints(max_length=2048, pattern=r"^[!-~]+$"), AfterValidator(_endpoint)]
+    url: Annotated[Text, StringConstraints(max_length=2048, pattern=r"^[!-~]+$"), AfterValidator(_check_url)]
 
 
-def _told_apart(servers: list[McpServer]) -> list[McpServer]:
+def _check_distinct_names(servers: list[McpServer]) -> list[McpServer]:
     """Refuses server names that are equal after the conversion to the characters that model providers accept."""
-    names = [mcp.plain(server.name) for server in servers]
-    duplicate = next((server.name for server in servers if names.count(mcp.plain(server.name)) > 1), None)
+    names = [mcp.sanitize_name(server.name) for server in servers]
+    duplicate = next((server.name for server in servers if names.count(mcp.sanitize_name(server.name)) > 1), None)
     if duplicate is not None:
         raise ValueError(f"two servers have the name {duplicate!r} or an equivalent one")
     return servers
 
 
-McpServers = Annotated[list[McpServer], Field(max_length=MAX_SERVERS), AfterValidator(_told_apart)]
+McpServers = Annotated[list[McpServer], Field(max_length=MAX_SERVERS), AfterValidator(_check_distinct_names)]
 
 
 def normalise_servers(servers: Sequence[McpServer] | None) -> list[Json]:
@@ -53,8 +53,8 @@ def normalise_servers(servers: Sequence[McpServer] | None) -> list[Json]:
 
 def check_toolsets(servers: Json, tools: Json, *, where: str = "") -> None:
     """Raises `InvalidRequest` for a toolset of a server that the agent does not have."""
-    known = {server.get("name") for server in _list(servers) if isinstance(server, dict)}
-    for index, tool in enumerate(_list(tools)):
+    known = {server.get("name") for server in _as_list(servers) if isinstance(server, dict)}
+    for index, tool in enumerate(_as_list(tools)):
         if isinstance(tool, dict) and tool.get("type") == mcp.TOOLSET and tool.get("mcp_server_name") not in known:
             field = f"{where}tools.{index}.mcp_server_name"
             raise InvalidRequest(
@@ -64,5 +64,5 @@ def check_toolsets(servers: Json, tools: Json, *, where: str = "") -> None:
             )
 
 
-def _list(value: Json) -> list[Json]:
+def _as_list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []

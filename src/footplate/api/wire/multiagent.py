@@ -7,11 +7,11 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from footplate.api.wire.base import UNSUPPORTED, Body, Id, Version
-from footplate.domain.agents import CUSTOM, Agent
+from footplate.domain.agents import CUSTOM_TOOL_TYPE, Agent
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 
-HARNESSES: Final = frozenset({"claude"})
+SUBAGENT_HARNESSES: Final = frozenset({"claude"})
 """Harnesses that support subagents."""
 MAX_AGENTS: Final = 20
 _FIELD: Final = "multiagent"
@@ -25,7 +25,7 @@ class AgentReference(Body):
     version: Version | None = None
 
 
-def shape_of(value: object) -> str | None:
+def union_tag(value: object) -> str | None:
     """Returns the tag of a union member. None, for an unknown type, makes the error list the known types."""
     if isinstance(value, str):
         return "id"
@@ -33,14 +33,14 @@ def shape_of(value: object) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _named(value: Any) -> Any:
-    if shape_of(value) in {"self", "advisor"}:
+def _check_member_type(value: Any) -> Any:
+    if union_tag(value) in {"self", "advisor"}:
         raise PydanticCustomError(UNSUPPORTED, "of this type is not supported by this server; use the id of an agent")
     return value
 
 
 Member = Annotated[
-    Annotated[Id, Tag("id")] | Annotated[AgentReference, Tag("agent")], Discriminator(shape_of), BeforeValidator(_named)
+    Annotated[Id, Tag("id")] | Annotated[AgentReference, Tag("agent")], Discriminator(union_tag), BeforeValidator(_check_member_type)
 ]
 
 
@@ -53,8 +53,8 @@ class Coordinator(Body):
     agents: Annotated[list[Member], Field(min_length=1, max_length=MAX_AGENTS)]
 
 
-def _coordinates(value: Any) -> Any:
-    if shape_of(value) == "multiagent_20261001":
+def _check_multiagent_type(value: Any) -> Any:
+    if union_tag(value) == "multiagent_20261001":
         raise PydanticCustomError(
             UNSUPPORTED,
             "of this type is not supported by this server; use the type `coordinator`",
@@ -62,32 +62,32 @@ def _coordinates(value: Any) -> Any:
     return value
 
 
-Multiagent = Annotated[Coordinator, BeforeValidator(_coordinates)]
+Multiagent = Annotated[Coordinator, BeforeValidator(_check_multiagent_type)]
 
 
-def members_of(multiagent: Coordinator) -> list[tuple[str, int | None]]:
+def list_members(multiagent: Coordinator) -> list[tuple[str, int | None]]:
     """Returns the agents' ids with the requested versions."""
     return [(one, None) if isinstance(one, str) else (one.id, one.version) for one in multiagent.agents]
 
 
-def stored(members: Sequence[Agent]) -> JsonObject:
+def build_stored_references(members: Sequence[Agent]) -> JsonObject:
     """Returns the stored form, in which each agent has a fixed version."""
-    check(members)
+    check_members(members)
     return {
         "type": "coordinator",
         "agents": [{"type": "agent", "id": member.id, "version": member.version} for member in members],
     }
 
 
-def check(members: Sequence[Agent]) -> None:
+def check_members(members: Sequence[Agent]) -> None:
     """Raises `InvalidRequest` for agents that cannot be subagents."""
     for index, member in enumerate(members):
-        for reason, advice in _objections(member, members[:index]):
+        for reason, advice in _find_objections(member, members[:index]):
             path = f"{_FIELD}.agents.{index}"
             raise InvalidRequest(f"{path}: {member.id} {reason}", field=path, help_text=advice)
 
 
-def _objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[str, str]]:
+def _find_objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[str, str]]:
     definition, name = member.definition, member.name
     if member.archived_at is not None:
         yield "is archived", "Choose another agent."
@@ -99,10 +99,10 @@ def _objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[str, 
         yield f"has the name {name!r}, which Claude Code reserves", "Rename the agent."
     if definition.get(_FIELD) is not None:
         yield "has subagents itself", "Subagents cannot be nested: choose an agent without `multiagent`."
-    if (harness := definition.get("harness")) is not None and harness not in HARNESSES:
+    if (harness := definition.get("harness")) is not None and harness not in SUBAGENT_HARNESSES:
         yield f"runs with the harness {harness!r}", "Subagents run inside Claude Code: remove the agent's harness."
     tools = definition.get("tools")
-    custom = [tool for tool in (tools if isinstance(tools, list) else []) if shape_of(tool) == CUSTOM]
+    custom = [tool for tool in (tools if isinstance(tools, list) else []) if union_tag(tool) == CUSTOM_TOOL_TYPE]
     more = {"mcp_servers": definition.get("mcp_servers"), "model_parameters": definition.get("model_parameters")}
     for feature, found in {**more, "custom tools": custom}.items():
         if found:
@@ -111,15 +111,15 @@ def _objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[str, 
 
 def check_harness(definition: JsonObject, default_harness: str, *, where: str = "") -> None:
     harness = definition.get("harness") or default_harness
-    if definition.get(_FIELD) is not None and harness not in HARNESSES:
+    if definition.get(_FIELD) is not None and harness not in SUBAGENT_HARNESSES:
         raise InvalidRequest(
             f"{where}{_FIELD}: the harness {harness!r} does not support subagents",
             field=f"{where}{_FIELD}",
-            help_text=f"Choose the harness {' or '.join(sorted(HARNESSES))!r} for this agent, or omit `{_FIELD}`.",
+            help_text=f"Choose the harness {' or '.join(sorted(SUBAGENT_HARNESSES))!r} for this agent, or omit `{_FIELD}`.",
         )
 
 
-def references(definition: JsonObject) -> list[tuple[str, int]]:
+def read_stored_references(definition: JsonObject) -> list[tuple[str, int]]:
     """Returns the subagents that a stored definition references."""
     multiagent = definition.get(_FIELD)
     named = multiagent.get("agents") if isinstance(multiagent, dict) else None
@@ -127,7 +127,7 @@ def references(definition: JsonObject) -> list[tuple[str, int]]:
     return [(str(one["id"]), int(str(one["version"]))) for one in found]
 
 
-def kept(members: Sequence[JsonObject]) -> JsonObject:
+def embed_members(members: Sequence[JsonObject]) -> JsonObject:
     """Returns the form that a session stores: the whole definition of each agent, without its own `multiagent`."""
     return {
         "type": "coordinator",

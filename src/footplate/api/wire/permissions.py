@@ -9,21 +9,21 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from footplate.api.wire.base import Body, Text, timestamp
-from footplate.api.wire.hooks import Hooks, imported_hooks, of_one_session
+from footplate.api.wire.hooks import Hooks, import_hooks, refuse_http_hooks
 from footplate.api.wire.hooks import check_hosts as check_hook_hosts
 from footplate.domain.hooks import HookAccess
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.permissions import Layer, Outcome, Written
+from footplate.domain.permissions import Layer, PermissionOutcome, OrganisationPolicy
 from footplate.gate.errors import InvalidRule
 from footplate.gate.rules import parse_rule
-from footplate.gate.settings import Imported
+from footplate.gate.settings import ImportedRules
 
 MAX_RULES: Final = 1000
 MAX_CHARACTERS: Final = 100_000
 """Total length of the rules of one layer."""
 
 
-def _readable(text: str, *, outcome: Outcome) -> str:
+def _check_rule(text: str, *, outcome: PermissionOutcome) -> str:
     try:
         parse_rule(text, outcome)
     except InvalidRule as error:
@@ -32,16 +32,16 @@ def _readable(text: str, *, outcome: Outcome) -> str:
     return text
 
 
-AllowRule = Annotated[str, AfterValidator(partial(_readable, outcome=Outcome.ALLOW))]
+AllowRule = Annotated[str, AfterValidator(partial(_check_rule, outcome=PermissionOutcome.ALLOW))]
 
 
-def _rule(outcome: Outcome) -> AfterValidator:
-    return AfterValidator(partial(_readable, outcome=outcome))
+def _rule_validator(outcome: PermissionOutcome) -> AfterValidator:
+    return AfterValidator(partial(_check_rule, outcome=outcome))
 
 
-def _bounded(permissions: object) -> object:
+def _check_total_length(permissions: object) -> object:
     """Limits the total length before any rule is parsed."""
-    lists = [permissions.get(outcome) for outcome in Outcome] if isinstance(permissions, dict) else []
+    lists = [permissions.get(outcome) for outcome in PermissionOutcome] if isinstance(permissions, dict) else []
     texts = [text for each in lists if isinstance(each, list) for text in each if isinstance(text, str)]
     if sum(map(len, texts)) > MAX_CHARACTERS:
         raise ValueError(f"the rules of one layer can have at most {MAX_CHARACTERS:,} characters")
@@ -51,18 +51,18 @@ def _bounded(permissions: object) -> object:
 class Permissions(Body):
     """Rules of one layer. `deny` takes precedence over `ask`, and `ask` over `allow`, across all layers."""
 
-    _is_bounded = model_validator(mode="before")(_bounded)
+    _is_bounded = model_validator(mode="before")(_check_total_length)
 
-    deny: Annotated[list[Annotated[str, _rule(Outcome.DENY)]], Field(max_length=MAX_RULES, default_factory=list)]
-    ask: Annotated[list[Annotated[str, _rule(Outcome.ASK)]], Field(max_length=MAX_RULES, default_factory=list)]
-    allow: Annotated[list[Annotated[str, _rule(Outcome.ALLOW)]], Field(max_length=MAX_RULES, default_factory=list)]
+    deny: Annotated[list[Annotated[str, _rule_validator(PermissionOutcome.DENY)]], Field(max_length=MAX_RULES, default_factory=list)]
+    ask: Annotated[list[Annotated[str, _rule_validator(PermissionOutcome.ASK)]], Field(max_length=MAX_RULES, default_factory=list)]
+    allow: Annotated[list[Annotated[str, _rule_validator(PermissionOutcome.ALLOW)]], Field(max_length=MAX_RULES, default_factory=list)]
     hooks: Hooks | None = None
 
 
 class OwnPermissions(Permissions):
     """Rules of an agent or a session."""
 
-    hooks: Annotated[Hooks | None, AfterValidator(of_one_session)] = None
+    hooks: Annotated[Hooks | None, AfterValidator(refuse_http_hooks)] = None
 
 
 class ApprovalTerms(Body):
@@ -87,7 +87,7 @@ class SettingsImport(Body):
     settings: Annotated[dict[str, JsonValue], Field(description="The content of a `.claude/settings.json` file.")]
 
 
-def terms(approvals: ApprovalTerms | None) -> JsonObject | None:
+def dump_terms(approvals: ApprovalTerms | None) -> JsonObject | None:
     return None if approvals is None else approvals.model_dump()
 
 
@@ -96,38 +96,38 @@ def check_hosts(permissions: Permissions | None, access: HookAccess) -> None:
         check_hook_hosts(permissions.hooks, access)
 
 
-def stored(permissions: Permissions | None) -> JsonObject:
+def dump_permissions(permissions: Permissions | None) -> JsonObject:
     return {} if permissions is None else permissions.model_dump(exclude_none=True)
 
 
-def shown(permissions: JsonObject) -> JsonObject:
+def serialize_permissions(permissions: JsonObject) -> JsonObject:
     hooks: JsonObject = {"hooks": permissions["hooks"]} if permissions.get("hooks") else {}
-    lists = (Outcome.DENY, Outcome.ASK, Outcome.ALLOW)
+    lists = (PermissionOutcome.DENY, PermissionOutcome.ASK, PermissionOutcome.ALLOW)
     return {**{outcome.value: permissions.get(outcome.value) or [] for outcome in lists}, **hooks}
 
 
-def differ(one: JsonObject, other: JsonObject) -> bool:
+def rules_differ(one: JsonObject, other: JsonObject) -> bool:
     """Compares two sets of rules. An absent list and an empty list are equal."""
-    return shown(one) != shown(other)
+    return serialize_permissions(one) != serialize_permissions(other)
 
 
-def answer(policy: Written) -> JsonObject:
+def serialize_policy(policy: OrganisationPolicy) -> JsonObject:
     return {
         "type": "policy",
         "layer": Layer.ORGANISATION.label,
-        "permissions": shown(policy.permissions),
+        "permissions": serialize_permissions(policy.permissions),
         "approvals": {**ApprovalTerms().model_dump(), **policy.approvals},
         "updated_by": policy.principal,
         "updated_at": None if policy.updated_at is None else timestamp(policy.updated_at),
     }
 
 
-def imported(found: Imported, settings: Mapping[str, JsonValue]) -> JsonObject:
+def serialize_import(found: ImportedRules, settings: Mapping[str, JsonValue]) -> JsonObject:
     """Builds the response of an import. `settings` is the file, from which the hooks are imported here."""
     lists: dict[str, list[Json]] = {"deny": [], "ask": [], "allow": []}
     for layered in found.rules:
         lists[layered.rule.outcome].append(layered.rule.text)
-    hooks, notes = imported_hooks(settings.get("hooks"))
+    hooks, notes = import_hooks(settings.get("hooks"))
     if hooks and settings.get("disableAllHooks") is True:
         hooks, notes = {}, ["hooks: not imported: the file sets disableAllHooks"]
     hooks_field: JsonObject = {"hooks": hooks} if hooks else {}

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from footplate.api.wire.base import (
-    KEPT,
+    NOT_NULLABLE,
     Body,
     Id,
     Metadata,
@@ -15,31 +15,31 @@ from footplate.api.wire.base import (
     Parameters,
     Text,
     optional_timestamp,
-    patched,
+    merge_metadata,
     timestamp,
 )
 from footplate.api.wire.lists import PageSize
-from footplate.api.wire.permissions import Permissions, shown, stored
+from footplate.api.wire.permissions import Permissions, serialize_permissions, dump_permissions
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.projects import (
-    MOST_PROJECTS,
-    NAME,
-    Choice,
+    MAX_PROJECTS,
+    NAME_PATTERN,
+    ProjectSelection,
     Project,
     Trust,
     Workspace,
-    branch_of,
-    name_of,
-    path_of,
-    root_of,
-    url_of,
+    check_branch,
+    derive_name,
+    normalize_path,
+    resolve_projects_root,
+    check_url,
 )
 
-Name = Annotated[str, StringConstraints(pattern=rf"^{NAME.pattern}$", max_length=64)]
-Place = Annotated[Text, StringConstraints(min_length=1, max_length=2048)]
+Name = Annotated[str, StringConstraints(pattern=rf"^{NAME_PATTERN.pattern}$", max_length=64)]
+Location = Annotated[Text, StringConstraints(min_length=1, max_length=2048)]
 TrustName = Literal["nothing", "instructions", "all"]
-Ids = Annotated[list[Id], Field(max_length=MOST_PROJECTS)]
+Ids = Annotated[list[Id], Field(max_length=MAX_PROJECTS)]
 OrderedIds = Annotated[Ids, Field(description="Ordered: the first project is the working directory.")]
 
 
@@ -47,15 +47,15 @@ class ProjectCreate(Body):
     """Requires either a path or a URL."""
 
     path: Annotated[
-        Place | None,
+        Location | None,
         Field(
             description="Below the server's projects root. A repository is created there on first use if none exists."
         ),
     ] = None
-    url: Annotated[Place | None, Field(description="Repository that workers fetch when a session needs it.")] = None
+    url: Annotated[Location | None, Field(description="Repository that workers fetch when a session needs it.")] = None
     name: Annotated[Name | None, Field(description="Default: derived from the path or the URL.")] = None
     branch: Annotated[
-        Place | None,
+        Location | None,
         Field(description="Branch that sessions start from. Default: the branch checked out in the repository."),
     ] = None
     trust: Annotated[
@@ -68,24 +68,24 @@ class ProjectCreate(Body):
 class ProjectUpdate(Body):
     """Omitted fields keep their values. The location of the repository cannot be changed."""
 
-    name: Name = KEPT
-    branch: Place | None = None
-    trust: TrustName = KEPT
+    name: Name = NOT_NULLABLE
+    branch: Location | None = None
+    trust: TrustName = NOT_NULLABLE
     metadata: MetadataPatch | None = None
     permissions: Permissions | None = None
 
 
 class WorkspaceCreate(Body):
     name: Name
-    project_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_PROJECTS)]
+    project_ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_PROJECTS)]
     metadata: Metadata = Field(default_factory=dict)
 
 
 class WorkspaceUpdate(Body):
     """Existing sessions keep the projects that they started with."""
 
-    name: Name = KEPT
-    project_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_PROJECTS)] = KEPT
+    name: Name = NOT_NULLABLE
+    project_ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_PROJECTS)] = NOT_NULLABLE
     metadata: MetadataPatch | None = None
 
 
@@ -93,7 +93,7 @@ class ListProjects(Parameters):
     limit: PageSize = 20
     page: Text | None = None
     include_archived: bool = False
-    path: Annotated[Place | None, Field(description="Only the project at this path.")] = None
+    path: Annotated[Location | None, Field(description="Only the project at this path.")] = None
 
 
 class ListWorkspaces(Parameters):
@@ -102,28 +102,28 @@ class ListWorkspaces(Parameters):
     include_archived: bool = False
 
 
-def place_of(body: ProjectCreate, root: str, organisation: str) -> tuple[str | None, str | None]:
+def parse_location(body: ProjectCreate, root: str, organisation: str) -> tuple[str | None, str | None]:
     """Returns the path and the URL, one of which is None."""
     if (body.path is None) == (body.url is None):
         raise InvalidRequest(
             "path: a project requires either a path or a url", field="path", help_text="Give exactly one of the two."
         )
     if body.path is not None:
-        return path_of(body.path, root_of(root, organisation)), None
-    return None, url_of(body.url or "")
+        return normalize_path(body.path, resolve_projects_root(root, organisation)), None
+    return None, check_url(body.url or "")
 
 
-def name_for(body: ProjectCreate, path: str | None, url: str | None) -> str:
-    return body.name or name_of(path or url or "")
+def choose_name(body: ProjectCreate, path: str | None, url: str | None) -> str:
+    return body.name or derive_name(path or url or "")
 
 
-def branch_for(body: ProjectCreate | ProjectUpdate) -> str | None:
-    return None if body.branch is None else branch_of(body.branch)
+def parse_branch(body: ProjectCreate | ProjectUpdate) -> str | None:
+    return None if body.branch is None else check_branch(body.branch)
 
 
-def change_of_project(body: ProjectUpdate) -> Callable[[Project], Project]:
+def make_project_update(body: ProjectUpdate) -> Callable[[Project], Project]:
     sent_fields = body.model_fields_set
-    branch = branch_for(body)
+    branch = parse_branch(body)
 
     def change(project: Project) -> Project:
         return replace(
@@ -131,14 +131,14 @@ def change_of_project(body: ProjectUpdate) -> Callable[[Project], Project]:
             name=body.name if "name" in sent_fields else project.name,
             branch=branch if "branch" in sent_fields else project.branch,
             trust=Trust(body.trust) if "trust" in sent_fields else project.trust,
-            metadata=patched(project.metadata, body.metadata or {}),
-            permissions=stored(body.permissions) if "permissions" in sent_fields else project.permissions,
+            metadata=merge_metadata(project.metadata, body.metadata or {}),
+            permissions=dump_permissions(body.permissions) if "permissions" in sent_fields else project.permissions,
         )
 
     return change
 
 
-def change_of_workspace(body: WorkspaceUpdate) -> Callable[[Workspace], Workspace]:
+def make_workspace_update(body: WorkspaceUpdate) -> Callable[[Workspace], Workspace]:
     sent_fields = body.model_fields_set
 
     def change(workspace: Workspace) -> Workspace:
@@ -146,13 +146,13 @@ def change_of_workspace(body: WorkspaceUpdate) -> Callable[[Workspace], Workspac
             workspace,
             name=body.name if "name" in sent_fields else workspace.name,
             project_ids=body.project_ids if "project_ids" in sent_fields else workspace.project_ids,
-            metadata=patched(workspace.metadata, body.metadata or {}),
+            metadata=merge_metadata(workspace.metadata, body.metadata or {}),
         )
 
     return change
 
 
-def choice_of(project_ids: list[str] | None, workspace_id: str | None, context: Mapping[str, object]) -> Choice:
+def parse_project_choice(project_ids: list[str] | None, workspace_id: str | None, context: Mapping[str, object]) -> ProjectSelection:
     if project_ids and workspace_id is not None:
         raise InvalidRequest(
             "workspace_id: cannot be combined with project_ids",
@@ -165,10 +165,10 @@ def choice_of(project_ids: list[str] | None, workspace_id: str | None, context: 
             field="context.directory",
             help_text="A session works either on projects or in the directory that it names.",
         )
-    return Choice(project_ids or (), workspace_id)
+    return ProjectSelection(project_ids or (), workspace_id)
 
 
-def answer(project: Project) -> JsonObject:
+def serialize_project(project: Project) -> JsonObject:
     return {
         "id": project.id,
         "type": "project",
@@ -177,7 +177,7 @@ def answer(project: Project) -> JsonObject:
         "url": project.url,
         "branch": project.branch,
         "trust": project.trust.value,
-        "permissions": shown(project.permissions),
+        "permissions": serialize_permissions(project.permissions),
         "metadata": {**project.metadata},
         "created_at": timestamp(project.created_at),
         "updated_at": timestamp(project.updated_at),
@@ -185,7 +185,7 @@ def answer(project: Project) -> JsonObject:
     }
 
 
-def workspace_answer(workspace: Workspace) -> JsonObject:
+def serialize_workspace(workspace: Workspace) -> JsonObject:
     return {
         "id": workspace.id,
         "type": "workspace",

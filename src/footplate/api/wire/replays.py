@@ -6,25 +6,25 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from footplate.api.wire.base import Body, Id, Moment, Text, timestamp
+from footplate.api.wire.base import Body, Id, UtcTime, Text, timestamp
 from footplate.api.wire.permissions import Permissions
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.permissions import Outcome
+from footplate.domain.permissions import PermissionOutcome
 from footplate.domain.replays import CallFilter, StoredCall
-from footplate.gate.replaying import Replayed
+from footplate.gate.replaying import ReplayResult
 
-MOST: Final = 2000
-_SHOWN: Final = 500
-_GIST: Final = ("command", "file_path", "path", "url")
+MAX_CALLS: Final = 2000
+_MAX_SUMMARY_CHARS: Final = 500
+_SUMMARY_FIELDS: Final = ("command", "file_path", "path", "url")
 
 
-def _text(value: object) -> object:
+def _require_string(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError("must be a string such as 2026-11-16T08:00:00Z")  # noqa: TRY004 - as pydantic wants it
     return value
 
 
-When = Annotated[Moment, Strict(False), BeforeValidator(_text)]
+JsonTime = Annotated[UtcTime, Strict(False), BeforeValidator(_require_string)]
 """A time as a JSON string: JSON has no type for times, and strict validation would refuse the conversion."""
 
 
@@ -38,9 +38,9 @@ class ReplayRequest(Body):
     ] = "organisation"
     session_id: Id | None = None
     project_id: Id | None = None
-    since: When | None = None
-    until: When | None = None
-    limit: Annotated[int, Field(ge=1, le=MOST, description="Maximum number of calls evaluated for one page.")] = 500
+    since: JsonTime | None = None
+    until: JsonTime | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_CALLS, description="Maximum number of calls evaluated for one page.")] = 500
     page: Text | None = None
 
     @property
@@ -48,11 +48,11 @@ class ReplayRequest(Body):
         return CallFilter(session_id=self.session_id, project_id=self.project_id, since=self.since, until=self.until)
 
 
-def answer(evaluated: list[tuple[StoredCall, Replayed | None]], *, next_page: str | None) -> JsonObject:
+def serialize_replay(evaluated: list[tuple[StoredCall, ReplayResult | None]], *, next_page: str | None) -> JsonObject:
     """Builds the response. A call with None can no longer be evaluated, because its input or session was deleted."""
     known = [(call, replayed) for call, replayed in evaluated if replayed is not None]
-    sums = Counter((call.was, said.decision.outcome) for call, said in known)
-    outcomes: dict[str, Json] = {was.value: {would.value: sums[was, would] for would in Outcome} for was in Outcome}
+    sums = Counter((call.original_outcome, said.decision.outcome) for call, said in known)
+    outcomes: dict[str, Json] = {was.value: {would.value: sums[was, would] for would in PermissionOutcome} for was in PermissionOutcome}
     return {
         "type": "policy_replay",
         "calls": len(known),
@@ -61,12 +61,12 @@ def answer(evaluated: list[tuple[StoredCall, Replayed | None]], *, next_page: st
         "depend_on_hooks": sum(said.hook is not None for _, said in known),
         "outcomes": outcomes,
         "oldest_at": timestamp(evaluated[-1][0].created_at) if evaluated else None,
-        "data": [_changed(call, said) for call, said in known if said.decision.outcome is not call.was],
+        "data": [_serialize_changed_call(call, said) for call, said in known if said.decision.outcome is not call.original_outcome],
         "next_page": next_page,
     }
 
 
-def _changed(call: StoredCall, replayed: Replayed) -> JsonObject:
+def _serialize_changed_call(call: StoredCall, replayed: ReplayResult) -> JsonObject:
     would = replayed.decision
     return {
         "type": "changed_call",
@@ -76,8 +76,8 @@ def _changed(call: StoredCall, replayed: Replayed) -> JsonObject:
         "created_at": timestamp(call.created_at),
         "name": call.name,
         "mcp_server_name": call.server,
-        "summary": _gist(call.input or {}),
-        "was": call.was.value,
+        "summary": _summarise_input(call.input or {}),
+        "was": call.original_outcome.value,
         "would": would.outcome.value,
         "reason": would.reason,
         "rule": would.rule,
@@ -87,8 +87,8 @@ def _changed(call: StoredCall, replayed: Replayed) -> JsonObject:
     }
 
 
-def _gist(call_input: JsonObject) -> str:
+def _summarise_input(call_input: JsonObject) -> str:
     """Returns the command or the path. The call's event has the whole input."""
-    found = next((call_input[name] for name in _GIST if isinstance(call_input.get(name), str)), None)
+    found = next((call_input[name] for name in _SUMMARY_FIELDS if isinstance(call_input.get(name), str)), None)
     text = found if isinstance(found, str) else json.dumps(call_input, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SUMMARY_CHARS else f"{text[:_MAX_SUMMARY_CHARS]}…"

@@ -9,31 +9,31 @@ from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from footplate.api.wire.agents import AgentOverrides
 from footplate.api.wire.base import (
-    KEPT,
+    NOT_NULLABLE,
     Body,
     Context,
     Id,
     Metadata,
     MetadataPatch,
-    Moment,
-    OnlyEmpty,
+    UtcTime,
+    UnsupportedList,
     Parameters,
-    Refused,
+    Unsupported,
     Text,
     Version,
     optional_timestamp,
-    patched,
+    merge_metadata,
     timestamp,
 )
 from footplate.api.wire.events import MAX_INITIAL_EVENTS, UserMessage
 from footplate.api.wire.files import FileResources
 from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
-from footplate.api.wire.multiagent import AgentReference, shape_of
-from footplate.api.wire.permissions import OwnPermissions, stored
-from footplate.api.wire.permissions import shown as shown_rules
+from footplate.api.wire.multiagent import AgentReference, union_tag
+from footplate.api.wire.permissions import OwnPermissions, dump_permissions
+from footplate.api.wire.permissions import serialize_permissions as shown_rules
 from footplate.api.wire.projects import OrderedIds
 from footplate.api.wire.tools import Tools, normalise_tools
-from footplate.domain.agents import shown, unless_shown
+from footplate.domain.agents import fill_default_policies, keep_stored_tools
 from footplate.domain.events import Usage
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.turns import Session, SessionStatus
@@ -54,7 +54,7 @@ AgentChoice = Annotated[
     Annotated[Id, Tag("id")]
     | Annotated[AgentReference, Tag("agent")]
     | Annotated[AgentWithOverrides, Tag("agent_with_overrides")],
-    Discriminator(shape_of),
+    Discriminator(union_tag),
 ]
 InitialEvent = Annotated[UserMessage, Field(description="Only `user.message` is accepted as an initial event.")]
 
@@ -75,43 +75,43 @@ class SessionCreate(Body):
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
     permissions: OwnPermissions | None = None
     resources: FileResources | None = None
-    vault_ids: OnlyEmpty = None
-    budget: Refused = None
+    vault_ids: UnsupportedList = None
+    budget: Unsupported = None
 
 
 class SessionAgentUpdate(Body):
     """Fields that can change in a session's copy of its agent. A list replaces the old one as a whole."""
 
-    tools: Tools = KEPT
+    tools: Tools = NOT_NULLABLE
     mcp_servers: McpServers | None = None
 
 
 class SessionUpdate(Body):
     title: Title | None = None
     metadata: MetadataPatch | None = None
-    agent: SessionAgentUpdate = KEPT
+    agent: SessionAgentUpdate = NOT_NULLABLE
     permissions: OwnPermissions | None = None
-    vault_ids: OnlyEmpty = None
-    budget: Refused = None
+    vault_ids: UnsupportedList = None
+    budget: Unsupported = None
 
 
-def change_of(body: SessionUpdate) -> Callable[[Session], Session]:
+def make_session_update(body: SessionUpdate) -> Callable[[Session], Session]:
     def change(session: Session) -> Session:
         metadata = session.metadata
         if "metadata" in body.model_fields_set:
-            metadata = patched(session.metadata, body.metadata) if body.metadata is not None else {}
+            metadata = merge_metadata(session.metadata, body.metadata) if body.metadata is not None else {}
         title = body.title if "title" in body.model_fields_set else session.title
-        agent = _changed(session.agent, body.agent) if "agent" in body.model_fields_set else session.agent
-        rules = stored(body.permissions) if "permissions" in body.model_fields_set else session.permissions
+        agent = _update_agent_copy(session.agent, body.agent) if "agent" in body.model_fields_set else session.agent
+        rules = dump_permissions(body.permissions) if "permissions" in body.model_fields_set else session.permissions
         return replace(session, title=title, metadata=metadata, agent=agent, permissions=rules)
 
     return change
 
 
-def _changed(agent: JsonObject, update: SessionAgentUpdate) -> JsonObject:
+def _update_agent_copy(agent: JsonObject, update: SessionAgentUpdate) -> JsonObject:
     changed = {**agent}
     if "tools" in update.model_fields_set:
-        changed["tools"] = unless_shown(normalise_tools(update.tools), agent.get("tools"))
+        changed["tools"] = keep_stored_tools(normalise_tools(update.tools), agent.get("tools"))
     if "mcp_servers" in update.model_fields_set:
         changed["mcp_servers"] = normalise_servers(update.mcp_servers)
     check_toolsets(changed.get("mcp_servers"), changed.get("tools"), where="agent.")
@@ -126,19 +126,19 @@ class ListSessions(Parameters):
     agent_version: Version | None = None
     statuses: Annotated[list[Status], Field(alias="statuses[]", default_factory=list)]
     include_archived: bool = False
-    created_at_gt: Annotated[Moment | None, Field(alias="created_at[gt]")] = None
-    created_at_gte: Annotated[Moment | None, Field(alias="created_at[gte]")] = None
-    created_at_lt: Annotated[Moment | None, Field(alias="created_at[lt]")] = None
-    created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None
-    deployment_id: Refused = None
-    memory_store_id: Refused = None
+    created_at_gt: Annotated[UtcTime | None, Field(alias="created_at[gt]")] = None
+    created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
+    created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
+    created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
+    deployment_id: Unsupported = None
+    memory_store_id: Unsupported = None
 
 
-def answer(session: Session) -> JsonObject:
+def serialize_session(session: Session) -> JsonObject:
     return {
         "id": session.id,
         "type": "session",
-        "agent": shown(session.agent),
+        "agent": fill_default_policies(session.agent),
         "environment_id": session.environment_id,
         "status": session.status.value,
         "title": session.title,
@@ -149,8 +149,8 @@ def answer(session: Session) -> JsonObject:
         "outcome_evaluations": [],
         "budget": None,
         "deployment_id": None,
-        "stats": stats(session),
-        "usage": {**usage(session.usage), "active_seconds": session.active_seconds},
+        "stats": serialize_stats(session),
+        "usage": {**serialize_token_usage(session.usage), "active_seconds": session.active_seconds},
         "created_at": timestamp(session.created_at),
         "updated_at": timestamp(session.updated_at),
         "archived_at": optional_timestamp(session.archived_at),
@@ -163,7 +163,7 @@ def answer(session: Session) -> JsonObject:
     }
 
 
-def stats(session: Session) -> JsonObject:
+def serialize_stats(session: Session) -> JsonObject:
     return {"active_seconds": session.active_seconds, "duration_seconds": _duration(session)}
 
 
@@ -172,7 +172,7 @@ def _duration(session: Session) -> float:
     return max(0.0, round((end - session.created_at).total_seconds(), 3))
 
 
-def usage(total: Usage) -> JsonObject:
+def serialize_token_usage(total: Usage) -> JsonObject:
     """Returns token counts in the reference API's fields. An unknown cost is omitted, because unknown does not mean
     free.
     """
@@ -183,10 +183,10 @@ def usage(total: Usage) -> JsonObject:
         "cache_creation": {"ephemeral_5m_input_tokens": total.cache_write_tokens, "ephemeral_1h_input_tokens": 0},
         "requests": total.requests,
     }
-    return tokens if total.cost_microusd is None else {**tokens, **_cost(total.cost_microusd)}
+    return tokens if total.cost_microusd is None else {**tokens, **_serialize_cost(total.cost_microusd)}
 
 
-def _cost(microusd: int) -> dict[str, Json]:
+def _serialize_cost(microusd: int) -> dict[str, Json]:
     """Returns the cost in whole cents, rounded up, in the reference API's field, and exactly in Footplate's own
     field.
     """

@@ -13,10 +13,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from footplate.api.wire.base import UNSUPPORTED, Body, Refused, Text
+from footplate.api.wire.base import UNSUPPORTED, Body, Unsupported, Text
 from footplate.api.wire.mcp_servers import ServerName
 from footplate.domain import mcp
-from footplate.domain.agents import BUILT_IN_TOOLS, CUSTOM, TOOLSET, WEB_TOOLS
+from footplate.domain.agents import BUILT_IN_TOOLS, CUSTOM_TOOL_TYPE, TOOLSET, WEB_TOOLS
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 
@@ -29,7 +29,7 @@ class Policy(Body):
     type: Literal["always_allow", "always_ask", "auto"]
 
 
-def _judged(policy: Policy | None) -> Policy | None:
+def _refuse_auto_policy(policy: Policy | None) -> Policy | None:
     if policy is not None and policy.type == "auto":
         raise PydanticCustomError(
             UNSUPPORTED, "`auto` is not supported by this server; use `always_ask` or `always_allow`"
@@ -37,7 +37,7 @@ def _judged(policy: Policy | None) -> Policy | None:
     return policy
 
 
-PermissionPolicy = Annotated[Policy | None, AfterValidator(_judged)]
+PermissionPolicy = Annotated[Policy | None, AfterValidator(_refuse_auto_policy)]
 
 
 class ToolConfig(Body):
@@ -45,11 +45,11 @@ class ToolConfig(Body):
     type: ToolName | None = None
     enabled: bool | None = None
     permission_policy: PermissionPolicy = None
-    allowed_domains: Refused = None
-    blocked_domains: Refused = None
-    max_content_tokens: Refused = None
-    url_sources: Refused = None
-    user_location: Refused = None
+    allowed_domains: Unsupported = None
+    blocked_domains: Unsupported = None
+    max_content_tokens: Unsupported = None
+    url_sources: Unsupported = None
+    user_location: Unsupported = None
 
 
 class DefaultToolConfig(Body):
@@ -57,7 +57,7 @@ class DefaultToolConfig(Body):
     permission_policy: PermissionPolicy = None
 
 
-def _supported(configs: list[ToolConfig] | None) -> list[ToolConfig] | None:
+def _check_configs(configs: list[ToolConfig] | None) -> list[ToolConfig] | None:
     seen: set[str] = set()
     for config in configs or []:
         if config.type not in {None, config.name}:
@@ -72,7 +72,7 @@ class Toolset(Body):
     """The built-in tools. Tools that access the web are disabled unless they are enabled by name."""
 
     type: Literal["agent_toolset_20260401"]
-    configs: Annotated[list[ToolConfig] | None, AfterValidator(_supported)] = None
+    configs: Annotated[list[ToolConfig] | None, AfterValidator(_check_configs)] = None
     default_config: DefaultToolConfig | None = None
 
     def normalise(self) -> JsonObject:
@@ -82,21 +82,21 @@ class Toolset(Body):
         for name in BUILT_IN_TOOLS:
             config = by_name.get(name)
             if name in WEB_TOOLS:
-                configs.append(_config(name, config, enabled=bool(config and config.enabled)))
+                configs.append(_normalise_config(name, config, enabled=bool(config and config.enabled)))
             elif config is not None:
-                configs.append(_config(name, config, enabled=default if config.enabled is None else config.enabled))
+                configs.append(_normalise_config(name, config, enabled=default if config.enabled is None else config.enabled))
         return {
             "type": TOOLSET,
             "configs": configs,
-            "default_config": {"enabled": default, **_policy(self.default_config)},
+            "default_config": {"enabled": default, **_normalise_policy(self.default_config)},
         }
 
 
-def _config(name: str, config: ToolConfig | None, *, enabled: bool) -> JsonObject:
-    return {"type": name, "name": name, "enabled": enabled, **_policy(config)}
+def _normalise_config(name: str, config: ToolConfig | None, *, enabled: bool) -> JsonObject:
+    return {"type": name, "name": name, "enabled": enabled, **_normalise_policy(config)}
 
 
-def _policy(config: "ToolConfig | DefaultToolConfig | McpToolConfig | None") -> JsonObject:
+def _normalise_policy(config: "ToolConfig | DefaultToolConfig | McpToolConfig | None") -> JsonObject:
     """Omits a policy that was not set: a default must not act as a rule."""
     if config is None or config.permission_policy is None:
         return {}
@@ -114,7 +114,7 @@ class SchemaHead(Body):
 _schema_head: Final = TypeAdapter(SchemaHead)
 
 
-def _input_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _check_input_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     try:
         _schema_head.validate_python(schema, extra="ignore")
     except ValidationError as error:
@@ -124,7 +124,7 @@ def _input_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return schema
 
 
-def _not_of_a_server(name: str) -> str:
+def _check_name_prefix(name: str) -> str:
     if name.startswith(mcp.PREFIX):
         raise ValueError(f"must not begin with {mcp.PREFIX!r}, which is reserved for tools of MCP servers")
     return name
@@ -134,13 +134,13 @@ class CustomTool(Body):
     """A tool that the client runs. The session waits for its `user.custom_tool_result`."""
 
     type: Literal["custom"]
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_not_of_a_server)]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_check_name_prefix)]
     description: Annotated[str, StringConstraints(max_length=10_000)]
-    input_schema: Annotated[dict[str, JsonValue], AfterValidator(_input_schema)]
+    input_schema: Annotated[dict[str, JsonValue], AfterValidator(_check_input_schema)]
 
     def normalise(self) -> JsonObject:
         return {
-            "type": CUSTOM,
+            "type": CUSTOM_TOOL_TYPE,
             "name": self.name,
             "description": self.description,
             "input_schema": self.input_schema,
@@ -153,7 +153,7 @@ class McpToolConfig(Body):
     permission_policy: PermissionPolicy = None
 
 
-def _named_once(configs: list[McpToolConfig] | None) -> list[McpToolConfig] | None:
+def _check_unique_names(configs: list[McpToolConfig] | None) -> list[McpToolConfig] | None:
     names = [config.name for config in configs or []]
     duplicates = {name for name in names if names.count(name) > 1}
     if duplicates:
@@ -166,7 +166,7 @@ class McpToolset(Body):
 
     type: Literal["mcp_toolset"]
     mcp_server_name: ServerName
-    configs: Annotated[list[McpToolConfig] | None, Field(max_length=MAX_TOOLS), AfterValidator(_named_once)] = None
+    configs: Annotated[list[McpToolConfig] | None, Field(max_length=MAX_TOOLS), AfterValidator(_check_unique_names)] = None
     default_config: DefaultToolConfig | None = None
 
     def normalise(self) -> JsonObject:
@@ -175,7 +175,7 @@ class McpToolset(Body):
             {
                 "name": config.name,
                 "enabled": default if config.enabled is None else config.enabled,
-                **_policy(config),
+                **_normalise_policy(config),
             }
             for config in self.configs or []
         ]
@@ -183,7 +183,7 @@ class McpToolset(Body):
             "type": mcp.TOOLSET,
             "mcp_server_name": self.mcp_server_name,
             "configs": configs,
-            "default_config": {"enabled": default, **_policy(self.default_config)},
+            "default_config": {"enabled": default, **_normalise_policy(self.default_config)},
         }
 
 
@@ -191,7 +191,7 @@ AnyTool: TypeAlias = Toolset | McpToolset | CustomTool
 Tool = Annotated[AnyTool, Field(discriminator="type")]
 
 
-def _distinct(tools: list[Tool]) -> list[Tool]:
+def _check_tools(tools: list[Tool]) -> list[Tool]:
     if sum(isinstance(tool, Toolset) for tool in tools) > 1:
         raise ValueError("the built-in toolset can be listed only once")
     names: list[str] = [tool.name for tool in tools if isinstance(tool, CustomTool)]
@@ -206,14 +206,14 @@ def _distinct(tools: list[Tool]) -> list[Tool]:
     return tools
 
 
-Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_distinct)]
+Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_check_tools)]
 
 
 def normalise_tools(tools: Sequence[AnyTool] | None) -> list[Json]:
     return [tool.normalise() for tool in tools or ()]
 
 
-def check_search(tools: Sequence[AnyTool] | None, *, available: bool, where: str = "") -> None:
+def check_search_available(tools: Sequence[AnyTool] | None, *, available: bool, where: str = "") -> None:
     """Raises `InvalidRequest` if `web_search` is enabled and the server has no search provider."""
     for index, tool in enumerate(tools or ()):
         for config_index, config in enumerate((tool.configs or ()) if isinstance(tool, Toolset) else ()):

@@ -13,10 +13,10 @@ from footplate.api.wire.sessions import AgentChoice, Title
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
-from footplate.domain.transcripts import Leaving, Line
+from footplate.domain.transcripts import TranscriptExport, TranscriptLine
 
-LINES: Final = "application/x-ndjson"
-_NOT_OURS: Final = 'Each line must be {"line": {…}}, with a "subpath" for lines of a subagent.'
+JSON_LINES: Final = "application/x-ndjson"
+_LINE_FORMAT: Final = 'Each line must be {"line": {…}}, with a "subpath" for lines of a subagent.'
 
 
 class SessionImport(Body):
@@ -31,36 +31,36 @@ class SessionImport(Body):
     context: Context | None = None
 
 
-def line_of(number: int, value: JsonObject) -> Line:
+def parse_transcript_line(number: int, value: JsonObject) -> TranscriptLine:
     body, subpath = value.get("line"), value.get("subpath", "")
     if not isinstance(body, dict) or not isinstance(subpath, str) or not value.keys() <= {"line", "subpath"}:
         raise InvalidRequest(
             f"Line {number} has an unknown format.",
             field=f"lines.{number}",
-            help_text=f"{_NOT_OURS} Nothing was stored.",
+            help_text=f"{_LINE_FORMAT} Nothing was stored.",
         )
-    return Line(body, subpath)
+    return TranscriptLine(body, subpath)
 
 
-async def written(export: Leaving, conversation: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
+async def export_lines(export: TranscriptExport, conversation: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
     """Yields the lines of an exported transcript. The last line has their number, so that a truncated export is
     detected.
     """
-    yield _dumped({"type": "transcript", "transcript_id": export.transcript_id})
+    yield _encode({"type": "transcript", "transcript_id": export.transcript_id})
     count = 0
     async for entry in conversation:
-        for line in export.lines(entry):
+        for line in export.export_entry(entry):
             count += 1
-            yield _line(line)
-    for line in export.last():
+            yield _encode_line(line)
+    for line in export.closing_lines():
         count += 1
-        yield _line(line)
-    yield _dumped({"type": "end", "lines": count})
+        yield _encode_line(line)
+    yield _encode({"type": "end", "lines": count})
 
 
-def _line(line: Line) -> bytes:
-    return _dumped({"line": line.body, "subpath": line.subpath} if line.subpath else {"line": line.body})
+def _encode_line(line: TranscriptLine) -> bytes:
+    return _encode({"line": line.body, "subpath": line.subpath} if line.subpath else {"line": line.body})
 
 
-def _dumped(value: JsonObject) -> bytes:
+def _encode(value: JsonObject) -> bytes:
     return orjson.dumps(value) + b"\n"

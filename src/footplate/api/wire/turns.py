@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from footplate.api.wire.base import Parameters, Text, optional_timestamp, timestamp
-from footplate.api.wire.sessions import usage
+from footplate.api.wire.sessions import serialize_token_usage
 from footplate.domain.json import JsonObject
 from footplate.domain.turns import Turn
 
@@ -15,7 +15,7 @@ class ListTurns(Parameters):
     page: Text | None = None
 
 
-def result(turn: Turn) -> JsonObject:
+def serialize_result(turn: Turn) -> JsonObject:
     """Returns the result of a turn. While the turn runs, `success` is false."""
     stored = turn.result
     return {
@@ -27,11 +27,11 @@ def result(turn: Turn) -> JsonObject:
         **stored,
         "session_id": turn.session_id,
         "error_message": stored.get("error"),
-        "metrics": _metrics(turn),
+        "metrics": _serialize_metrics(turn),
     }
 
 
-def _metrics(turn: Turn) -> JsonObject:
+def _serialize_metrics(turn: Turn) -> JsonObject:
     duration = (turn.ended_at - turn.started_at).total_seconds() if turn.started_at and turn.ended_at else None
     return {
         "duration_seconds": duration,
@@ -44,7 +44,7 @@ def _metrics(turn: Turn) -> JsonObject:
     }
 
 
-def answer(turn: Turn) -> JsonObject:
+def serialize_turn(turn: Turn) -> JsonObject:
     return {
         "id": turn.id,
         "type": "turn",
@@ -54,8 +54,8 @@ def answer(turn: Turn) -> JsonObject:
         "input_event_id": turn.input_event_id,
         "first_seq": turn.first_seq,
         "config": turn.config,
-        "usage": usage(turn.usage),
-        "result": result(turn),
+        "usage": serialize_token_usage(turn.usage),
+        "result": serialize_result(turn),
         "created_at": timestamp(turn.created_at),
         "started_at": optional_timestamp(turn.started_at),
         "ended_at": optional_timestamp(turn.ended_at),

@@ -5,46 +5,46 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from footplate.api.wire.answers import AnswerModel, UsageAnswer
-from footplate.api.wire.base import Moment, Parameters, timestamp
-from footplate.api.wire.sessions import usage
+from footplate.api.wire.answers import ResponseModel, UsageAnswer
+from footplate.api.wire.base import UtcTime, Parameters, timestamp
+from footplate.api.wire.sessions import serialize_token_usage
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.usage import Grouping, UsageLine, UsageQuestion
+from footplate.domain.usage import Grouping, UsageRow, UsageQuery
 
 MAX_LINES: Final = 1000
-_USUAL: Final = timedelta(days=30)
-_LONGEST: Final = timedelta(days=366)
+_DEFAULT_PERIOD: Final = timedelta(days=30)
+_MAX_PERIOD: Final = timedelta(days=366)
 
 
-class AskUsage(Parameters):
+class UsageParameters(Parameters):
     """Selects turns by their start time. The default is the last 30 days including today; the maximum is 366 days."""
 
     group_by: Annotated[list[Grouping], Field(alias="group_by[]", default_factory=list)]
-    start: Annotated[Moment | None, Field(alias="from")] = None
-    end: Annotated[Moment | None, Field(alias="to")] = None
+    start: Annotated[UtcTime | None, Field(alias="from")] = None
+    end: Annotated[UtcTime | None, Field(alias="to")] = None
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = MAX_LINES
 
-    def to_query(self) -> UsageQuestion:
+    def to_query(self) -> UsageQuery:
         """Builds the query for one line more than the limit, which shows whether there are more."""
         now = datetime.now(UTC)
         tomorrow = _midnight(now + timedelta(days=1))
         end = self.end or max(tomorrow, self.start or tomorrow)
-        start = self.start or _before(end)
+        start = self.start or _default_start(end)
         if start > end:
             raise InvalidRequest("from: is later than to", field="from", help_text="Swap the two values.")
-        if min(end, max(now, start)) - start > _LONGEST:
+        if min(end, max(now, start)) - start > _MAX_PERIOD:
             raise InvalidRequest(
-                f"from: is more than {_LONGEST.days} days before to",
+                f"from: is more than {_MAX_PERIOD.days} days before to",
                 field="from",
                 help_text="Split the period into several requests.",
             )
-        return UsageQuestion(start=start, end=end, group_by=frozenset(self.group_by), limit=self.limit + 1)
+        return UsageQuery(start=start, end=end, group_by=frozenset(self.group_by), limit=self.limit + 1)
 
 
-def _before(end: datetime) -> datetime:
+def _default_start(end: datetime) -> datetime:
     try:
-        return _midnight(end - _USUAL)
+        return _midnight(end - _DEFAULT_PERIOD)
     except OverflowError:
         return datetime.min.replace(tzinfo=UTC)
 
@@ -54,7 +54,7 @@ def _midnight(time_: datetime) -> datetime:
     return datetime.combine(time_.astimezone(UTC), time(), UTC)
 
 
-class UsageLineAnswer(AnswerModel):
+class UsageLineAnswer(ResponseModel):
     """Dimensions that the query does not group by are omitted."""
 
     type: Literal["usage"]
@@ -71,15 +71,15 @@ class UsageLineAnswer(AnswerModel):
     unpriced_turns: int
 
 
-class UsageListing(AnswerModel):
+class UsageListing(ResponseModel):
     data: list[UsageLineAnswer]
     start: Annotated[datetime, Field(alias="from")]
     end: Annotated[datetime, Field(alias="to")]
     has_more: bool
 
 
-def answer(query: UsageQuestion, lines: list[UsageLine], *, has_more: bool) -> JsonObject:
-    data: list[Json] = [_line(line) for line in lines]
+def serialize_usage_report(query: UsageQuery, lines: list[UsageRow], *, has_more: bool) -> JsonObject:
+    data: list[Json] = [_serialize_line(line) for line in lines]
     return {
         "data": data,
         "from": timestamp(query.start),
@@ -88,13 +88,13 @@ def answer(query: UsageQuestion, lines: list[UsageLine], *, has_more: bool) -> J
     }
 
 
-def _line(line: UsageLine) -> JsonObject:
+def _serialize_line(line: UsageRow) -> JsonObject:
     return {
         "type": "usage",
         **line.group,
         "turns": line.turns,
         "statuses": {**line.statuses},
         "seconds": round(line.seconds, 3),
-        "usage": usage(line.usage),
+        "usage": serialize_token_usage(line.usage),
         "unpriced_turns": line.unpriced_turns,
     }

@@ -20,30 +20,30 @@ from aiodocker.stream import Stream
 
 from footplate.domain.errors import Unavailable
 from footplate.environments.docker import meeting
-from footplate.environments.docker.engine import connected
-from footplate.environments.docker.meeting import Meeting
+from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.meeting import RendezvousSocket
 from footplate.environments.enclosed import Enclosure
-from footplate.environments.guarded import PATH
+from footplate.environments.guarded import DEFAULT_PATH
 from footplate.environments.guardian import Guardian
 
 log = structlog.get_logger(__name__)
 
-_START_LIMIT: Final = 30.0
-_END_LIMIT: Final = 2.0
-_SAID_AT_MOST: Final = 2000
-_KEEPER: Final = (shutil.which("sleep", path=PATH) or "/bin/sleep", "infinity")
+_START_TIMEOUT: Final = 30.0
+_END_TIMEOUT: Final = 2.0
+_MAX_OUTPUT_BYTES: Final = 2000
+_ANCHOR_COMMAND: Final = (shutil.which("sleep", path=DEFAULT_PATH) or "/bin/sleep", "infinity")
 """An absolute path: after it switched users, the guardian can no longer import the modules that a PATH search needs."""
 
 
-class Launch(Protocol):
+class ContainerLaunch(Protocol):
     """A way to start the init process in a container."""
 
-    def launched(self, docker: aiodocker.Docker, rendezvous: Meeting) -> contextlib.AbstractAsyncContextManager[Stream]:
+    def start_init(self, docker: aiodocker.Docker, rendezvous: RendezvousSocket) -> contextlib.AbstractAsyncContextManager[Stream]:
         """Starts the init process and yields its output. If the context is left by an exception, nothing
         stays behind.
         """
 
-    async def end(self, docker: aiodocker.Docker) -> None:
+    async def end_container(self, docker: aiodocker.Docker) -> None:
         """Ends the container from outside, if it does not end by itself."""
 
 
@@ -52,97 +52,97 @@ class Container(Enclosure):
 
     noun = "container"
 
-    def __init__(self, connection: socket.socket, host: str, launch: Launch) -> None:
+    def __init__(self, connection: socket.socket, host: str, launch: ContainerLaunch) -> None:
         super().__init__(connection)
-        self.process = 0
+        self.main_pid = 0
         """The host pid of the process whose end ends the whole container; 0 if it is not visible from here."""
         self._host = host
         self._launch = launch
         self._pidfd = -1
 
     @classmethod
-    async def start(cls, guardian: Guardian, host: str, launch: Launch, rendezvous: Meeting) -> Self:
+    async def start(cls, guardian: Guardian, host: str, launch: ContainerLaunch, rendezvous: RendezvousSocket) -> Self:
         container: Self | None = None
-        async with connected(host) as docker:
+        async with connect_engine(host) as docker:
             try:
-                async with asyncio.timeout(_START_LIMIT):
+                async with asyncio.timeout(_START_TIMEOUT):
                     with rendezvous:
-                        async with launch.launched(docker, rendezvous) as stream, _all_of(stream) as output:
-                            with await _unless_over(rendezvous.accept(), output) as lifeline:
-                                container = cls(await _unless_over(rendezvous.accept(), output), host, launch)
-                                await container._hold(guardian, lifeline)
+                        async with launch.start_init(docker, rendezvous) as stream, _collect_output(stream) as output:
+                            with await _accept_or_fail(rendezvous.accept(), output) as lifeline:
+                                container = cls(await _accept_or_fail(rendezvous.accept(), output), host, launch)
+                                await container._attach_lifeline(guardian, lifeline)
                             await asyncio.shield(container.ready)
             except BaseException as error:
                 if container is not None:
-                    container._abandon()
+                    container._release()
                 if isinstance(error, TimeoutError):
                     text = "The container did not start in time."
                     raise Unavailable(text, help_text="Run `footplate doctor`.") from None
                 raise
         return container
 
-    async def gone(self) -> None:
+    async def wait_until_gone(self) -> None:
         """Waits until all processes are gone. If that takes too long, asks the engine to end the container."""
         self.disconnect()
         if self._pidfd < 0:
-            await self._ask_to_end()
+            await self._end_by_engine()
             return
         exited = asyncio.Event()
         self._loop.add_reader(self._pidfd, exited.set)
         try:
-            async with asyncio.timeout(_END_LIMIT):
+            async with asyncio.timeout(_END_TIMEOUT):
                 await exited.wait()
         except TimeoutError:
-            log.error("container did not exit in time", action="container.stuck", pid=self.process)  # noqa: TRY400
-            await self._ask_to_end()
+            log.error("container did not exit in time", action="container.stuck", pid=self.main_pid)  # noqa: TRY400
+            await self._end_by_engine()
         finally:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
 
-    async def _hold(self, guardian: Guardian, lifeline: socket.socket) -> None:
-        process = meeting.peer(lifeline)
+    async def _attach_lifeline(self, guardian: Guardian, lifeline: socket.socket) -> None:
+        process = meeting.peer_pid(lifeline)
         with contextlib.suppress(OSError):
             self._pidfd = os.pidfd_open(process)
-            self.process = process
-        self.kept_by(await guardian.spawn(_KEEPER, cwd="/", env={}, fds={0: lifeline.fileno()}))
+            self.main_pid = process
+        self.set_anchor(await guardian.spawn(_ANCHOR_COMMAND, cwd="/", env={}, fds={0: lifeline.fileno()}))
 
-    def _abandon(self) -> None:
+    def _release(self) -> None:
         self.disconnect()
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
 
-    async def _ask_to_end(self) -> None:
+    async def _end_by_engine(self) -> None:
         """Asks the engine to end the container. If the engine does not respond, the turn still ends, and the sweep
         retries later.
         """
         try:
-            async with connected(self._host) as docker:
-                await self._launch.end(docker)
+            async with connect_engine(self._host) as docker:
+                await self._launch.end_container(docker)
         except Unavailable as error:
             log.error("container not removed; the sweep will retry", action="container.left", reason=error.message)  # noqa: TRY400
 
 
-async def _unless_over(accepting: Coroutine[None, None, socket.socket], said: "asyncio.Task[str]") -> socket.socket:
+async def _accept_or_fail(accepting: Coroutine[None, None, socket.socket], output: "asyncio.Task[str]") -> socket.socket:
     """Waits for a connection. The init process prints only on failure, so its output is the error if it exits first."""
     accepted = asyncio.create_task(accepting)
     try:
-        await asyncio.wait({accepted, said}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({accepted, output}, return_when=asyncio.FIRST_COMPLETED)
         if accepted.done():
             return accepted.result()
     finally:
         accepted.cancel()
-    text = said.result().strip() or "it exited without a message"
+    text = output.result().strip() or "it exited without a message"
     raise Unavailable(f"The container did not start: {text}", help_text="Run `footplate doctor`.")
 
 
 @contextlib.asynccontextmanager
-async def _all_of(printed: Stream) -> AsyncIterator["asyncio.Task[str]"]:
+async def _collect_output(stream: Stream) -> AsyncIterator["asyncio.Task[str]"]:
     async def read() -> str:
         text = b""
-        while (message := await printed.read_out()) is not None:
-            text = (text + message.data)[-_SAID_AT_MOST:]
+        while (message := await stream.read_out()) is not None:
+            text = (text + message.data)[-_MAX_OUTPUT_BYTES:]
         return text.decode(errors="replace")
 
     task = asyncio.create_task(read())

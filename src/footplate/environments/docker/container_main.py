@@ -35,7 +35,7 @@ else:
 PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_MODE_FILTER = 2
-INSTRUCTION = 8
+INSTRUCTION_BYTES = 8
 """The size of a filter instruction in bytes."""
 
 
@@ -44,20 +44,20 @@ class FilterProgram(ctypes.Structure):
 
 
 def main() -> None:
-    filters, path, uid, gid, *given = sys.argv[1:]
+    filters, path, uid, gid, *arguments = sys.argv[1:]
     tree.set_dumpable(0)
-    inside_main.deafen()
-    line = connect(path)
+    inside_main.ignore_sigint()
+    lifeline = connect(path)
     if os.getpid() != 1:
-        leave_to_watcher(line)
-        tree.become(int(uid), int(gid))
+        fork_under_watcher(lifeline)
+        tree.switch_user(int(uid), int(gid))
         tree.set_dumpable(0)
-    take_filters(filters)
+    apply_filters(filters)
     connection = connect(path)
     connection.setblocking(False)
     os.dup2(os.open("/dev/null", os.O_RDWR), 0)
-    inside_main.close_all_but(sorted([0, 1, 2, tree.proc, line.fileno(), connection.fileno()]))
-    inside_main.Inside(connection, float("inf"), init=None, lifeline=line.fileno()).live(given)
+    inside_main.close_all_except(sorted([0, 1, 2, tree.proc, lifeline.fileno(), connection.fileno()]))
+    inside_main.InitProcess(connection, float("inf"), init=None, lifeline=lifeline.fileno()).run(arguments)
 
 
 def connect(path: str) -> _socket.socket:
@@ -66,21 +66,21 @@ def connect(path: str) -> _socket.socket:
     return connection
 
 
-def take_filters(place: str) -> None:
+def apply_filters(directory: str) -> None:
     """Applies the filters permanently to this process and all its children. The core limit is set first, because the
     filters forbid changing it.
     """
     guardian.set_limits({"RLIMIT_CORE": 1})
     tree.libc.prctl(PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
-    for name in sorted(os.listdir(place)):  # noqa: PTH208 - pathlib is not available here
-        with open(f"{place}/{name}", "rb") as file:  # noqa: PTH123
+    for name in sorted(os.listdir(directory)):  # noqa: PTH208 - pathlib is not available here
+        with open(f"{directory}/{name}", "rb") as file:  # noqa: PTH123
             content = file.read()
-        program = FilterProgram(len(content) // INSTRUCTION, content)
+        program = FilterProgram(len(content) // INSTRUCTION_BYTES, content)
         if tree.libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(SECCOMP_MODE_FILTER), ctypes.byref(program)) != 0:
             raise OSError(ctypes.get_errno(), "the kernel rejected a seccomp filter")
 
 
-def leave_to_watcher(line: _socket.socket) -> None:
+def fork_under_watcher(lifeline: _socket.socket) -> None:
     """Continues in a child. The parent adopts its orphans, and kills all of them when the lifeline or the
     child ends.
     """
@@ -89,10 +89,10 @@ def leave_to_watcher(line: _socket.socket) -> None:
     if child == 0:
         tree.libc.prctl(tree.PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
         return
-    inside_main.close_all_but(sorted([0, 1, 2, tree.proc, line.fileno()]))
+    inside_main.close_all_except(sorted([0, 1, 2, tree.proc, lifeline.fileno()]))
     poll = select.poll()
     poll.register(os.pidfd_open(child), select.POLLIN)
-    poll.register(line.fileno(), select.POLLIN)
+    poll.register(lifeline.fileno(), select.POLLIN)
     poll.poll()
     tree.end_descendants()
     os._exit(0)

@@ -10,10 +10,10 @@ from aiodocker.containers import DockerContainer
 
 from footplate.domain.errors import Permanent, Unavailable
 
-UNIX: Final = "unix://"
+UNIX_SCHEME: Final = "unix://"
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
-_NO_ANSWER: Final = 900
+_NO_RESPONSE: Final = 900
 """Status codes from here on are the library's own: there was no connection."""
 
 
@@ -24,31 +24,31 @@ class NoContainer(Permanent):
 
 
 @contextlib.asynccontextmanager
-async def connected(host: str, *, patience: float = 60.0) -> AsyncIterator[aiodocker.Docker]:
+async def connect_engine(host: str, *, patience: float = 60.0) -> AsyncIterator[aiodocker.Docker]:
     """Opens a connection for one operation. Opening takes one or two milliseconds, so no connection is pooled."""
     docker = aiodocker.Docker(url=host, timeout=aiohttp.ClientTimeout(total=patience, sock_connect=5.0))
     try:
         yield docker
     except aiodocker.DockerError as error:
-        if error.status < _NO_ANSWER:
+        if error.status < _NO_RESPONSE:
             text = f"The docker engine rejected the request: {error.message}"
             raise Unavailable(text, help_text="Run `footplate doctor`.") from error
         system = getattr(error.__context__, "os_error", None)
-        raise _silent(host, getattr(system, "strerror", None) or error.message) from error
+        raise _no_response_error(host, getattr(system, "strerror", None) or error.message) from error
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise _silent(host, str(error) or type(error).__name__) from error
+        raise _no_response_error(host, str(error) or type(error).__name__) from error
     finally:
         await docker.close()
 
 
-def _silent(host: str, reason: str) -> Unavailable:
+def _no_response_error(host: str, reason: str) -> Unavailable:
     return Unavailable(
         f"The docker engine at {host} does not respond: {reason}",
         help_text="Check that dockerd runs and that the worker's user may write to its socket.",
     )
 
 
-async def remove(docker: aiodocker.Docker, container_id: str) -> None:
+async def remove_container(docker: aiodocker.Docker, container_id: str) -> None:
     """Removes a container with its processes. Succeeds if it is already gone or is being removed by the engine."""
     try:
         await docker.containers.container(container_id).delete(force=True, v=True)
@@ -57,7 +57,7 @@ async def remove(docker: aiodocker.Docker, container_id: str) -> None:
             raise
 
 
-async def image(docker: aiodocker.Docker, name: str) -> dict[str, Any] | None:
+async def find_image(docker: aiodocker.Docker, name: str) -> dict[str, Any] | None:
     try:
         return dict(await docker.images.inspect(name))
     except aiodocker.DockerError as error:
@@ -66,7 +66,7 @@ async def image(docker: aiodocker.Docker, name: str) -> dict[str, Any] | None:
         raise
 
 
-async def container(docker: aiodocker.Docker, name: str) -> DockerContainer | None:
+async def find_container(docker: aiodocker.Docker, name: str) -> DockerContainer | None:
     try:
         return await docker.containers.get(name)
     except aiodocker.DockerError as error:

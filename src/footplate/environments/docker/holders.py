@@ -10,29 +10,29 @@ from pathlib import Path
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def name(pid: int) -> str:
+def owner_name(pid: int) -> str:
     """Returns the unique name of a process. Raises ProcessLookupError."""
-    return f"{_boot()}-{_namespace()}-{pid}-{_started(pid)}"
+    return f"{_boot_id()}-{_namespace()}-{pid}-{_start_time(pid)}"
 
 
-def lives(holder: str) -> bool | None:
+def is_alive(owner: str) -> bool | None:
     """Returns whether the owner is alive; None if that is unknown."""
     try:
-        boot, namespace, pid, started = holder.split("-")
+        boot, namespace, pid, started = owner.split("-")
         number = int(pid)
     except ValueError:
         return None
-    if boot != _boot():
+    if boot != _boot_id():
         return False
     if namespace != _namespace():
         return None
     try:
-        return _started(number) == started
+        return _start_time(number) == started
     except ProcessLookupError:
         return False
 
 
-def _boot() -> str:
+def _boot_id() -> str:
     return _BOOT.read_text().strip().replace("-", "")[:16]
 
 
@@ -40,7 +40,7 @@ def _namespace() -> str:
     return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116 - of the link's target
 
 
-def _started(pid: int) -> str:
+def _start_time(pid: int) -> str:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:

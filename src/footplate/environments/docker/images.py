@@ -16,12 +16,12 @@ from footplate.environments.docker import engine, holders, labels, users
 from footplate.environments.docker.engine import NoContainer
 
 REPOSITORY: Final = "footplate-setup"
-_LARGEST_FILE: Final = 1 << 20
-BY_SETTING: Final = "Fix the script that FOOTPLATE_DOCKER_SETUP names; it runs as root in the image's `sh`."
+_MAX_FILE_BYTES: Final = 1 << 20
+OPERATOR_HELP: Final = "Fix the script that FOOTPLATE_DOCKER_SETUP names; it runs as root in the image's `sh`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class ImageRecipe:
     image: str
     setup: str = ""
     """A script for the image's `sh`, run as root. If empty, the image is used unchanged."""
@@ -29,18 +29,18 @@ class Recipe:
     """The engine's network for the script, if its network is open."""
     network: Network = field(default_factory=lambda: Network("open"))
     """The network that the script may reach."""
-    owner: str = ""
+    organisation: str = ""
     """The organisation that owns the script; empty for the operator. Organisations never share the result of a script.
     """
-    mend: str = BY_SETTING
+    help_text: str = OPERATOR_HELP
     """The help text for a script that fails."""
 
-    def result(self, image_id: str) -> str:
+    def result_name(self, image_id: str) -> str:
         """Returns the name of the resulting image, which changes with everything that goes into it."""
         network_parts = [self.network.mode, *sorted(map(str, self.network.hosts))]
         if self.network.mode == "open":
             network_parts.append(self.setup_network)
-        parts = "\0".join([image_id, self.setup, self.owner, *network_parts])
+        parts = "\0".join([image_id, self.setup, self.organisation, *network_parts])
         return f"{REPOSITORY}:{hashlib.sha256(parts.encode()).hexdigest()[:32]}"
 
 
@@ -49,13 +49,13 @@ class Image:
     id: str
     env: Mapping[str, str]
     volumes: tuple[str, ...]
-    users: dict[str, str]
+    user_files: dict[str, str]
     """The content of the image's /etc/passwd and /etc/group."""
 
 
-async def base(docker: aiodocker.Docker, name: str) -> dict[str, Any]:
+async def inspect_base(docker: aiodocker.Docker, name: str) -> dict[str, Any]:
     """Returns the engine's description of an image. Raises `NoContainer`."""
-    found = await engine.image(docker, name)
+    found = await engine.find_image(docker, name)
     if found is None:
         raise NoContainer(
             f"The docker engine has no image {name!r}.",
@@ -64,49 +64,49 @@ async def base(docker: aiodocker.Docker, name: str) -> dict[str, Any]:
     return found
 
 
-async def read(docker: aiodocker.Docker, found: Mapping[str, Any], worker: str) -> Image:
+async def read_image(docker: aiodocker.Docker, found: Mapping[str, Any], worker: str) -> Image:
     """Extracts what a container needs from the engine's description of an image."""
     config = found["Config"]
     return Image(
         id=found["Id"],
-        env=variables_of(config),
+        env=read_variables(config),
         volumes=tuple(config.get("Volumes") or ()),
-        users=await _users(docker, found["Id"], worker),
+        user_files=await _read_user_files(docker, found["Id"], worker),
     )
 
 
-def variables_of(config: Mapping[str, Any]) -> dict[str, str]:
+def read_variables(config: Mapping[str, Any]) -> dict[str, str]:
     """Returns the environment variables of an image or a container."""
     entries = (entry.partition("=") for entry in config.get("Env") or [])
     return {name: value for name, _, value in entries}
 
 
-async def _users(docker: aiodocker.Docker, image_id: str, worker: str) -> dict[str, str]:
+async def _read_user_files(docker: aiodocker.Docker, image_id: str, worker: str) -> dict[str, str]:
     """Reads the files of an image through a container that is never started."""
-    marks = {labels.HOLDER: holders.name(os.getpid()), labels.WORKER: worker}
-    made = await docker.containers.create({"Image": image_id, "Entrypoint": ["none"], "Labels": marks})
+    owner_labels = {labels.OWNER: holders.owner_name(os.getpid()), labels.WORKER: worker}
+    container = await docker.containers.create({"Image": image_id, "Entrypoint": ["none"], "Labels": owner_labels})
     texts = {}
     try:
-        for path in (users.PASSWD, users.GROUP):
+        for path in (users.PASSWD_PATH, users.GROUP_PATH):
             with contextlib.suppress(KeyError):
-                texts[path] = await _file(docker, made.id, path)
+                texts[path] = await _read_file(docker, container.id, path)
     finally:
-        await engine.remove(docker, made.id)
+        await engine.remove_container(docker, container.id)
     return texts
 
 
-async def _file(docker: aiodocker.Docker, container: str, path: str) -> str:
+async def _read_file(docker: aiodocker.Docker, container: str, path: str) -> str:
     """Reads a file. Raises KeyError if it does not exist, or is larger than such a file can be: a setup script wrote
     it.
     """
     data = bytearray()
     try:
-        where = f"containers/{container}/archive"
-        async with docker._query(where, params={"path": path}) as archive:  # noqa: SLF001 - get_archive reads all
+        url = f"containers/{container}/archive"
+        async with docker._query(url, params={"path": path}) as archive:  # noqa: SLF001 - get_archive reads all
             with contextlib.closing(archive):  # until then the engine locks the container
                 async for chunk in archive.content.iter_chunked(1 << 16):
                     data += chunk
-                    if len(data) > _LARGEST_FILE:
+                    if len(data) > _MAX_FILE_BYTES:
                         raise KeyError(path)
     except aiodocker.DockerError as error:
         if error.status == engine.NOT_FOUND:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-HOLDER: Final = "footplate.holder"
+OWNER: Final = "footplate.holder"
 """The owner: the turn's guardian, or the worker that prepares an image (see `container_owner`)."""
 WORKER: Final = "footplate.worker"
 """The name under which the database stores the worker's lease."""

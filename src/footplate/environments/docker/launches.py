@@ -10,81 +10,81 @@ import structlog
 from aiodocker.stream import Stream
 
 from footplate.environments.docker import body
-from footplate.environments.docker.engine import CONFLICT, NoContainer, remove
-from footplate.environments.docker.meeting import Meeting
-from footplate.environments.docker.runtime import COMMANDS, SETUP, TARGET, Runtime
+from footplate.environments.docker.engine import CONFLICT, NoContainer, remove_container
+from footplate.environments.docker.meeting import RendezvousSocket
+from footplate.environments.docker.runtime import COMMAND_FILTERS, SETUP_FILTERS, MOUNT_TARGET, PortablePython
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Fresh:
-    wanted: body.Wanted
+class NewContainerLaunch:
+    spec: body.ContainerSpec
     limits: list[str]
-    runtime: Runtime
+    runtime: PortablePython
     name: str = field(default_factory=lambda: f"footplate-{secrets.token_hex(8)}")
     """Chosen here, so that the container can be removed even if the engine's response was lost."""
 
     @contextlib.asynccontextmanager
-    async def launched(self, docker: aiodocker.Docker, rendezvous: Meeting) -> AsyncIterator[Stream]:
-        arguments = [body.SOCKET, *map(str, self.wanted.user), *self.limits, *self.wanted.view.ports]
-        filters = SETUP if self.wanted.keeps else COMMANDS
-        command = self.runtime.command(TARGET, arguments, filters=filters)
+    async def start_init(self, docker: aiodocker.Docker, rendezvous: RendezvousSocket) -> AsyncIterator[Stream]:
+        arguments = [body.SOCKET_TARGET, *map(str, self.spec.user), *self.limits, *self.spec.view.ports]
+        filters = SETUP_FILTERS if self.spec.is_image_build else COMMAND_FILTERS
+        command = self.runtime.build_command(MOUNT_TARGET, arguments, filters=filters)
         try:
-            container = await docker.containers.create(body.container(self.wanted, rendezvous.path, command), name=self.name)
+            container = await docker.containers.create(body.build_request(self.spec, rendezvous.path, command), name=self.name)
             async with container.attach(stdout=True, stderr=True) as stream:
                 await container.start()
                 yield stream
         except BaseException as error:
             # On a conflict, the container belongs to another owner.
             if not (isinstance(error, aiodocker.DockerError) and error.status == CONFLICT):
-                await self.end(docker)
+                await self.end_container(docker)
             raise
 
-    async def end(self, docker: aiodocker.Docker) -> None:
-        await remove(docker, self.name)
+    async def end_container(self, docker: aiodocker.Docker) -> None:
+        await remove_container(docker, self.name)
 
 
 @dataclass(slots=True)
-class Beside:
+class NamedContainerLaunch:
     """Runs inside a container of the operator, which Footplate never stops or removes."""
 
     container: str
     user: tuple[int, int]
     limits: list[str]
-    runtime: Runtime
-    seen: Mapping[str, str]
+    runtime: PortablePython
+    inside_paths: Mapping[str, str]
     """Host directories of Footplate, and their paths in the container."""
 
     @contextlib.asynccontextmanager
-    async def launched(self, docker: aiodocker.Docker, rendezvous: Meeting) -> AsyncIterator[Stream]:
-        socket = f"{self.seen[str(rendezvous.path.parent)]}/{rendezvous.path.name}"
-        runtime_path = f"{self.seen[str(self.runtime.place.parent)]}/{self.runtime.place.name}"
-        command = self.runtime.command(runtime_path, [socket, *map(str, self.user), *self.limits])
+    async def start_init(self, docker: aiodocker.Docker, rendezvous: RendezvousSocket) -> AsyncIterator[Stream]:
+        socket = f"{self.inside_paths[str(rendezvous.path.parent)]}/{rendezvous.path.name}"
+        runtime_path = f"{self.inside_paths[str(self.runtime.directory.parent)]}/{self.runtime.directory.name}"
+        command = self.runtime.build_command(runtime_path, [socket, *map(str, self.user), *self.limits])
         inside = await docker.containers.container(self.container).exec(
             command, user="0", workdir="/", environment={"LD_PRELOAD": "", "LD_LIBRARY_PATH": ""}
         )
         async with inside.start(detach=False) as stream:
             yield stream
 
-    async def end(self, _docker: aiodocker.Docker) -> None:
+    async def end_container(self, _docker: aiodocker.Docker) -> None:
         """Only logs the failure: the engine cannot end a single process of a container. The watcher inside runs as
         root, so the agent cannot keep it from doing this itself.
         """
         log.error("processes of a turn in a named container could not be ended", action="container.left")
 
 
-def seen_in(mounts: list[Mapping[str, object]], place: str, container: str) -> str:
+def path_in_container(mounts: list[Mapping[str, object]], directory: str, container: str) -> str:
     """Returns the path of a host directory inside a container. Raises `NoContainer`."""
-    fitting = [
+    matches = [
         (str(mount["Source"]), str(mount["Destination"]))
         for mount in mounts
-        if mount.get("Type") == "bind" and (place == mount["Source"] or place.startswith(f"{mount['Source']}/"))
+        if mount.get("Type") == "bind" and (directory == mount["Source"] or directory.startswith(f"{mount['Source']}/"))
     ]
-    if not fitting:
+    if not matches:
         raise NoContainer(
-            f"The container {container!r} does not mount {place} of this machine.",
-            help_text=f"Start it with that directory mounted, for example `docker run -v {place}:{place} …`.",
+            f"The container {container!r} does not mount {directory} of this machine.",
+            help_text=f"Start it with that directory mounted, for example `docker run -v {directory}:{directory} …`.",
         )
-    source, destination = max(fitting, key=lambda pair: len(pair[0]))
-    return destination + place.removeprefix(source)
+    source, destination = max(matches, key=lambda pair: len(pair[0]))
+    return destination + directory.removeprefix(source)

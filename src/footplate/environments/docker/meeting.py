@@ -19,7 +19,7 @@ from footplate.environments.docker import holders
 _CREDENTIALS: Final = struct.Struct("3i")
 
 
-class Meeting:
+class RendezvousSocket:
     def __init__(self, directory: Path, owner: str, *, user: int) -> None:
         """`user` is the uid of the init process, which may be root at first. Connections of other users are
         rejected.
@@ -56,7 +56,7 @@ class Meeting:
             connection.close()
 
 
-def peer(connection: socket.socket) -> int:
+def peer_pid(connection: socket.socket) -> int:
     """Returns the pid of the connected process; 0 if this worker cannot see it."""
     return _credentials(connection)[0]
 
@@ -68,12 +68,12 @@ def _credentials(connection: socket.socket) -> tuple[int, int, int]:
     return process, user, group
 
 
-def sweep(directory: Path) -> int:
+def remove_abandoned(directory: Path) -> int:
     """Removes the sockets whose owner died while waiting. Returns how many it removed."""
     removed = 0
     with suppress(FileNotFoundError):
         for path in directory.iterdir():
-            if holders.lives(path.name.rpartition("-")[0]) is False:
+            if holders.is_alive(path.name.rpartition("-")[0]) is False:
                 path.unlink(missing_ok=True)
                 removed += 1
     return removed

@@ -6,67 +6,67 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of, setup_of
+from footplate.domain.environments import Backend, EnvironmentConfig, check_supported, resolve_network, build_setup_script
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.named_directories import NamedRoots
+from footplate.domain.named_directories import AllowedRoots
 from footplate.domain.networks import Network
-from footplate.domain.organisations import directory_of
+from footplate.domain.organisations import directory_name
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment, Trees
-from footplate.domain.snapshots import NO_FILES, Files
+from footplate.domain.snapshots import NO_FILES, SessionFiles
 from footplate.environments import trees
 from footplate.environments.docker import body, labels, users
-from footplate.environments.docker.engine import UNIX, NoContainer, connected, container
-from footplate.environments.docker.environment import DockerEnvironment, Host, Start
-from footplate.environments.docker.images import Image, Recipe, variables_of
-from footplate.environments.docker.launches import Beside, Fresh, seen_in
-from footplate.environments.docker.setup import Images
-from footplate.environments.doors import Doors
-from footplate.environments.guarded import GRACE
-from footplate.environments.opening import PROXY_VARIABLES, doors_of, lease_of, places
-from footplate.environments.output import DEFAULT_LIMIT
+from footplate.environments.docker.engine import UNIX_SCHEME, NoContainer, connect_engine, find_container
+from footplate.environments.docker.environment import DockerEnvironment, DockerHost, ContainerStart
+from footplate.environments.docker.images import Image, ImageRecipe, read_variables
+from footplate.environments.docker.launches import NamedContainerLaunch, NewContainerLaunch, path_in_container
+from footplate.environments.docker.setup import ImageProvider
+from footplate.environments.doors import MountedSockets
+from footplate.environments.guarded import DEFAULT_GRACE
+from footplate.environments.opening import PROXY_VARIABLES, create_sockets, create_lease, prepare_location
+from footplate.environments.output import DEFAULT_OUTPUT_LIMIT
 from footplate.environments.reaper.leases import Lease
-from footplate.environments.sandbox.limits import Limits
-from footplate.environments.sandbox.view import View
-from footplate.environments.trees import Places
+from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.sandbox.view import FilesystemView
+from footplate.environments.trees import SessionLocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class WorkerSettings:
     """A worker's settings for sessions: their directories, limits and network."""
 
     root: Path
     data: Path | None = None
     """The data directory for leases. None for a probe: it writes no lease, and mounts no sockets of the worker."""
-    backend: Backend = field(default_factory=lambda: Backend(name="docker", network=Network(), cuts_network=True))
+    backend: Backend = field(default_factory=lambda: Backend(name="docker", network=Network(), can_limit_network=True))
     egress: Egress | None = None
     uid: int
     """The user for the commands of a root worker. Commands of any other worker run as the worker's user."""
-    named: NamedRoots | None = None
+    allowed_roots: AllowedRoots | None = None
     hidden: Sequence[Path] = ()
     readable: Sequence[str] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
     worker: str = ""
-    placing: Trees | None = None
+    trees: Trees | None = None
 
-    async def places(
+    async def prepare_location(
         self, organisation: str, session_id: str, variables: Mapping[str, str], *, has_projects: bool = False
-    ) -> Places:
-        session_dir = self.root / directory_of(organisation) / session_id
+    ) -> SessionLocation:
+        session_dir = self.root / directory_name(organisation) / session_id
         hidden = [path.resolve() for path in self.hidden]
-        allowed_roots = None if has_projects else self.named
-        return await places(session_dir, organisation, variables, named=allowed_roots, hidden=hidden, uid=self.uid)
+        allowed_roots = None if has_projects else self.allowed_roots
+        return await prepare_location(session_dir, organisation, variables, allowed_roots=allowed_roots, hidden=hidden, uid=self.uid)
 
-    def lease(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
-        return lease_of(self.data, organisation, session_id, variables) if self.data is not None else None
+    def create_lease(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
+        return create_lease(self.data, organisation, session_id, variables) if self.data is not None else None
 
 
-class InContainers(Environments):
+class ContainerFactory(Environments):
     """Opens a new container for each turn."""
 
-    def __init__(self, settings: Ground, host: Host, image: Image, images: Images, *, network: str = "none") -> None:
+    def __init__(self, settings: WorkerSettings, host: DockerHost, image: Image, images: ImageProvider, *, network: str = "none") -> None:
         """`image` is the default, for environments that request none."""
-        self._ground = settings
+        self._settings = settings
         self._host = host
         self._image = image
         self._images = images
@@ -76,7 +76,7 @@ class InContainers(Environments):
     def engine(self) -> str:
         return self._host.engine
 
-    async def open(
+    async def open_environment(
         self,
         organisation: str,
         session_id: str,
@@ -86,25 +86,25 @@ class InContainers(Environments):
         config: EnvironmentConfig,
         models: ModelGrant | None,
         projects: Sequence[SessionProject] = (),
-        files: Files = NO_FILES,
+        files: SessionFiles = NO_FILES,
     ) -> OpenEnvironment:
-        settings = self._ground
-        check(config, settings.backend)
-        location = await settings.places(organisation, session_id, variables, has_projects=bool(projects))
-        checked_out = await trees.place(settings.placing, organisation, session_id, projects, files, location, enclosed=True)
-        network = network_of(config, settings.backend)
-        egress_proxy = settings.egress.door(network) if settings.egress and network.mode == "allow" else None
-        lease = settings.lease(organisation, session_id, variables)
-        sockets = doors_of(lease, models, egress_proxy) if lease is not None and models is not None else None
-        view = View(
+        settings = self._settings
+        check_supported(config, settings.backend)
+        location = await settings.prepare_location(organisation, session_id, variables, has_projects=bool(projects))
+        checked_out = await trees.check_out_trees(settings.trees, organisation, session_id, projects, files, location, enclosed=True)
+        network = resolve_network(config, settings.backend)
+        egress_proxy = settings.egress.create_proxy(network) if settings.egress and network.mode == "allow" else None
+        lease = settings.create_lease(organisation, session_id, variables)
+        sockets = create_sockets(lease, models, egress_proxy) if lease is not None and models is not None else None
+        view = FilesystemView(
             tree=location.tree,
             state=location.state,
             named=location.named,
             readable=settings.readable,
             hidden=[path.resolve() for path in settings.hidden],
             network=network,
-            doors=sockets.directory if sockets else None,
-            door_names=sockets.names if sockets else (),
+            sockets=sockets.directory if sockets else None,
+            socket_names=sockets.names if sockets else (),
             limits=settings.limits,
             trees=checked_out,
         )
@@ -114,65 +114,65 @@ class InContainers(Environments):
             labels.TURN: variables.get("FOOTPLATE_TURN_ID", ""),
         }
         return await asyncio.to_thread(
-            self.around,
+            self.create_environment,
             view,
             location.user,
             container_labels,
             deadline=deadline,
             doors=sockets,
-            env={**variables, **trees.variables(projects, checked_out), **(PROXY_VARIABLES if egress_proxy else {})},
+            env={**variables, **trees.project_variables(projects, checked_out), **(PROXY_VARIABLES if egress_proxy else {})},
             lease=lease,
-            recipe=self._recipe(organisation, config, network),
+            recipe=self._build_recipe(organisation, config, network),
         )
 
-    def _recipe(self, organisation: str, config: EnvironmentConfig, network: Network) -> Recipe | None:
+    def _build_recipe(self, organisation: str, config: EnvironmentConfig, network: Network) -> ImageRecipe | None:
         """Returns the image and setup that the environment requests, or None if it uses the default."""
-        setup = setup_of(config)
+        setup = build_setup_script(config)
         if not config.image and not setup:
             return None
-        return Recipe(
+        return ImageRecipe(
             image=config.image or self._image.id,
             setup=setup,
             setup_network=self._network,
             network=network,
-            owner=organisation,
-            mend="Fix `config.packages` and `config.setup` of the environment; they are installed as root in the "
+            organisation=organisation,
+            help_text="Fix `config.packages` and `config.setup` of the environment; they are installed as root in the "
             "image's `sh`, with the environment's network.",
         )
 
-    def around(
+    def create_environment(
         self,
-        view: View,
+        view: FilesystemView,
         user: tuple[int, int],
         container_labels: Mapping[str, str],
         *,
         deadline: float,
         env: Mapping[str, str],
-        sockets: Doors | None = None,
-        grace: float = GRACE,
-        output_limit: int = DEFAULT_LIMIT,
+        sockets: MountedSockets | None = None,
+        grace: float = DEFAULT_GRACE,
+        output_limit: int = DEFAULT_OUTPUT_LIMIT,
         lease: Lease | None = None,
-        recipe: Recipe | None = None,
+        recipe: ImageRecipe | None = None,
     ) -> DockerEnvironment:
         host = self._host
-        spec = body.Wanted(
+        spec = body.ContainerSpec(
             image="",
             volumes=(),
             view=view,
             user=user,
             network=self._network,
-            runtime=host.runtime.place,
+            runtime=host.runtime.directory,
             files={},
-            labels={**container_labels, labels.WORKER: self._ground.worker},
+            labels={**container_labels, labels.WORKER: self._settings.worker},
         )
-        check_sources(body.sources(spec), host.engine)
+        check_mounts(body.mounted_sources(spec), host.engine)
 
-        async def start() -> Start:
-            image = self._image if recipe is None else await self._images.get(recipe)
-            files = await asyncio.to_thread(users.files, host.users, image.id, image.users, user)
+        async def start() -> ContainerStart:
+            image = self._image if recipe is None else await self._images.get_image(recipe)
+            files = await asyncio.to_thread(users.write_user_files, host.passwd_dir, image.id, image.user_files, user)
             made = replace(spec, image=image.id, volumes=image.volumes, files=files)
-            launch = partial(_fresh, host, made)
-            return Start(image=image.id, env=own_variables(image.env), launch=launch, ours=True)
+            launch = partial(_create_launch, host, made)
+            return ContainerStart(image=image.id, env=agent_variables(image.env), launch=launch, is_new=True)
 
         return DockerEnvironment(
             view,
@@ -188,17 +188,17 @@ class InContainers(Environments):
         )
 
 
-class InNamedContainer(Environments):
+class NamedContainerFactory(Environments):
     """Opens environments in a container that already runs, beside its other processes. Sessions are not isolated or
     limited.
     """
 
-    def __init__(self, settings: Ground, host: Host, name: str) -> None:
-        self._ground = settings
+    def __init__(self, settings: WorkerSettings, host: DockerHost, name: str) -> None:
+        self._settings = settings
         self._host = host
         self._name = name
 
-    async def open(
+    async def open_environment(
         self,
         organisation: str,
         session_id: str,
@@ -208,7 +208,7 @@ class InNamedContainer(Environments):
         config: EnvironmentConfig,
         models: ModelGrant | None,
         projects: Sequence[SessionProject] = (),
-        files: Files = NO_FILES,
+        files: SessionFiles = NO_FILES,
     ) -> OpenEnvironment:
         if projects:
             raise InvalidRequest(
@@ -218,29 +218,29 @@ class InNamedContainer(Environments):
                 help_text="Ask the operator to set FOOTPLATE_DOCKER_IMAGE, so that each turn gets its own container.",
             )
         del models  # a turn's sockets cannot be mounted into a container that already runs
-        settings, host = self._ground, self._host
-        check(config, settings.backend)
-        location = await settings.places(organisation, session_id, variables)
-        await trees.place(settings.placing, organisation, session_id, (), files, location, enclosed=True)
-        async with connected(host.engine) as docker:
-            running = await container(docker, self._name)
+        settings, host = self._settings, self._host
+        check_supported(config, settings.backend)
+        location = await settings.prepare_location(organisation, session_id, variables)
+        await trees.check_out_trees(settings.trees, organisation, session_id, (), files, location, enclosed=True)
+        async with connect_engine(host.engine) as docker:
+            running = await find_container(docker, self._name)
             if running is None or not running["State"]["Running"]:
                 raise NoContainer(
                     f"The container {self._name!r} is not running.",
                     help_text="Start it, or name another container in FOOTPLATE_DOCKER_CONTAINER.",
                 )
-        path_inside = partial(seen_in, running["Mounts"], container=self._name)
-        view = View(
-            tree=location.tree, state=location.state, named=location.named, limits=settings.limits, seen_as=path_inside(str(location.tree))
+        path_inside = partial(path_in_container, running["Mounts"], container=self._name)
+        view = FilesystemView(
+            tree=location.tree, state=location.state, named=location.named, limits=settings.limits, root_inside=path_inside(str(location.tree))
         )
-        inside_paths = {str(path): path_inside(str(path)) for path in (host.sockets, host.runtime.place.parent)}
+        inside_paths = {str(path): path_inside(str(path)) for path in (host.rendezvous_dir, host.runtime.directory.parent)}
 
-        def create_launch(_holder: str, limits: list[str]) -> Beside:
-            return Beside(container=running["Id"], user=location.user, limits=limits, runtime=host.runtime, seen=inside_paths)
+        def create_launch(_holder: str, limits: list[str]) -> NamedContainerLaunch:
+            return NamedContainerLaunch(container=running["Id"], user=location.user, limits=limits, runtime=host.runtime, inside_paths=inside_paths)
 
-        async def start() -> Start:
-            env = own_variables(variables_of(running["Config"]))
-            return Start(image=running["Id"], env=env, launch=create_launch, ours=False)
+        async def start() -> ContainerStart:
+            env = agent_variables(read_variables(running["Config"]))
+            return ContainerStart(image=running["Id"], env=env, launch=create_launch, is_new=False)
 
         return DockerEnvironment(
             view,
@@ -249,20 +249,20 @@ class InNamedContainer(Environments):
             user=location.user,
             deadline=deadline,
             env={"HOME": path_inside(str(location.state / "home")), **variables},
-            lease=settings.lease(organisation, session_id, variables),
+            lease=settings.create_lease(organisation, session_id, variables),
         )
 
 
-def own_variables(env: Mapping[str, str]) -> dict[str, str]:
+def agent_variables(env: Mapping[str, str]) -> dict[str, str]:
     """Returns the image's variables, most importantly PATH, but without the home and name of the image's own user."""
-    return {**{name: value for name, value in env.items() if name != "HOME"}, "USER": users.NAME}
+    return {**{name: value for name, value in env.items() if name != "HOME"}, "USER": users.AGENT_NAME}
 
 
-def check_sources(sources: Sequence[Path], engine: str) -> None:
+def check_mounts(sources: Sequence[Path], engine: str) -> None:
     """Raises `InvalidRequest` if a mount contains the engine's socket: a process that reaches it is root on this
     machine.
     """
-    socket = Path(engine.removeprefix(UNIX)).resolve()
+    socket = Path(engine.removeprefix(UNIX_SCHEME)).resolve()
     for source in sources:
         resolved = source.resolve()
         if resolved == socket or resolved in socket.parents:
@@ -273,5 +273,5 @@ def check_sources(sources: Sequence[Path], engine: str) -> None:
             )
 
 
-def _fresh(host: Host, wanted: body.Wanted, holder: str, limits: list[str]) -> Fresh:
-    return Fresh(replace(wanted, labels={**wanted.labels, labels.HOLDER: holder}), limits, host.runtime)
+def _create_launch(host: DockerHost, spec: body.ContainerSpec, owner: str, limits: list[str]) -> NewContainerLaunch:
+    return NewContainerLaunch(replace(spec, labels={**spec.labels, labels.OWNER: owner}), limits, host.runtime)

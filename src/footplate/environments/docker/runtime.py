@@ -24,16 +24,16 @@ from typing import Final
 
 from footplate.domain.errors import Permanent
 
-TARGET: Final = "/run/footplate"
-_CODE: Final = Path(__file__).parents[1]
-_OURS: Final = ("guardian_main", "guardian_tree", "inside_doors", "inside_main", "plain_files", "docker/container_main")
+MOUNT_TARGET: Final = "/run/footplate"
+_PROGRAMS_DIRECTORY: Final = Path(__file__).parents[1]
+_PROGRAM_MODULES: Final = ("guardian_main", "guardian_tree", "inside_doors", "inside_main", "plain_files", "docker/container_main")
 _LIBRARIES: Final = "lib"
 _FILTERS: Final = "filters"
-COMMANDS: Final = "commands"
-SETUP: Final = "setup"
+COMMAND_FILTERS: Final = "commands"
+SETUP_FILTERS: Final = "setup"
 _NEVER_CHECKED: Final = py_compile.PycInvalidationMode.UNCHECKED_HASH
-_START: Final = "import container_main; container_main.main()"
-_ASK: Final = """
+_START_CODE: Final = "import container_main; container_main.main()"
+_LIST_LOADED_FILES: Final = """
 import sys
 sys.path[:0] = sys.argv[1:]
 import container_main, warnings, encodings.ascii, encodings.latin_1
@@ -45,60 +45,60 @@ with open("/proc/self/maps") as maps:
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
-    place: Path
+class PortablePython:
+    directory: Path
     """The host path, which is mounted at `MOUNT_TARGET`."""
     loader: str
     """The file name of the dynamic loader, which depends on the architecture."""
 
-    def command(self, mounted_at: str, arguments: Sequence[str], *, filters: str = COMMANDS) -> list[str]:
+    def build_command(self, mounted_at: str, arguments: Sequence[str], *, filters: str = COMMAND_FILTERS) -> list[str]:
         """Returns the command line. `mounted_at` is the path inside. Only this program uses the libraries: no
         variable passes them on.
         """
         loader, libraries, python = (
             f"{mounted_at}/{name}" for name in (f"{_LIBRARIES}/{self.loader}", _LIBRARIES, "bin/python")
         )
-        options = ("-I", "-S", "-B", "-X", "utf8", "-c", _START)
+        options = ("-I", "-S", "-B", "-X", "utf8", "-c", _START_CODE)
         return [loader, "--library-path", libraries, python, *options, f"{mounted_at}/{_FILTERS}/{filters}", *arguments]
 
 
-def prepare(parent: Path, filters: Mapping[str, Sequence[bytes]]) -> Runtime:
+def prepare_python(parent: Path, filters: Mapping[str, Sequence[bytes]]) -> PortablePython:
     """Creates the copy once for each version of its content. If the worker is killed meanwhile, a temporary directory
     remains.
 
     `filters` are the seccomp programs by purpose. The init process applies them to itself and to all its children.
     """
     interpreter = Path(os.path.realpath(sys.executable))
-    asked = subprocess.run(
-        [interpreter, "-I", "-S", "-c", _ASK, str(_CODE), str(_CODE / "docker")],
+    listing = subprocess.run(
+        [interpreter, "-I", "-S", "-c", _LIST_LOADED_FILES, str(_PROGRAMS_DIRECTORY), str(_PROGRAMS_DIRECTORY / "docker")],
         check=True, capture_output=True, cwd="/", env={},
     )  # fmt: skip
     stdlib = Path(os.__file__).parent
-    files = {Path(line) for line in asked.stdout.decode().splitlines() if line}
+    files = {Path(line) for line in listing.stdout.decode().splitlines() if line}
     modules = {file for file in files if stdlib in file.parents}
     libraries = {file for file in files - modules if ".so" in file.name}
     loader = next((path.name for path in libraries if path.name.startswith(("ld-", "ld64"))), None)
     if loader is None:
         raise Permanent("The docker environment requires a Python interpreter that is dynamically linked with glibc.")
-    own = [_CODE / f"{name}.py" for name in _OURS]
-    place = parent / _digest(
-        [interpreter, *sorted(libraries), *sorted(modules), *own],
+    program_files = [_PROGRAMS_DIRECTORY / f"{name}.py" for name in _PROGRAM_MODULES]
+    directory = parent / _digest(
+        [interpreter, *sorted(libraries), *sorted(modules), *program_files],
         [program for programs in filters.values() for program in programs],
     )
-    if not place.is_dir():
+    if not directory.is_dir():
         parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".", dir=parent))
         try:
-            _fill(temporary, interpreter, stdlib, modules, libraries, own)
+            _copy_files(temporary, interpreter, stdlib, modules, libraries, program_files)
             _write_filters(temporary / _FILTERS, filters)
             temporary.chmod(0o755)
-            temporary.rename(place)
+            temporary.rename(directory)
         except OSError:
-            if not place.is_dir():  # otherwise another worker was faster
+            if not directory.is_dir():  # otherwise another worker was faster
                 raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-    return Runtime(place, loader)
+    return PortablePython(directory, loader)
 
 
 def _digest(files: Sequence[Path], contents: Sequence[bytes]) -> str:
@@ -109,32 +109,32 @@ def _digest(files: Sequence[Path], contents: Sequence[bytes]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _fill(
-    place: Path, interpreter: Path, stdlib: Path, modules: set[Path], libraries: set[Path], own: Sequence[Path]
+def _copy_files(
+    directory: Path, interpreter: Path, stdlib: Path, modules: set[Path], libraries: set[Path], program_files: Sequence[Path]
 ) -> None:
-    home = place / "lib" / stdlib.name
-    _copy(interpreter, place / "bin" / "python")
+    home = directory / "lib" / stdlib.name
+    _copy(interpreter, directory / "bin" / "python")
     for module in modules:
         target = home / module.relative_to(stdlib)
         _copy(module, target)
     (home / "lib-dynload").mkdir(exist_ok=True)
-    for module in own:
+    for module in program_files:
         _copy(module, home / module.name)
     for module in home.rglob("*.py"):
-        seen = f"{TARGET}/{module.relative_to(place)}"
-        py_compile.compile(str(module), dfile=seen, doraise=True, invalidation_mode=_NEVER_CHECKED)
+        path_inside = f"{MOUNT_TARGET}/{module.relative_to(directory)}"
+        py_compile.compile(str(module), dfile=path_inside, doraise=True, invalidation_mode=_NEVER_CHECKED)
     for library in libraries:
-        _copy(library, place / _LIBRARIES / library.name)
+        _copy(library, directory / _LIBRARIES / library.name)
         for other in library.parent.iterdir():  # programs often load it by a symbolic link
             if other.is_symlink() and other.resolve() == library.resolve():
-                (place / _LIBRARIES / other.name).symlink_to(library.name)
+                (directory / _LIBRARIES / other.name).symlink_to(library.name)
 
 
-def _write_filters(place: Path, filters: Mapping[str, Sequence[bytes]]) -> None:
+def _write_filters(directory: Path, filters: Mapping[str, Sequence[bytes]]) -> None:
     for name, programs in filters.items():
-        (place / name).mkdir(parents=True)
+        (directory / name).mkdir(parents=True)
         for number, content in enumerate(programs):
-            (place / name / str(number)).write_bytes(content)
+            (directory / name / str(number)).write_bytes(content)
 
 
 def _copy(source: Path, target: Path) -> None:

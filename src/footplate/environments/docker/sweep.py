@@ -12,20 +12,20 @@ from typing import Final
 import structlog
 
 from footplate.environments.docker import holders, labels, meeting
-from footplate.environments.docker.engine import connected, remove
+from footplate.environments.docker.engine import connect_engine, remove_container
 
 log = structlog.get_logger(__name__)
 
-Lapsed = Callable[[str], Awaitable[bool]]
+LeaseCheck = Callable[[str], Awaitable[bool]]
 """Returns whether the lease of a worker is known and has expired. An unknown worker may be starting, or belong to
 another installation.
 """
-_OLD: Final = 86_400.0
-_ALIVE: Final = frozenset({"running", "paused", "restarting", "removing"})
+_MAX_STOPPED_AGE: Final = 86_400.0
+_LIVE_STATES: Final = frozenset({"running", "paused", "restarting", "removing"})
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class ListedContainer:
     """A container of Footplate that the engine lists."""
 
     id: str
@@ -35,15 +35,15 @@ class Left:
     age: float
 
 
-async def abandoned(host: str, *, lapsed: Lapsed | None = None) -> Sequence[Left]:
+async def find_abandoned(host: str, *, is_lease_expired: LeaseCheck | None = None) -> Sequence[ListedContainer]:
     """Returns the containers without a living owner. An owner in another pid namespace is not visible from here, so it
     is judged by its worker's lease. If that cannot be looked up either, a container is removed only if nothing ran in
     it for a day.
     """
-    async with connected(host) as docker:
-        listed = await docker.containers.list(all=1, filters=json.dumps({"label": [labels.HOLDER]}))
+    async with connect_engine(host) as docker:
+        listed = await docker.containers.list(all=1, filters=json.dumps({"label": [labels.OWNER]}))
     found = [
-        Left(
+        ListedContainer(
             id=entry["Id"],
             name=entry["Names"][0].removeprefix("/"),
             labels=entry["Labels"],
@@ -52,30 +52,30 @@ async def abandoned(host: str, *, lapsed: Lapsed | None = None) -> Sequence[Left
         )
         for entry in listed
     ]
-    return [left for left in found if await _is_nobodys(left, lapsed)]
+    return [container for container in found if await _is_abandoned(container, is_lease_expired)]
 
 
-async def sweep(host: str, *, sockets: Path | None = None, lapsed: Lapsed | None = None) -> Sequence[Left]:
+async def remove_abandoned(host: str, *, sockets: Path | None = None, is_lease_expired: LeaseCheck | None = None) -> Sequence[ListedContainer]:
     """Removes the containers that `find_abandoned` returns, and abandoned rendezvous sockets. Raises `Unavailable`."""
-    found = await abandoned(host, lapsed=lapsed)
-    async with connected(host) as docker:
-        for left in found:
-            await remove(docker, left.id)
+    found = await find_abandoned(host, is_lease_expired=is_lease_expired)
+    async with connect_engine(host) as docker:
+        for container in found:
+            await remove_container(docker, container.id)
             log.info(
                 "abandoned container removed",
                 action="docker.swept",
-                container=left.name,
-                session=left.labels.get(labels.SESSION),
+                container=container.name,
+                session=container.labels.get(labels.SESSION),
             )
     if sockets is not None:
-        meeting.sweep(sockets)
+        meeting.remove_abandoned(sockets)
     return found
 
 
-async def _is_nobodys(left: Left, lapsed: Lapsed | None) -> bool:
-    lives = holders.lives(left.labels[labels.HOLDER])
-    if lives is not None:
-        return not lives
-    if left.state not in _ALIVE and left.age > _OLD:
+async def _is_abandoned(container: ListedContainer, is_lease_expired: LeaseCheck | None) -> bool:
+    owner_alive = holders.is_alive(container.labels[labels.OWNER])
+    if owner_alive is not None:
+        return not owner_alive
+    if container.state not in _LIVE_STATES and container.age > _MAX_STOPPED_AGE:
         return True
-    return lapsed is not None and await lapsed(left.labels.get(labels.WORKER, ""))
+    return is_lease_expired is not None and await is_lease_expired(container.labels.get(labels.WORKER, ""))

@@ -7,29 +7,29 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from footplate.environments.sandbox.view import HOME
+from footplate.environments.sandbox.view import HOME_MOUNT
 
-PASSWD: Final = "/etc/passwd"  # noqa: S105 - a path
-GROUP: Final = "/etc/group"
-NAME: Final = "agent"
+PASSWD_PATH: Final = "/etc/passwd"  # noqa: S105 - a path
+GROUP_PATH: Final = "/etc/group"
+AGENT_NAME: Final = "agent"
 
 
-def files(directory: Path, image: str, texts: dict[str, str], user: tuple[int, int]) -> dict[str, Path]:
+def write_user_files(directory: Path, image: str, image_files: dict[str, str], user: tuple[int, int]) -> dict[str, Path]:
     """Returns the files by their path inside. They are retained between turns, because running containers
     mount them.
     """
     uid, gid = user
-    lines = {PASSWD: (uid, f"{NAME}:x:{uid}:{gid}::{HOME}:/bin/sh\n"), GROUP: (gid, f"{NAME}:x:{gid}:\n")}
+    lines = {PASSWD_PATH: (uid, f"{AGENT_NAME}:x:{uid}:{gid}::{HOME_MOUNT}:/bin/sh\n"), GROUP_PATH: (gid, f"{AGENT_NAME}:x:{gid}:\n")}
     found = {}
     for target, (number, line) in lines.items():
         path = directory / f"{image.removeprefix('sha256:')[:16]}-{uid}-{gid}-{Path(target).name}"
         if not path.exists():
-            _write(path, with_line(texts.get(target, ""), number, line))
+            _write(path, add_entry(image_files.get(target, ""), number, line))
         found[target] = path
     return found
 
 
-def with_line(text: str, number: int, line: str) -> str:
+def add_entry(text: str, number: int, line: str) -> str:
     """Adds a line unless the text already has an entry for the id, which is then kept."""
     ids = [fields[2] for fields in (entry.split(":") for entry in text.splitlines()) if len(fields) > 2]  # noqa: PLR2004
     if str(number) in ids:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from footplate.environments.reaper.processes import Process, itself
+from footplate.environments.reaper.processes import ProcessIdentity, current_process
 from footplate.environments.reaper.reaping import Reaper
 
 # It may import only the standard library and Footplate: it runs without site packages and environment variables.
@@ -23,24 +23,24 @@ sys.path.append({str(Path(__file__).parents[3])!r})
 from footplate.environments.reaper import last_watch
 last_watch.main()
 """
-_ROUND: Final = 0.05
-_LONGEST: Final = 60.0
+_REAP_INTERVAL: Final = 0.05
+_MAX_SECONDS: Final = 60.0
 """The maximum time in seconds. By then every lease has expired; the next worker removes what remains."""
-_END_LIMIT: Final = 5.0
+_STOP_TIMEOUT: Final = 5.0
 
 
-class LastWatch:
+class DeathWatch:
     """The worker's side of the death watch."""
 
     def __init__(self, data: Path, groups: Sequence[Path]) -> None:
         self._arguments = [str(data), *(str(group) for group in groups)]
         self._process: subprocess.Popen[bytes] | None = None
 
-    def keep(self) -> None:
+    def ensure_running(self) -> None:
         """Starts the process if it does not run, for example after it was killed."""
         if self._process is None or self._process.poll() is not None:
-            self.end()
-            me = itself()
+            self.stop()
+            me = current_process()
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _PROGRAM, str(me.pid), str(me.started), *self._arguments],
                 stdin=subprocess.PIPE,
@@ -50,7 +50,7 @@ class LastWatch:
                 start_new_session=True,
             )
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Ends the process. After an orderly exit of the worker it finds no lease and exits by itself."""
         process, self._process = self._process, None
         if process is None:
@@ -58,19 +58,19 @@ class LastWatch:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            process.wait(_END_LIMIT)
+            process.wait(_STOP_TIMEOUT)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
 
 def main() -> None:
-    worker = Process(int(sys.argv[1]), int(sys.argv[2]))
+    worker = ProcessIdentity(int(sys.argv[1]), int(sys.argv[2]))
     reaper = Reaper(Path(sys.argv[3]), [Path(group) for group in sys.argv[4:]])
     while os.read(0, 1):
         pass
-    until = time.monotonic() + _LONGEST
+    until = time.monotonic() + _MAX_SECONDS
     reaper.reap()
-    while reaper.left_by(worker) and time.monotonic() < until:
-        time.sleep(_ROUND)
+    while reaper.has_leases_of(worker) and time.monotonic() < until:
+        time.sleep(_REAP_INTERVAL)
         reaper.reap()

@@ -23,16 +23,16 @@ from itertools import count
 from pathlib import Path
 from typing import Final, Self
 
-from footplate.environments.reaper.processes import NOBODY, PROC, Process, itself, process
+from footplate.environments.reaper.processes import NO_PROCESS, PROC, ProcessIdentity, current_process, identify_process
 
-DIRECTORY: Final = "leases"
+LEASES_DIRECTORY: Final = "leases"
 """The subdirectory of the data directory."""
-FILE: Final = "lease"
-MARGIN: Final = 1.0
+LEASE_FILE: Final = "lease"
+EXPIRY_MARGIN: Final = 1.0
 """Seconds after the deadline in which a guardian exits by itself."""
-FOREIGN_AGE: Final = 86_400.0
+MAX_FOREIGN_AGE: Final = 86_400.0
 """Another host may share the directory. A foreign lease that was not renewed for a day is treated as over."""
-UNWRITTEN_AGE: Final = 60.0
+MAX_UNWRITTEN_AGE: Final = 60.0
 """A directory without a lease file is being created, or its creator was killed before anything started."""
 _DEADLINE: Final = struct.Struct(">d")
 _TOKEN: Final = secrets.token_hex(2)
@@ -41,7 +41,7 @@ _numbers: Final = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PidScope:
     """The scope in which a pid identifies a process."""
 
     host: str
@@ -51,18 +51,18 @@ class Place:
 
     @classmethod
     @cache
-    def here(cls) -> "Place":
+    def current(cls) -> "PidScope":
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
         return cls(os.uname().nodename, boot, str((PROC / "self/ns/pid").readlink()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class LeaseRecord:
     """The content of a lease file."""
 
-    place: Place
-    worker: Process
-    guardian: Process
+    place: PidScope
+    worker: ProcessIdentity
+    guardian: ProcessIdentity
     organisation: str
     session: str
     turn: str
@@ -71,15 +71,15 @@ class Record:
     deadline: float = 0.0
 
     @classmethod
-    def read(cls, directory: Path) -> "Record | None":
+    def read(cls, directory: Path) -> "LeaseRecord | None":
         """Reads the lease of a directory. Returns None if it is missing, or incomplete after a power failure."""
         try:
-            content = (directory / FILE).read_bytes()
+            content = (directory / LEASE_FILE).read_bytes()
             fields = json.loads(content[_DEADLINE.size :])
             return cls(
-                place=Place(**fields["place"]),
-                worker=Process(**fields["worker"]),
-                guardian=Process(**fields["guardian"]),
+                place=PidScope(**fields["place"]),
+                worker=ProcessIdentity(**fields["worker"]),
+                guardian=ProcessIdentity(**fields["guardian"]),
                 organisation=fields["organisation"],
                 session=fields["session"],
                 turn=fields["turn"],
@@ -92,24 +92,24 @@ class Record:
     def write(self, directory: Path) -> None:
         fields = asdict(self)
         del fields["deadline"]
-        new = directory / f"{FILE}.new"
+        new = directory / f"{LEASE_FILE}.new"
         new.write_bytes(_DEADLINE.pack(self.deadline) + json.dumps(fields).encode())
-        new.rename(directory / FILE)
+        new.rename(directory / LEASE_FILE)
 
 
-def is_over(record: Record, here: Place, *, now: float, age: float, alive: Callable[[Process], bool]) -> bool:
+def is_over(record: LeaseRecord, here: PidScope, *, now: float, age: float, alive: Callable[[ProcessIdentity], bool]) -> bool:
     """Returns whether no process of the lease may be alive any more. `now` is by CLOCK_BOOTTIME; `age` is the number of
     seconds since the lease was last written.
     """
     if record.place.boot != here.boot:
-        return record.place.host == here.host or age > FOREIGN_AGE
-    expired = now > record.deadline + MARGIN
+        return record.place.host == here.host or age > MAX_FOREIGN_AGE
+    expired = now > record.deadline + EXPIRY_MARGIN
     if record.place.pids != here.pids:
         return expired  # its pids have no meaning in this namespace
     return expired or not (alive(record.worker) or alive(record.guardian))
 
 
-def maker(lease_id: str) -> Process | None:
+def creator_of(lease_id: str) -> ProcessIdentity | None:
     """Returns the process that created a lease id. None for a lease of another pid namespace, or if it is not a lease
     id.
     """
@@ -117,17 +117,17 @@ def maker(lease_id: str) -> Process | None:
     pid, _, rest = rest.partition("-")
     started = rest.partition("-")[0]
     here = namespace == _namespace() and pid.isdigit() and started.isdigit()
-    return Process(int(pid), int(started)) if here else None
+    return ProcessIdentity(int(pid), int(started)) if here else None
 
 
-def new_id() -> str:
-    me = itself()
+def new_lease_id() -> str:
+    me = current_process()
     return f"{_namespace()}-{me.pid}-{me.started}-{_TOKEN}{next(_numbers)}"
 
 
 def _namespace() -> str:
     """Returns the pid namespace as a short text, because paths of sockets in a lease's directory must not be long."""
-    return f"{int(Place.here().pids.strip('pid:[]')):x}"
+    return f"{int(PidScope.current().pids.strip('pid:[]')):x}"
 
 
 class Lease:
@@ -136,15 +136,15 @@ class Lease:
     """
 
     def __init__(self, directory: Path, organisation: str, session: str, turn: str) -> None:
-        self.id = new_id()
+        self.id = new_lease_id()
         self.directory = directory / self.id
         self._owner = (organisation, session, turn)
-        self._record: Record | None = None
+        self._record: LeaseRecord | None = None
         self._file = -1
 
     @classmethod
-    def in_data(cls, data: Path, organisation: str, session: str, turn: str) -> Self:
-        return cls(data / DIRECTORY, organisation, session, turn)
+    def in_data_directory(cls, data: Path, organisation: str, session: str, turn: str) -> Self:
+        return cls(data / LEASES_DIRECTORY, organisation, session, turn)
 
     def begin(self, deadline: float, groups: Sequence[Path] = ()) -> None:
         """Writes the lease. `groups` are the directories in which its control groups will be created."""
@@ -152,10 +152,10 @@ class Lease:
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         self.directory.mkdir(mode=0o700, exist_ok=True)
         self._write(
-            Record(
-                place=Place.here(),
-                worker=itself(),
-                guardian=NOBODY,
+            LeaseRecord(
+                place=PidScope.current(),
+                worker=current_process(),
+                guardian=NO_PROCESS,
                 organisation=organisation,
                 session=session,
                 turn=turn,
@@ -164,10 +164,10 @@ class Lease:
             )
         )
 
-    def guard(self, pid: int, deadline: float) -> None:
+    def record_guardian(self, pid: int, deadline: float) -> None:
         """Records the guardian. Until then the turn counts as alive only as long as its worker is."""
         if self._record is not None:
-            self._write(replace(self._record, guardian=process(pid), deadline=deadline))
+            self._write(replace(self._record, guardian=identify_process(pid), deadline=deadline))
 
     def renew(self, deadline: float) -> None:
         if self._file >= 0:
@@ -183,18 +183,18 @@ class Lease:
             if clean:
                 shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _write(self, record: Record) -> None:
+    def _write(self, record: LeaseRecord) -> None:
         self._record = record
         record.write(self.directory)
         if self._file >= 0:
             os.close(self._file)
-        self._file = os.open(self.directory / FILE, os.O_WRONLY | os.O_CLOEXEC)
+        self._file = os.open(self.directory / LEASE_FILE, os.O_WRONLY | os.O_CLOEXEC)
 
 
-def age_of(path: Path) -> float:
+def seconds_since_write(path: Path) -> float:
     """Returns the seconds since the lease file, or else the directory, was last written."""
     try:
-        return time.time() - (path / FILE).stat().st_mtime
+        return time.time() - (path / LEASE_FILE).stat().st_mtime
     except OSError:
         pass
     try:

@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Final
 
 from footplate.environments.reaper import leases, processes
-from footplate.environments.reaper.leases import Place, Record
-from footplate.environments.reaper.processes import Process
-from footplate.environments.removal import remove
-from footplate.environments.sandbox.cgroups import removed
+from footplate.environments.reaper.leases import PidScope, LeaseRecord
+from footplate.environments.reaper.processes import ProcessIdentity
+from footplate.environments.removal import remove_directory
+from footplate.environments.sandbox.cgroups import remove_group
 
-TRIAL: Final = "footplate-trial-"
+TRIAL_PREFIX: Final = "footplate-trial-"
 """The prefix of a trial directory's name, before its lease id. A worker or the doctor tests a sandbox there."""
 _PATIENCE: Final = 2.0
 
 
 @dataclass(slots=True)
-class Found:
+class ReaperResult:
     living: set[str] = field(default_factory=set)
     """Ids of the leases of living turns."""
     over: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Found:
     directories: int = 0
 
     @property
-    def anything(self) -> bool:
+    def has_leftovers(self) -> bool:
         return bool(self.over or self.processes or self.cgroups or self.directories)
 
 
@@ -50,24 +50,24 @@ class Reaper:
 
     def __init__(self, data: Path, groups: Sequence[Path] = (), *, trials: Path | None = None) -> None:
         """`groups` are the directories where this worker would create control groups. Leases record their own."""
-        self._leases = data / leases.DIRECTORY
+        self._leases = data / leases.LEASES_DIRECTORY
         self._groups = groups
         self._trials = trials or Path(tempfile.gettempdir())
 
-    def look(self) -> Found:
+    def find_leftovers(self) -> ReaperResult:
         """Returns what `reap` would remove, and removes nothing."""
-        return self._pass(removing=False)
+        return self._run_pass(removing=False)
 
-    def reap(self) -> Found:
-        return self._pass(removing=True)
+    def reap(self) -> ReaperResult:
+        return self._run_pass(removing=True)
 
-    def left_by(self, worker: Process) -> bool:
+    def has_leases_of(self, worker: ProcessIdentity) -> bool:
         """Returns whether the worker still has a lease."""
-        return any(leases.maker(name) == worker for name in _names(self._leases))
+        return any(leases.creator_of(name) == worker for name in _list_directories(self._leases))
 
-    def _pass(self, *, removing: bool) -> Found:
-        found = Found()
-        records = {name: Record.read(self._leases / name) for name in _names(self._leases)}
+    def _run_pass(self, *, removing: bool) -> ReaperResult:
+        found = ReaperResult()
+        records = {name: LeaseRecord.read(self._leases / name) for name in _list_directories(self._leases)}
         for name, record in records.items():
             if self._is_over(name, record):
                 found.over.append(name)
@@ -76,76 +76,76 @@ class Reaper:
                 if record is not None:
                     found.sessions.add(record.session)
         for name in found.over:
-            self._end(name, records[name], found, removing=removing)
+            self._end_lease(name, records[name], found, removing=removing)
         for group in self._unowned_groups(set(records)):
             found.cgroups += 1
             if removing:
-                removed(group, 0)
+                remove_group(group, 0)
         for directory in self._unowned_trials():
             found.directories += 1
             if removing:
-                remove(directory)
+                remove_directory(directory)
         return found
 
-    def _is_over(self, name: str, record: Record | None) -> bool:
-        age = leases.age_of(self._leases / name)
+    def _is_over(self, name: str, record: LeaseRecord | None) -> bool:
+        age = leases.seconds_since_write(self._leases / name)
         if record is None:
-            return age > leases.UNWRITTEN_AGE
+            return age > leases.MAX_UNWRITTEN_AGE
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        return leases.is_over(record, Place.here(), now=now, age=age, alive=lambda process: process.alive)
+        return leases.is_over(record, PidScope.current(), now=now, age=age, alive=lambda process: process.alive)
 
-    def _end(self, name: str, record: Record | None, found: Found, *, removing: bool) -> None:
+    def _end_lease(self, name: str, record: LeaseRecord | None, found: ReaperResult, *, removing: bool) -> None:
         groups = [Path(group) for group in (record.groups if record else ()) if Path(group).is_dir()]
-        guardian = [record.guardian] if record and _is_here(record) else []
+        guardian = [record.guardian] if record and _is_local(record) else []
 
-        def find_processes() -> list[Process]:
-            grouped = [processes.process(pid) for group in groups for pid in _members(group)]
-            return [one for one in {*processes.marked(name), *guardian, *grouped} if one.alive]
+        def find_processes() -> list[ProcessIdentity]:
+            grouped = [processes.identify_process(pid) for group in groups for pid in _cgroup_pids(group)]
+            return [one for one in {*processes.find_by_lease(name), *guardian, *grouped} if one.alive]
 
         found.directories += 1
         found.cgroups += len(groups)
         if not removing:
             found.processes += len(find_processes())
             return
-        killed, gone = processes.end(find_processes, patience=_PATIENCE)
+        killed, gone = processes.kill_until_gone(find_processes, patience=_PATIENCE)
         found.processes += killed
         until = time.monotonic() + _PATIENCE
-        if gone and all(removed(group, until) for group in groups):
-            remove(self._leases / name)
+        if gone and all(remove_group(group, until) for group in groups):
+            remove_directory(self._leases / name)
 
     def _unowned_groups(self, owned: set[str]) -> Iterator[Path]:
         for root in self._groups:
-            for name in _names(root):
-                maker = leases.maker(name)
-                if maker is not None and name not in owned and not maker.alive and not _members(root / name):
+            for name in _list_directories(root):
+                maker = leases.creator_of(name)
+                if maker is not None and name not in owned and not maker.alive and not _cgroup_pids(root / name):
                     yield root / name
 
     def _unowned_trials(self) -> Iterator[Path]:
         with suppress(OSError):
-            for directory in self._trials.glob(f"{TRIAL}*"):
-                maker = leases.maker(directory.name.removeprefix(TRIAL))
+            for directory in self._trials.glob(f"{TRIAL_PREFIX}*"):
+                maker = leases.creator_of(directory.name.removeprefix(TRIAL_PREFIX))
                 is_own = directory.lstat().st_uid == os.geteuid()
                 if is_own and maker is not None and not maker.alive:
                     yield directory
 
 
-def trial_name() -> str:
-    return f"{TRIAL}{leases.new_id()}"
+def new_trial_name() -> str:
+    return f"{TRIAL_PREFIX}{leases.new_lease_id()}"
 
 
-def _is_here(record: Record) -> bool:
-    here = Place.here()
+def _is_local(record: LeaseRecord) -> bool:
+    here = PidScope.current()
     return (record.place.boot, record.place.pids) == (here.boot, here.pids)
 
 
-def _names(directory: Path) -> list[str]:
+def _list_directories(directory: Path) -> list[str]:
     try:
         return [entry.name for entry in os.scandir(directory) if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
 
 
-def _members(group: Path) -> list[int]:
+def _cgroup_pids(group: Path) -> list[int]:
     try:
         return [int(line) for line in (group / "cgroup.procs").read_text().split() if line != "0"]
     except OSError:

@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.commands import content_of
-from footplate.environments.enclosed import Enclosure, Ended
+from footplate.environments.commands import open_stdin
+from footplate.environments.enclosed import Enclosure, EnclosureEnded
 from footplate.environments.guardian import Guardian
-from footplate.environments.output import Output
+from footplate.environments.output import CapturedOutput
 from footplate.environments.sandbox import seccomp, view
 from footplate.environments.sandbox.cgroups import Cgroup
-from footplate.environments.sandbox.limits import BEFORE
+from footplate.environments.sandbox.limits import PRESET_LIMITS
 
-_START_LIMIT: Final = 10.0
+_START_TIMEOUT: Final = 10.0
 _PROGRAM: Final = f"""
 import sys
-sys.path.append({view.CODE!r})
+sys.path.append({view.CODE_MOUNT!r})
 import inside_main
 inside_main.main()
 """
@@ -33,8 +33,8 @@ _FLAGS: Final = (
     "--as-pid-1",
     "--cap-drop", "ALL",
     "--clearenv",
-    "--uid", str(view.UID),
-    "--gid", str(view.UID),
+    "--uid", str(view.INSIDE_UID),
+    "--gid", str(view.INSIDE_UID),
     "--hostname", "footplate",
 )  # fmt: skip
 
@@ -58,18 +58,18 @@ class Sandbox(Enclosure):
         worker_end, sandbox_end = socket.socketpair()
         worker_end.setblocking(False)
         worker_end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        error_output = Output(4096)
+        error_output = CapturedOutput(4096)
         sandbox = cls(worker_end)
-        data_fds = {number: content_of(content) for number, content in data.items()}
+        data_fds = {number: open_stdin(content) for number, content in data.items()}
         try:
             _, stderr = (reader.writer for reader in error_output.readers)
             fds = {0: sandbox_end.fileno(), 1: stderr, 2: stderr, **data_fds}
-            sandbox.kept_by(await guardian.spawn(argv, cwd="/", env={}, fds=fds, limits=BEFORE))
+            sandbox.set_anchor(await guardian.spawn(argv, cwd="/", env={}, fds=fds, limits=PRESET_LIMITS))
             sandbox_end.close()
-            error_output.release()
+            error_output.close_writers()
             await sandbox._wait_until_ready(error_output)
             if cgroup is not None:
-                await asyncio.to_thread(cgroup.attach, sandbox.peer)
+                await asyncio.to_thread(cgroup.attach, sandbox.peer_pid)
         except BaseException:
             await sandbox.end_all()
             raise
@@ -80,21 +80,21 @@ class Sandbox(Enclosure):
             error_output.close()
         return sandbox
 
-    async def _wait_until_ready(self, error_output: Output) -> None:
+    async def _wait_until_ready(self, error_output: CapturedOutput) -> None:
         try:
-            async with asyncio.timeout(_START_LIMIT):
+            async with asyncio.timeout(_START_TIMEOUT):
                 await asyncio.shield(self.ready)
         except TimeoutError:
             raise Unavailable("The sandbox did not start in time.") from None
-        except Ended:
-            text = error_output.take()[1].value().decode(errors="replace").strip() or "bubblewrap exited silently"
+        except EnclosureEnded:
+            text = error_output.collect()[1].excerpt().decode(errors="replace").strip() or "bubblewrap exited silently"
             raise Unavailable(f"The sandbox did not start: {text}", help_text="Run `footplate doctor`.") from None
 
 
-def command(program: str, seen: view.View, plan: view.Plan) -> Sequence[str]:
-    view.mount(seen, plan)
-    for filter_program in seccomp.programs():
-        plan.add("--add-seccomp-fd", plan.descriptor(filter_program))
+def build_command(program: str, seen: view.FilesystemView, plan: view.BubblewrapPlan) -> Sequence[str]:
+    view.add_mounts(seen, plan)
+    for filter_program in seccomp.build_filters():
+        plan.add_arguments("--add-seccomp-fd", plan.add_data(filter_program))
     network = ("--share-net",) if seen.shares_network else ()
-    first = (view.python(), "-I", "-S", "-B", "-c", _PROGRAM, *seen.ports)
-    return (program, *_FLAGS, *network, *plan.arguments, "--chdir", seen.root, "--", *first)
+    init_command = (view.python_path(), "-I", "-S", "-B", "-c", _PROGRAM, *seen.ports)
+    return (program, *_FLAGS, *network, *plan.arguments, "--chdir", seen.root, "--", *init_command)

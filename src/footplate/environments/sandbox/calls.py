@@ -6,50 +6,50 @@ import os
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from footplate.domain.ports import MOST_READ, FileInfo
-from footplate.environments.commands import content_of
-from footplate.environments.output import Reader
+from footplate.domain.ports import MAX_READ_BYTES, FileInfo
+from footplate.environments.commands import open_stdin
+from footplate.environments.output import PipeReader
 from footplate.environments.spawner import Spawner
 
-_LIST_LIMIT: Final = 16 * 1024 * 1024
-_TIME_LIMIT: Final = 120.0
-_LAST_ERRNO: Final = max(errno.errorcode)
+_MAX_LIST_BYTES: Final = 16 * 1024 * 1024
+_TIMEOUT: Final = 120.0
+_MAX_ERRNO: Final = max(errno.errorcode)
 
 
-async def read(spawner: Spawner, cwd: str, path: str) -> bytes:
-    return await _call(spawner, "read", cwd, path, limit=MOST_READ)
+async def read_file(spawner: Spawner, cwd: str, path: str) -> bytes:
+    return await _run_operation(spawner, "read", cwd, path, limit=MAX_READ_BYTES)
 
 
-async def write(spawner: Spawner, cwd: str, path: str, content: bytes) -> None:
-    await _call(spawner, "write", cwd, path, stdin=content)
+async def write_file(spawner: Spawner, cwd: str, path: str, content: bytes) -> None:
+    await _run_operation(spawner, "write", cwd, path, stdin=content)
 
 
 async def list_files(spawner: Spawner, cwd: str, path: str) -> list[FileInfo]:
-    answer = await _call(spawner, "list", cwd, path, limit=_LIST_LIMIT)
-    return await asyncio.to_thread(_parsed, answer)
+    output = await _run_operation(spawner, "list", cwd, path, limit=_MAX_LIST_BYTES)
+    return await asyncio.to_thread(_parse_listing, output)
 
 
-async def real(spawner: Spawner, cwd: str, paths: Sequence[str]) -> list[str | None]:
+async def resolve_paths(spawner: Spawner, cwd: str, paths: Sequence[str]) -> list[str | None]:
     """Returns None for a path that contains a NUL, because it cannot be resolved."""
-    asked = [path for path in paths if "\0" not in path]
-    given = b"".join(os.fsencode(path) + b"\0" for path in asked)
-    answer = await _call(spawner, "real", cwd, ".", stdin=given, limit=_LIST_LIMIT)
-    found = [os.fsdecode(path) or None for path in answer.split(b"\0")[:-1]]
-    if len(found) != len(asked):
+    valid_paths = [path for path in paths if "\0" not in path]
+    stdin = b"".join(os.fsencode(path) + b"\0" for path in valid_paths)
+    output = await _run_operation(spawner, "real", cwd, ".", stdin=stdin, limit=_MAX_LIST_BYTES)
+    found = [os.fsdecode(path) or None for path in output.split(b"\0")[:-1]]
+    if len(found) != len(valid_paths):
         raise _error(errno.EIO, cwd)
-    known = dict(zip(asked, found, strict=True))
-    return [known.get(path) for path in paths]
+    resolved = dict(zip(valid_paths, found, strict=True))
+    return [resolved.get(path) for path in paths]
 
 
-def _parsed(answer: bytes) -> list[FileInfo]:
+def _parse_listing(output: bytes) -> list[FileInfo]:
     found = []
-    for line in answer.split(b"\0")[:-1]:
+    for line in output.split(b"\0")[:-1]:
         size, modified, name = line.split(b" ", 2)
         found.append(FileInfo(path=os.fsdecode(name), size=int(size), modified=float(modified)))
     return sorted(found, key=lambda file: file.path)
 
 
-async def _call(
+async def _run_operation(
     spawner: Spawner,
     name: Literal["read", "write", "list", "real"],
     cwd: str,
@@ -63,37 +63,37 @@ async def _call(
     """
     if "\0" in path:
         raise ValueError("A path cannot contain a NUL byte.")
-    answer = bytearray()
+    output = bytearray()
     end = asyncio.Event()
 
-    def heard(data: bytes) -> None:
-        if len(answer) <= limit:
-            answer.extend(data)
+    def append_output(data: bytes) -> None:
+        if len(output) <= limit:
+            output.extend(data)
 
-    reader = Reader(heard, at_end=end.set)
-    given = content_of(stdin)
+    reader = PipeReader(append_output, at_end=end.set)
+    stdin_fd = open_stdin(stdin)
     try:
         message = {"call": name, "path": path, "limit": limit, "cwd": cwd}
-        command = await spawner.request(message, {0: given, 1: reader.writer})
-        reader.release()
+        command = await spawner.request(message, {0: stdin_fd, 1: reader.writer})
+        reader.close_writer()
         try:
-            async with asyncio.timeout(_TIME_LIMIT):
+            async with asyncio.timeout(_TIMEOUT):
                 code = await command.wait()
                 await end.wait()
         except TimeoutError:
             await command.kill()
-            raise TimeoutError(errno.ETIMEDOUT, f"The file access took longer than {_TIME_LIMIT:g} s.", path) from None
+            raise TimeoutError(errno.ETIMEDOUT, f"The file access took longer than {_TIMEOUT:g} s.", path) from None
         except BaseException:
             await command.kill()
             raise
     finally:
-        os.close(given)
+        os.close(stdin_fd)
         reader.close()
-    if code > _LAST_ERRNO:
+    if code > _MAX_ERRNO:
         raise OSError(errno.EIO, "The process that accessed the file was killed.", path)
-    if code or len(answer) > limit:
+    if code or len(output) > limit:
         raise _error(code or errno.EFBIG, path)
-    return bytes(answer)
+    return bytes(output)
 
 
 def _error(number: int, path: str) -> OSError:

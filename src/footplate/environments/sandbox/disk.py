@@ -6,12 +6,12 @@ from typing import Final
 
 TOO_DEEP: Final = 1 << 62
 """Reported for a tree that is nested too deeply to be measured."""
-LEAST: Final = 4096
+MIN_FILE_BYTES: Final = 4096
 """The minimum size of a file: even an empty file uses an inode, and a disk can run out of inodes."""
-_DEPTH: Final = 128
+_MAX_DEPTH: Final = 128
 
 
-def used(directory: str) -> int:
+def measure_usage(directory: str) -> int:
     """Returns the allocated bytes: each file once, at least one block each, without links' targets and other file
     systems.
     """
@@ -19,11 +19,11 @@ def used(directory: str) -> int:
         top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return 0
-    seen: set[int] = set()
-    return _used(top, os.fstat(top).st_dev, seen, 0)
+    counted_inodes: set[int] = set()
+    return _measure_directory(top, os.fstat(top).st_dev, counted_inodes, 0)
 
 
-def _used(directory: int, device: int, seen: set[int], depth: int) -> int:
+def _measure_directory(directory: int, device: int, counted_inodes: set[int], depth: int) -> int:
     """Closes the descriptor that it is given. Uses only descriptors, so a directory that is swapped for a link leads
     nowhere.
     """
@@ -39,16 +39,16 @@ def _used(directory: int, device: int, seen: set[int], depth: int) -> int:
                     if entry.is_dir(follow_symlinks=False):
                         below.append(entry.name)
                     elif status.st_nlink > 1:
-                        if status.st_ino in seen:
+                        if status.st_ino in counted_inodes:
                             continue
-                        seen.add(status.st_ino)
-                    total += max(status.st_blocks * 512, LEAST)
-        if below and depth == _DEPTH:
+                        counted_inodes.add(status.st_ino)
+                    total += max(status.st_blocks * 512, MIN_FILE_BYTES)
+        if below and depth == _MAX_DEPTH:
             return TOO_DEEP
         for name in below:
             with suppress(OSError):
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                total += _used(os.open(name, flags, dir_fd=directory), device, seen, depth + 1)
+                total += _measure_directory(os.open(name, flags, dir_fd=directory), device, counted_inodes, depth + 1)
     finally:
         os.close(directory)
     return total

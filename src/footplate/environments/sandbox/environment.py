@@ -8,26 +8,26 @@ from pathlib import Path
 
 import structlog
 
-from footplate.environments.doors import Doors
+from footplate.environments.doors import MountedSockets
 from footplate.environments.enclosed import EnclosedEnvironment
-from footplate.environments.guarded import GRACE
+from footplate.environments.guarded import DEFAULT_GRACE
 from footplate.environments.guardian import Guardian
-from footplate.environments.output import DEFAULT_LIMIT
-from footplate.environments.reaper.leases import Lease, new_id
-from footplate.environments.sandbox.bubblewrap import Sandbox, command
-from footplate.environments.sandbox.cgroups import Cgroup, Cgroups
-from footplate.environments.sandbox.view import STAGE, Plan, View
+from footplate.environments.output import DEFAULT_OUTPUT_LIMIT
+from footplate.environments.reaper.leases import Lease, new_lease_id
+from footplate.environments.sandbox.bubblewrap import Sandbox, build_command
+from footplate.environments.sandbox.cgroups import Cgroup, CgroupFactory
+from footplate.environments.sandbox.view import STAGING_DIRECTORY, BubblewrapPlan, FilesystemView
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class SandboxHost:
     """The sandboxing features that a worker found on its machine at its start."""
 
-    program: str
+    bubblewrap_path: str
     """The path of bubblewrap."""
-    cgroups: Cgroups | None
+    cgroups: CgroupFactory | None
     """None if the worker may not create control groups."""
 
 
@@ -36,15 +36,15 @@ class SandboxEnvironment(EnclosedEnvironment):
 
     def __init__(
         self,
-        view: View,
-        host: Host,
+        view: FilesystemView,
+        host: SandboxHost,
         *,
         user: tuple[int, int],
         deadline: float,
-        sockets: Doors | None = None,
+        sockets: MountedSockets | None = None,
         env: Mapping[str, str] | None = None,
-        grace: float = GRACE,
-        output_limit: int = DEFAULT_LIMIT,
+        grace: float = DEFAULT_GRACE,
+        output_limit: int = DEFAULT_OUTPUT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
         """`user` is the uid and gid of commands as seen from outside. `sockets` are the sockets that the view
@@ -55,12 +55,12 @@ class SandboxEnvironment(EnclosedEnvironment):
         )
         self._host = host
         self._user = user
-        self._plan = Plan(staged=user[0] != os.geteuid())
-        self._argv = command(host.program, view, self._plan)
+        self._plan = BubblewrapPlan(staged=user[0] != os.geteuid())
+        self._argv = build_command(host.bubblewrap_path, view, self._plan)
         self._cgroup: Cgroup | None = None
 
-    async def _end(self) -> bool:
-        clean = await super()._end()
+    async def _release_resources(self) -> bool:
+        clean = await super()._release_resources()
         if self._cgroup is not None:
             cgroup, self._cgroup = self._cgroup, None
             if not await asyncio.to_thread(cgroup.remove):
@@ -68,19 +68,19 @@ class SandboxEnvironment(EnclosedEnvironment):
                 clean = False
         return clean
 
-    def _groups(self) -> Sequence[Path]:
-        return self._host.cgroups.places if self._host.cgroups is not None else ()
+    def _cgroup_directories(self) -> Sequence[Path]:
+        return self._host.cgroups.paths if self._host.cgroups is not None else ()
 
-    async def _guard(self, lease_id: str) -> Guardian:
-        staged = (STAGE, *self._plan.sources) if self._plan.staged else ()
+    async def _create_guardian(self, lease_id: str) -> Guardian:
+        staged = (STAGING_DIRECTORY, *self._plan.sources) if self._plan.staged else ()
         return await Guardian.start(self._deadline, user=self._user, staged=staged, lease_id=lease_id)
 
-    async def _enclose(self, guardian: Guardian, *, may_write: bool) -> Sandbox:
+    async def _start_enclosure(self, guardian: Guardian, *, may_write: bool) -> Sandbox:
         if self._cgroup is None and self._host.cgroups is not None:
-            name = self._lease.id if self._lease is not None else new_id()
-            self._cgroup = await asyncio.to_thread(self._host.cgroups.make, name, self._view.limits)
-        limits = self._view.limits.of_a_process(has_cgroup=self._cgroup is not None, may_write=may_write)
+            name = self._lease.id if self._lease is not None else new_lease_id()
+            self._cgroup = await asyncio.to_thread(self._host.cgroups.create_cgroup, name, self._view.limits)
+        limits = self._view.limits.process_limits(has_cgroup=self._cgroup is not None, may_write=may_write)
         return await Sandbox.start(guardian, self._argv, self._plan.data, self._cgroup, limits)
 
-    def _group(self) -> Cgroup | None:
+    def _find_cgroup(self) -> Cgroup | None:
         return self._cgroup

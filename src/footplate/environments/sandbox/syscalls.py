@@ -44,12 +44,12 @@ _WAITING: Final = """
 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 epoll_wait epoll_wait_old eventfd eventfd2
 futex futex_requeue futex_wait futex_waitv futex_wake poll ppoll pselect6 select
 """
-_TALKING: Final = """
+_COMMUNICATION: Final = """
 accept accept4 bind connect getpeername getsockname getsockopt listen mq_getsetattr mq_notify mq_open mq_timedreceive
 mq_timedsend mq_unlink msgctl msgget msgrcv msgsnd recvfrom recvmmsg recvmsg semctl semget semop semtimedop sendmmsg
 sendmsg sendto setsockopt shmat shmctl shmdt shmget shutdown socketpair
 """
 
-_GROUPS: Final = (_FILES, _MEMORY, _PROCESSES, _SIGNALS_AND_TIME, _WAITING, _TALKING)
-ALLOWED: Final = tuple(sorted({name for group in _GROUPS for name in group.split()}))
+_GROUPS: Final = (_FILES, _MEMORY, _PROCESSES, _SIGNALS_AND_TIME, _WAITING, _COMMUNICATION)
+ALLOWED_SYSCALLS: Final = tuple(sorted({name for group in _GROUPS for name in group.split()}))
 """`socket` and `personality` are allowed only for some arguments: see `seccomp`."""

@@ -13,21 +13,21 @@ from typing import Final, Literal
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.networks import Network
-from footplate.domain.running import PlacedTree
-from footplate.environments.sandbox.limits import Limits
+from footplate.domain.running import CheckedOutTree
+from footplate.environments.sandbox.limits import SandboxLimits
 
-WORKSPACE: Final = "/workspace"
-HOME: Final = "/home/agent"
-SESSION: Final = "/mnt/session"
-CODE: Final = "/run/footplate"
-DOORS: Final = "/run/footplate-proxy"
-MODEL_DOOR: Final = "model.sock"
-EGRESS_DOOR: Final = "egress.sock"
-PORTS: Final = {EGRESS_DOOR: 3128, MODEL_DOOR: 3129}
+WORKSPACE_MOUNT: Final = "/workspace"
+HOME_MOUNT: Final = "/home/agent"
+SESSION_MOUNT: Final = "/mnt/session"
+CODE_MOUNT: Final = "/run/footplate"
+SOCKETS_MOUNT: Final = "/run/footplate-proxy"
+MODEL_SOCKET: Final = "model.sock"
+EGRESS_SOCKET: Final = "egress.sock"
+FORWARDED_PORTS: Final = {EGRESS_SOCKET: 3128, MODEL_SOCKET: 3129}
 """The ports on a sandbox's own loopback, by the socket that they forward to."""
-STAGE: Final = "/tmp"  # noqa: S108 - only the guardian sees these mounts; every machine has this directory
-UID: Final = 1000
-STATE: Final = {"home": HOME, "outputs": f"{SESSION}/outputs", "uploads": f"{SESSION}/uploads"}
+STAGING_DIRECTORY: Final = "/tmp"  # noqa: S108 - only the guardian sees these mounts; every machine has this directory
+INSIDE_UID: Final = 1000
+STATE_MOUNTS: Final = {"home": HOME_MOUNT, "outputs": f"{SESSION_MOUNT}/outputs", "uploads": f"{SESSION_MOUNT}/uploads"}
 """Directories that a session retains between turns beside its tree, and their paths inside."""
 READ_ONLY_STATE: Final = frozenset({"uploads"})
 _FIRST_DESCRIPTOR: Final = 10
@@ -38,10 +38,10 @@ _ETC: Final = (
     "magic", "mime.types", "os-release", "pki/ca-trust", "pki/tls/certs", "protocols", "services", "ssl/certs",
     "ssl/openssl.cnf", "timezone",
 )  # fmt: skip
-_ETC_OF_THE_NETWORK: Final = ("gai.conf", "hosts", "nsswitch.conf", "resolv.conf")
+_NETWORK_ETC: Final = ("gai.conf", "hosts", "nsswitch.conf", "resolv.conf")
 _USERS: Final = {
-    "/etc/passwd": f"agent:x:{UID}:{UID}::{HOME}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
-    "/etc/group": f"agent:x:{UID}:\nnogroup:x:65534:\n",
+    "/etc/passwd": f"agent:x:{INSIDE_UID}:{INSIDE_UID}::{HOME_MOUNT}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
+    "/etc/group": f"agent:x:{INSIDE_UID}:\nnogroup:x:65534:\n",
 }
 _PROC_READ_ONLY: Final = ("sys", "bus", "fs", "irq", "acpi", "scsi")
 """The kernel lets root write there regardless of its capabilities, and commands of a root worker run as root in a
@@ -54,16 +54,16 @@ _PROC_HIDDEN: Final = (
 )  # fmt: skip
 """Files that describe the machine and that no program needs."""
 _HOSTS: Final = {"/etc/hosts": "127.0.0.1 localhost footplate\n::1 localhost\n"}
-_OF_THE_SYSTEM: Final = ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/usr", *(f"/{name}" for name in _TOP))
+_SYSTEM_DIRECTORIES: Final = ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/usr", *(f"/{name}" for name in _TOP))
 """These directories and everything below them may not be a working directory: the machine itself runs what is written
 there.
 """
-_OF_EVERYBODY: Final = frozenset({"/", "/home", "/media", "/mnt", "/opt", "/srv", "/tmp", "/var", "/var/tmp"})  # noqa: S108
+_SHARED_DIRECTORIES: Final = frozenset({"/", "/home", "/media", "/mnt", "/opt", "/srv", "/tmp", "/var", "/var/tmp"})  # noqa: S108
 """These directories may not be a working directory, but directories below them may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class FilesystemView:
     tree: Path
     """The host path of the working directory."""
     state: Path
@@ -77,16 +77,16 @@ class View:
     hidden: Sequence[Path] = ()
     """Footplate's own directories. If they are inside the tree, they appear empty."""
     network: Network = field(default_factory=Network)
-    doors: Path | None = None
+    sockets: Path | None = None
     """The host path of the sockets that processes inside may connect to (`MountedSockets.directory`)."""
-    door_names: Sequence[str] = ()
+    socket_names: Sequence[str] = ()
     """The names of the sockets. With a network of its own, the sandbox also forwards a loopback port to each
     (`FORWARDED_PORTS`).
     """
-    limits: Limits = field(default_factory=Limits)
-    trees: Sequence[PlacedTree] = ()
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    trees: Sequence[CheckedOutTree] = ()
     """The session's projects; the first one is the tree itself."""
-    seen_as: str | None = None
+    root_inside: str | None = None
     """The path of the tree in a container that the operator started."""
 
     @property
@@ -97,41 +97,41 @@ class View:
     @property
     def ports(self) -> Sequence[str]:
         """The arguments for the init process: which loopback port leads to which socket."""
-        names = () if self.shares_network else self.door_names
-        return [f"{PORTS[name]}={DOORS}/{name}" for name in names]
+        names = () if self.shares_network else self.socket_names
+        return [f"{FORWARDED_PORTS[name]}={SOCKETS_MOUNT}/{name}" for name in names]
 
     @property
-    def shared(self) -> Iterator[tuple[Path, str, bool]]:
+    def project_mounts(self) -> Iterator[tuple[Path, str, bool]]:
         """The bind mounts of the projects: source, target, and whether it is read-only."""
         for number, tree in enumerate(self.trees):
-            yield tree.objects, tree.objects_seen, True
+            yield tree.objects, tree.objects_inside_path, True
             if number > 0:
-                yield tree.tree, tree.seen, False
+                yield tree.tree, tree.inside_path, False
 
     @property
     def root(self) -> str:
-        if self.seen_as is not None:
-            return self.seen_as
-        return str(self.tree) if self.named else WORKSPACE
+        if self.root_inside is not None:
+            return self.root_inside
+        return str(self.tree) if self.named else WORKSPACE_MOUNT
 
 
-def check_named(directory: Path, hidden: Sequence[Path]) -> None:
+def check_named_directory(directory: Path, hidden: Sequence[Path]) -> None:
     """Raises `InvalidRequest` for directories that cannot be a working directory, because the sandbox would protect
     nothing there.
     """
-    inside = next((ours for ours in hidden if directory == ours or ours in directory.parents), None)
-    system = any(directory.is_relative_to(path) for path in _OF_THE_SYSTEM)
-    if system or str(directory) in _OF_EVERYBODY or inside is not None:
-        why = f"it is inside Footplate's own {inside}" if inside else "it belongs to the system"
+    own_directory = next((ours for ours in hidden if directory == ours or ours in directory.parents), None)
+    system = any(directory.is_relative_to(path) for path in _SYSTEM_DIRECTORIES)
+    if system or str(directory) in _SHARED_DIRECTORIES or own_directory is not None:
+        reason = f"it is inside Footplate's own {own_directory}" if own_directory else "it belongs to the system"
         raise InvalidRequest(
-            f"The session's context.directory {str(directory)!r} cannot be used in a sandbox: {why}.",
+            f"The session's context.directory {str(directory)!r} cannot be used in a sandbox: {reason}.",
             field="context.directory",
             help_text="Name a directory of your own, or omit it.",
         )
 
 
 @dataclass(slots=True)
-class Plan:
+class BubblewrapPlan:
     """The arguments of bubblewrap, and the data that it reads."""
 
     staged: bool
@@ -141,84 +141,84 @@ class Plan:
     data: dict[int, bytes] = field(default_factory=dict)
     """By the number of the descriptor that bubblewrap reads it from."""
 
-    def add(self, *arguments: str) -> None:
+    def add_arguments(self, *arguments: str) -> None:
         self.arguments += arguments
 
     def bind(self, source: Path, target: str, *, read_only: bool = False) -> None:
         self.sources.append(str(source))
-        visible_source = f"{STAGE}/{len(self.sources) - 1}" if self.staged else str(source)
-        self.add("--ro-bind" if read_only else "--bind", visible_source, target)
+        visible_source = f"{STAGING_DIRECTORY}/{len(self.sources) - 1}" if self.staged else str(source)
+        self.add_arguments("--ro-bind" if read_only else "--bind", visible_source, target)
 
-    def descriptor(self, content: bytes) -> str:
+    def add_data(self, content: bytes) -> str:
         number = _FIRST_DESCRIPTOR + len(self.data)
         self.data[number] = content
         return str(number)
 
 
-def mount(view: View, plan: Plan) -> None:
-    _system(view, plan)
-    for name, target in STATE.items():
+def add_mounts(view: FilesystemView, plan: BubblewrapPlan) -> None:
+    _add_system_mounts(view, plan)
+    for name, target in STATE_MOUNTS.items():
         plan.bind(view.state / name, target, read_only=name in READ_ONLY_STATE)
     for path in view.readable:
         plan.bind(Path(path), path, read_only=True)
     plan.bind(view.tree, view.root)
-    for source, target, read_only in view.shared:
+    for source, target, read_only in view.project_mounts:
         plan.bind(source, target, read_only=read_only)
-    _protect(view, plan)
+    _add_protection(view, plan)
     prefix = Path(sys.base_prefix).resolve()
     if Path("/usr") not in prefix.parents and prefix != Path("/usr"):
         plan.bind(prefix, str(prefix), read_only=True)
-    plan.bind(Path(__file__).parents[1], CODE, read_only=True)
-    if view.doors is not None:
-        plan.bind(view.doors, DOORS, read_only=True)
-    if view.root != WORKSPACE:
-        plan.add("--symlink", view.root, WORKSPACE)
-    plan.add("--remount-ro", "/")
+    plan.bind(Path(__file__).parents[1], CODE_MOUNT, read_only=True)
+    if view.sockets is not None:
+        plan.bind(view.sockets, SOCKETS_MOUNT, read_only=True)
+    if view.root != WORKSPACE_MOUNT:
+        plan.add_arguments("--symlink", view.root, WORKSPACE_MOUNT)
+    plan.add_arguments("--remount-ro", "/")
 
 
-def python() -> str:
+def python_path() -> str:
     """Returns the path of the worker's interpreter inside the sandbox."""
     return os.path.realpath(sys.executable)
 
 
-def _system(view: View, plan: Plan) -> None:
+def _add_system_mounts(view: FilesystemView, plan: BubblewrapPlan) -> None:
     size = str(view.limits.memory)
-    plan.add("--ro-bind", "/usr", "/usr")
+    plan.add_arguments("--ro-bind", "/usr", "/usr")
     for name in _TOP:
         top = Path("/", name)
         if top.is_symlink():
-            plan.add("--symlink", str(top.readlink()), str(top))
+            plan.add_arguments("--symlink", str(top.readlink()), str(top))
         elif top.is_dir():
-            plan.add("--ro-bind", str(top), str(top))
-    _proc(plan)
-    plan.add("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm")  # noqa: S108
-    plan.add("--remount-ro", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/tmp")  # noqa: S108
-    plan.add("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/run", "--dir", "/etc")  # noqa: S108
-    for name in (*_ETC, *(_ETC_OF_THE_NETWORK if view.shares_network else ())):
-        plan.add("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+            plan.add_arguments("--ro-bind", str(top), str(top))
+    _add_proc_mounts(plan)
+    plan.add_arguments("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm")  # noqa: S108
+    plan.add_arguments("--remount-ro", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/tmp")  # noqa: S108
+    plan.add_arguments("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/run", "--dir", "/etc")  # noqa: S108
+    for name in (*_ETC, *(_NETWORK_ETC if view.shares_network else ())):
+        plan.add_arguments("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for path, content in (_USERS if view.shares_network else {**_USERS, **_HOSTS}).items():
-        plan.add("--ro-bind-data", plan.descriptor(content.encode()), path)
+        plan.add_arguments("--ro-bind-data", plan.add_data(content.encode()), path)
 
 
-def _proc(plan: Plan) -> None:
+def _add_proc_mounts(plan: BubblewrapPlan) -> None:
     """Mounts a /proc that contains the sandbox's own processes, and only those kernel files that programs need."""
-    plan.add("--proc", "/proc")
+    plan.add_arguments("--proc", "/proc")
     for name in _PROC_READ_ONLY:
         if Path("/proc", name).is_dir():
-            plan.add("--ro-bind", f"/proc/{name}", f"/proc/{name}")
+            plan.add_arguments("--ro-bind", f"/proc/{name}", f"/proc/{name}")
     for name in _PROC_HIDDEN:
         if Path("/proc", name).exists():
-            plan.add("--ro-bind", "/dev/null", f"/proc/{name}")
+            plan.add_arguments("--ro-bind", "/dev/null", f"/proc/{name}")
 
 
-def protected(view: View) -> Iterator[tuple[Path, Literal["pinned", "hidden", "read_only"]]]:
+def find_protected_paths(view: FilesystemView) -> Iterator[tuple[Path, Literal["pinned", "hidden", "read_only"]]]:
     """Yields the paths to protect in a directory that the user named, which may contain Footplate itself: its data is
     hidden, its code is read-only.
 
     The directories above them are mounted onto themselves. A mount point cannot be renamed, so it cannot be replaced.
     """
     pinned: set[Path] = set()
-    for path, hide in _ours(view):
+    for path, hide in _footplate_directories(view):
         if view.tree not in path.parents or not path.is_dir():
             continue
         for above in reversed(path.parents[: path.parents.index(view.tree)]):
@@ -228,16 +228,16 @@ def protected(view: View) -> Iterator[tuple[Path, Literal["pinned", "hidden", "r
         yield path, "hidden" if hide else "read_only"
 
 
-def _protect(view: View, plan: Plan) -> None:
-    for path, how in protected(view):
-        inside = seen_at(view, path)
-        if how == "hidden":
-            plan.add("--size", "4096", "--tmpfs", inside, "--remount-ro", inside)
+def _add_protection(view: FilesystemView, plan: BubblewrapPlan) -> None:
+    for path, protection in find_protected_paths(view):
+        inside = path_inside(view, path)
+        if protection == "hidden":
+            plan.add_arguments("--size", "4096", "--tmpfs", inside, "--remount-ro", inside)
         else:
-            plan.bind(path, inside, read_only=how == "read_only")
+            plan.bind(path, inside, read_only=protection == "read_only")
 
 
-def _ours(view: View) -> Iterator[tuple[Path, bool]]:
+def _footplate_directories(view: FilesystemView) -> Iterator[tuple[Path, bool]]:
     """Yields Footplate's own directories and whether to hide them. Resolved like the tree, so that each has only one
     path.
     """
@@ -248,5 +248,5 @@ def _ours(view: View) -> Iterator[tuple[Path, bool]]:
         yield path.resolve(), True
 
 
-def seen_at(view: View, path: Path) -> str:
+def path_inside(view: FilesystemView, path: Path) -> str:
     return str(Path(view.root, path.relative_to(view.tree)))

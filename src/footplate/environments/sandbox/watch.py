@@ -19,10 +19,10 @@ from footplate.environments.sandbox import disk
 
 log = structlog.get_logger(__name__)
 
-_MARK: Final = "overfull"
-_ASK_EVERY: Final = 1.0
-_COUNT_EVERY: Final = 2.0
-_SHARE_OF_COUNTING: Final = 20
+_MARKER_NAME: Final = "overfull"
+_FREE_SPACE_INTERVAL: Final = 1.0
+_MEASURE_INTERVAL: Final = 2.0
+_MEASURE_TIME_DIVISOR: Final = 20
 """Measuring takes at most one twentieth of a thread's time, unless the disk fills up."""
 
 
@@ -31,10 +31,10 @@ class DiskWatch:
         """`state` is the directory for the marker that later turns read. No process of the session can reach the
         marker.
         """
-        self._mark = state / _MARK
-        self._places = [str(place) for place in directories]
+        self._marker = state / _MARKER_NAME
+        self._directories = [str(place) for place in directories]
         self._limit = limit
-        self.full = self._mark.exists()
+        self.is_full = self._marker.exists()
 
     async def watch(self, on_exceeded: Callable[[], Awaitable[None]]) -> None:
         """Watches until it is cancelled. Awaits `on_exceeded` when the session exceeds its limit, or grows further
@@ -42,39 +42,39 @@ class DiskWatch:
         """
         before, remaining = 0, self._limit
         free = await asyncio.to_thread(self._free)
-        due = time.monotonic() + _COUNT_EVERY
+        due = time.monotonic() + _MEASURE_INTERVAL
         while True:
-            await asyncio.sleep(_ASK_EVERY)
+            await asyncio.sleep(_FREE_SPACE_INTERVAL)
             now_free = await asyncio.to_thread(self._free)
             if time.monotonic() < due and free - now_free < remaining:
                 continue
             began = time.monotonic()
             used = await asyncio.to_thread(self._used)
-            due = time.monotonic() + max(_COUNT_EVERY, _SHARE_OF_COUNTING * (time.monotonic() - began))
+            due = time.monotonic() + max(_MEASURE_INTERVAL, _MEASURE_TIME_DIVISOR * (time.monotonic() - began))
             free, remaining = now_free, max(self._limit - used, 0)
-            await self._judge(used, before, on_exceeded)
+            await self._update(used, before, on_exceeded)
             before = used
 
-    async def _judge(self, used: int, before: int, on_exceeded: Callable[[], Awaitable[None]]) -> None:
+    async def _update(self, used: int, before: int, on_exceeded: Callable[[], Awaitable[None]]) -> None:
         over = used > self._limit
-        grown = over and (not self.full or 0 < before < used)
-        if over != self.full:
-            self.full = over
-            await asyncio.to_thread(self._note)
+        grown = over and (not self.is_full or 0 < before < used)
+        if over != self.is_full:
+            self.is_full = over
+            await asyncio.to_thread(self._write_marker)
         if grown:
             log.warning("session exceeds its disk limit", action="sandbox.disk_full", used=used)
             await on_exceeded()
 
-    def _note(self) -> None:
-        if self.full:
-            self._mark.touch()
+    def _write_marker(self) -> None:
+        if self.is_full:
+            self._marker.touch()
         else:
-            self._mark.unlink(missing_ok=True)
+            self._marker.unlink(missing_ok=True)
 
     def _used(self) -> int:
-        return sum(disk.used(place) for place in self._places)
+        return sum(disk.measure_usage(place) for place in self._directories)
 
     def _free(self) -> int:
         """Returns the free space. Inodes count as in `disk_usage`, because a disk can run out of them too."""
-        systems = [os.statvfs(place) for place in self._places]
-        return sum(found.f_bavail * found.f_frsize + found.f_favail * disk.LEAST for found in systems)
+        systems = [os.statvfs(place) for place in self._directories]
+        return sum(found.f_bavail * found.f_frsize + found.f_favail * disk.MIN_FILE_BYTES for found in systems)

@@ -11,29 +11,29 @@ from typing import Final
 
 from footplate.environments.sandbox.cgroups import Cgroup
 
-_LOOK_EVERY: Final = 0.25
-_SHARE: Final = 0.1
-_FOR: Final = 10.0
+_CHECK_INTERVAL: Final = 0.25
+_LOW_SHARE: Final = 0.1
+_LOW_WEIGHT_SECONDS: Final = 10.0
 """Seconds after the group was last throttled. A group with a low weight gets less time and is throttled less, which
 must not restore its weight at once.
 """
 
 
-async def give_way(group: Cgroup) -> None:
+async def lower_weight_while_throttled(group: Cgroup) -> None:
     """Adjusts the weight until the group is gone or the task is cancelled. The reads and writes go to the kernel, not
     to a disk, so they do not block.
     """
     try:
-        before, until = group.throttled(), 0.0
+        before, until = group.throttle_count(), 0.0
         while True:
-            await asyncio.sleep(_LOOK_EVERY)
-            count, now = group.throttled(), time.monotonic()
+            await asyncio.sleep(_CHECK_INTERVAL)
+            count, now = group.throttle_count(), time.monotonic()
             if count > before:
                 if not until:
-                    group.weigh(_SHARE)
-                before, until = count, now + _FOR
+                    group.set_cpu_weight(_LOW_SHARE)
+                before, until = count, now + _LOW_WEIGHT_SECONDS
             elif until and now >= until:
-                group.weigh(1)
+                group.set_cpu_weight(1)
                 until = 0.0
     except OSError:
         return

@@ -10,7 +10,7 @@ import signal
 import sys
 from importlib.metadata import entry_points
 
-from footplate.gate.hooks import GROUP
+from footplate.gate.hooks import ENTRY_POINT_GROUP
 
 
 def main() -> int:
@@ -19,17 +19,17 @@ def main() -> int:
         resource.setrlimit(resource.RLIMIT_AS, (limits["memory"], limits["memory"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.alarm(limits["seconds"])  # ends the process even if the worker is gone
-    answers = os.fdopen(os.dup(1), "w")
+    output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    given = json.load(sys.stdin)
-    found = [each for each in entry_points(group=GROUP) if each.name == given["name"]]
+    request = json.load(sys.stdin)
+    found = [each for each in entry_points(group=ENTRY_POINT_GROUP) if each.name == request["name"]]
     if not found:
-        sys.stderr.write(f"No hook {given['name']!r} is installed on this worker (entry point group {GROUP}).")
+        sys.stderr.write(f"No hook {request['name']!r} is installed on this worker (entry point group {ENTRY_POINT_GROUP}).")
         return 1
     try:
-        answer = found[0].load()(given["told"], given["options"])
-        with answers:
-            answers.write(json.dumps(answer or {}))
+        result = found[0].load()(request["told"], request["options"])
+        with output:
+            output.write(json.dumps(result or {}))
     except BaseException as error:  # noqa: BLE001 - every failure is reported as the result
         sys.stderr.write(f"{type(error).__name__}: {error}")
         return 1

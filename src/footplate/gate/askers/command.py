@@ -11,33 +11,33 @@ from typing import Final
 from footplate.domain.json import JsonObject, clean_text
 from footplate.domain.ports import CommandResult, Environment
 from footplate.gate.hooks import Hook
-from footplate.gate.words import TOO_MUCH, Word, read
+from footplate.gate.words import OUTPUT_TOO_LARGE, HookOutput, parse_output
 
-_REFUSES: Final = 2
+_DENY_EXIT_CODE: Final = 2
 """The exit code of a denial, as in Claude Code."""
-_MOST_SAID: Final = 2000
+_MAX_MESSAGE_CHARACTERS: Final = 2000
 
 
-async def ask(hook: Hook, told: JsonObject, environment: Environment) -> Word:
+async def run_command_hook(hook: Hook, payload: JsonObject, environment: Environment) -> HookOutput:
     await environment.ensure_open()
     argv = ["env", f"CLAUDE_PROJECT_DIR={environment.root}", "sh", "-c", hook.target]
-    result = await environment.run(argv, stdin=json.dumps(told).encode(), timeout=hook.timeout_seconds)
-    return word_of(hook, result)
+    result = await environment.run(argv, stdin=json.dumps(payload).encode(), timeout=hook.timeout_seconds)
+    return parse_command_result(hook, result)
 
 
-def word_of(hook: Hook, result: CommandResult) -> Word:
+def parse_command_result(hook: Hook, result: CommandResult) -> HookOutput:
     if result.timed_out:
-        return Word(failure=f"The hook did not respond within {hook.timeout_seconds:g} s.")
+        return HookOutput(failure=f"The hook did not respond within {hook.timeout_seconds:g} s.")
     if result.exit_code is None or result.error:
-        return Word(failure=f"The hook was terminated before it responded. {result.error}".strip())
+        return HookOutput(failure=f"The hook was terminated before it responded. {result.error}".strip())
     if result.truncated:
-        return Word(failure=TOO_MUCH)
-    if result.exit_code == _REFUSES:
-        return Word(refusal=_text(result.stderr) or "The hook gave no reason.")
+        return HookOutput(failure=OUTPUT_TOO_LARGE)
+    if result.exit_code == _DENY_EXIT_CODE:
+        return HookOutput(denial_reason=_clean_message(result.stderr) or "The hook gave no reason.")
     if result.exit_code != 0:
-        return Word(failure=f"The hook failed with exit code {result.exit_code}. {_text(result.stderr)}".strip())
-    return read(result.stdout)
+        return HookOutput(failure=f"The hook failed with exit code {result.exit_code}. {_clean_message(result.stderr)}".strip())
+    return parse_output(result.stdout)
 
 
-def _text(printed: bytes) -> str:
-    return clean_text(printed.decode(errors="replace").strip()[:_MOST_SAID])
+def _clean_message(printed: bytes) -> str:
+    return clean_text(printed.decode(errors="replace").strip()[:_MAX_MESSAGE_CHARACTERS])

@@ -20,10 +20,10 @@ from footplate.domain import ids
 from footplate.domain.hooks import HookAccess
 from footplate.domain.json import JsonObject
 from footplate.gate.hooks import Hook
-from footplate.gate.words import LONGEST_ANSWER, TOO_MUCH, Word, read_json
+from footplate.gate.words import MAX_OUTPUT_BYTES, OUTPUT_TOO_LARGE, HookOutput, parse_json_output
 
-_ID: Final = "hook"
-_CONNECT: Final = 10.0
+_MESSAGE_ID_PREFIX: Final = "hook"
+_CONNECT_TIMEOUT: Final = 10.0
 _PORTS: Final = {"http": 80, "https": 443}
 _HEADERS: Final = {
     "content-type": "application/json",
@@ -33,7 +33,7 @@ _HEADERS: Final = {
 }
 
 
-class HttpAsker:
+class HttpHookTransport:
     def __init__(self, access: HookAccess) -> None:
         self._access = access
 
@@ -44,37 +44,37 @@ class HttpAsker:
             trust_env=False,
             follow_redirects=False,
             limits=httpx2.Limits(max_connections=100, max_keepalive_connections=0),
-            timeout=httpx2.Timeout(None, connect=_CONNECT),
+            timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT),
         )
 
-    async def ask(self, hook: Hook, payload: JsonObject) -> Word:
-        if (refusal := not_allowed(self._access, hook.target)) is not None:
-            return Word(failure=refusal)
+    async def run_http_hook(self, hook: Hook, payload: JsonObject) -> HookOutput:
+        if (refusal := find_url_problem(self._access, hook.target)) is not None:
+            return HookOutput(failure=refusal)
         body = json.dumps(payload)
         try:
             async with asyncio.timeout(hook.timeout_seconds):
-                return await self._asked(hook.target, body)
+                return await self._send_request(hook.target, body)
         except TimeoutError:
-            return Word(failure=f"The hook did not respond within {hook.timeout_seconds:g} s.")
+            return HookOutput(failure=f"The hook did not respond within {hook.timeout_seconds:g} s.")
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            return Word(failure=f"The request to the hook failed: {str(error) or type(error).__name__}.")
+            return HookOutput(failure=f"The request to the hook failed: {str(error) or type(error).__name__}.")
 
-    async def _asked(self, url: str, body: str) -> Word:
+    async def _send_request(self, url: str, body: str) -> HookOutput:
         request = self._client.build_request("POST", url, content=body, headers={**_HEADERS, **self._signature(body)})
         async with aclosing(await self._client.send(request, stream=True)) as response:
             if not response.is_success:
-                return Word(failure=f"The hook responded with HTTP status {response.status_code} instead of 2xx.")
+                return HookOutput(failure=f"The hook responded with HTTP status {response.status_code} instead of 2xx.")
             if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
-                return Word(failure="The hook's response is compressed, but the request does not accept compression.")
+                return HookOutput(failure="The hook's response is compressed, but the request does not accept compression.")
             data = bytearray()
             async for piece in response.aiter_raw():
                 data += piece
-                if len(data) > LONGEST_ANSWER:
-                    return Word(failure=TOO_MUCH)
-        return read_json(bytes(data))
+                if len(data) > MAX_OUTPUT_BYTES:
+                    return HookOutput(failure=OUTPUT_TOO_LARGE)
+        return parse_json_output(bytes(data))
 
     def _signature(self, body: str) -> dict[str, str]:
-        message, now = ids.new_id(_ID), datetime.now(UTC)
+        message, now = ids.new_id(_MESSAGE_ID_PREFIX), datetime.now(UTC)
         return {
             "webhook-id": message,
             "webhook-timestamp": str(int(now.timestamp())),
@@ -82,18 +82,18 @@ class HttpAsker:
         }
 
 
-def not_allowed(access: HookAccess, url: str) -> str | None:
+def find_url_problem(access: HookAccess, url: str) -> str | None:
     """Return why a hook may not send requests to this URL, or None if it may."""
     try:
-        found = httpx2.URL(url)
+        parsed_url = httpx2.URL(url)
     except httpx2.InvalidURL as error:
         return f"{url!r} is not a valid URL: {error}."
-    if found.scheme not in _PORTS or not found.host or found.userinfo:
+    if parsed_url.scheme not in _PORTS or not parsed_url.host or parsed_url.userinfo:
         return "The URL of a hook has the form https://host/path, without a user name or password."
-    if not access.hosts.permits(found.host, found.port or _PORTS[found.scheme]):
-        there = "" if access.hosts.hosts else ", which is empty"
+    if not access.hosts.permits(parsed_url.host, parsed_url.port or _PORTS[parsed_url.scheme]):
+        empty_note = "" if access.hosts.hosts else ", which is empty"
         return (
-            f"{found.host} is not in the list of allowed hook hosts{there}. The operator of this server can add it to "
+            f"{parsed_url.host} is not in the list of allowed hook hosts{empty_note}. The operator of this server can add it to "
             "FOOTPLATE_HOOK_HOSTS."
         )
     if access.secret is None:

@@ -20,67 +20,67 @@ from typing import IO, Final
 
 from footplate.domain.hooks import HookAccess
 from footplate.domain.json import JsonObject, clean_text
-from footplate.gate.hooks import GROUP, Hook
-from footplate.gate.words import LONGEST_ANSWER, TOO_MUCH, Word, read_json
+from footplate.gate.hooks import ENTRY_POINT_GROUP, Hook
+from footplate.gate.words import MAX_OUTPUT_BYTES, OUTPUT_TOO_LARGE, HookOutput, parse_json_output
 
 _MAIN: Final = "footplate.gate.askers.child_main"
-_HANDED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "TZ")
-_MOST_SAID: Final = 2000
-_LOOKS_EVERY: Final = 0.05
+_PASSED_VARIABLES: Final = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "TZ")
+_MAX_MESSAGE_CHARACTERS: Final = 2000
+_POLL_SECONDS: Final = 0.05
 
 
-def installed() -> list[str]:
-    return sorted({found.name for found in entry_points(group=GROUP)})
+def list_installed_hooks() -> list[str]:
+    return sorted({found.name for found in entry_points(group=ENTRY_POINT_GROUP)})
 
 
-async def ask(hook: Hook, told: JsonObject, access: HookAccess) -> Word:
-    given = {"name": hook.target, "told": told, "options": hook.options}
+async def run_python_hook(hook: Hook, payload: JsonObject, access: HookAccess) -> HookOutput:
+    request = {"name": hook.target, "told": payload, "options": hook.options}
     limits = {"memory": access.memory, "seconds": int(hook.timeout_seconds) + 1}
-    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as said:
-        asked.write(json.dumps(given).encode())
-        asked.seek(0)
+    with tempfile.TemporaryFile() as input_file, tempfile.TemporaryFile() as output_file, tempfile.TemporaryFile() as error_file:
+        input_file.write(json.dumps(request).encode())
+        input_file.seek(0)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", _MAIN, json.dumps(limits)),
             cwd="/",
-            env={name: os.environ[name] for name in _HANDED_ON if name in os.environ},
-            stdin=asked,
-            stdout=answer,
-            stderr=said,
+            env={name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ},
+            stdin=input_file,
+            stdout=output_file,
+            stderr=error_file,
             start_new_session=True,
         )
         try:
-            failure = await _ended(process, hook.timeout_seconds, (answer, said))
+            failure = await _wait_for_exit(process, hook.timeout_seconds, (output_file, error_file))
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             code = await process.wait()
         if failure is not None:
-            return Word(failure=failure)
+            return HookOutput(failure=failure)
         if code < 0:
-            return Word(failure=f"The hook was terminated by {signal.Signals(-code).name} before it responded.")
+            return HookOutput(failure=f"The hook was terminated by {signal.Signals(-code).name} before it responded.")
         if code != 0:
-            last_words = clean_text(_read(said).decode(errors="replace").strip()[-_MOST_SAID:])
-            return Word(failure=f"The hook failed. {last_words}".strip())
-        return read_json(_read(answer))
+            message = clean_text(_read_output(error_file).decode(errors="replace").strip()[-_MAX_MESSAGE_CHARACTERS:])
+            return HookOutput(failure=f"The hook failed. {message}".strip())
+        return parse_json_output(_read_output(output_file))
 
 
-async def _ended(process: asyncio.subprocess.Process, seconds: float, outputs: Sequence[IO[bytes]]) -> str | None:
+async def _wait_for_exit(process: asyncio.subprocess.Process, seconds: float, outputs: Sequence[IO[bytes]]) -> str | None:
     """Wait until the process exits. Returns why the worker stopped waiting, or None if the process exited by itself."""
-    ending = asyncio.ensure_future(process.wait())
+    exit_waiter = asyncio.ensure_future(process.wait())
     deadline = time.monotonic() + seconds
     try:
-        while not ending.done():
-            left = deadline - time.monotonic()
-            if left <= 0:
+        while not exit_waiter.done():
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 return f"The hook did not respond within {seconds:g} s."
-            await asyncio.wait({ending}, timeout=min(left, _LOOKS_EVERY))
-            if any(os.fstat(output.fileno()).st_size > LONGEST_ANSWER for output in outputs):
-                return TOO_MUCH
+            await asyncio.wait({exit_waiter}, timeout=min(remaining, _POLL_SECONDS))
+            if any(os.fstat(output.fileno()).st_size > MAX_OUTPUT_BYTES for output in outputs):
+                return OUTPUT_TOO_LARGE
     finally:
-        ending.cancel()
+        exit_waiter.cancel()
     return None
 
 
-def _read(output: IO[bytes]) -> bytes:
+def _read_output(output: IO[bytes]) -> bytes:
     output.seek(0)
-    return output.read(LONGEST_ANSWER + 1)
+    return output.read(MAX_OUTPUT_BYTES + 1)

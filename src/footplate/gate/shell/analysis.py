@@ -5,76 +5,76 @@ runs.
 from typing import Final
 
 from footplate.gate.shell import interpreters, wrappers
-from footplate.gate.shell.deeds import Argv, Deeds
+from footplate.gate.shell.deeds import Argv, ProgramEffects
 from footplate.gate.shell.parts import Stdin
 from footplate.gate.shell.programs import builders, git, table, texts
 from footplate.gate.shell.words import UNKNOWN, Word
 
-_VERSIONED: Final = frozenset({
+_PROGRAMS_WITH_VERSION_OPTION: Final = frozenset({
     "python", "python3", "node", "npm", "npx", "yarn", "pnpm", "bun", "deno", "ruby", "perl", "cargo", "rustc", "go",
     "java", "javac",
     "git", "docker", "make", "cmake", "gcc", "g++", "clang", "pip", "pip3", "uv", "ruff", "mypy", "black", "pytest",
     "tsc", "gh",
 })  # fmt: skip
-_SET: Final = frozenset(
+_SAFE_SET_OPTIONS: Final = frozenset(
     {"-e", "-u", "-x", "-o", "pipefail", "-eu", "-ex", "-eux", "-euo", "-euxo", "+e", "+u", "+x", "errexit", "nounset"}
 )
 
 
-def analyse(argv: Argv, stdin: Stdin, *, repeated: bool = False) -> Deeds:
+def analyse_program(argv: Argv, stdin: Stdin, *, repeated: bool = False) -> ProgramEffects:
     """Determine the effects of one program with its arguments. The caller analyses the commands that it runs."""
-    deeds = Deeds()
+    effects = ProgramEffects()
     if not argv:
-        return deeds
+        return effects
     first = argv[0]
     if not first.known or first.faults or not first.text:
-        deeds.worry("the program is only known at run time")
-        deeds.mentions.extend(argv[1:])
-        return deeds
+        effects.add_concern("the program is only known at run time")
+        effects.mentions.extend(argv[1:])
+        return effects
     name = first.text.rpartition("/")[2]
-    if len(argv) == 2 and argv[1].text == "--version" and first.text in _VERSIONED:  # noqa: PLR2004
-        deeds.harmless = True
-        return deeds
+    if len(argv) == 2 and argv[1].text == "--version" and first.text in _PROGRAMS_WITH_VERSION_OPTION:  # noqa: PLR2004
+        effects.harmless = True
+        return effects
     if name == "cd":
-        _cd(argv, deeds, repeated=repeated)
-    elif (special := _SPECIAL.get(name)) is not None:
-        special(argv, deeds)
+        _analyse_cd(argv, effects, repeated=repeated)
+    elif (analyser := _ANALYSERS.get(name)) is not None:
+        analyser(argv, effects)
     elif not (
-        wrappers.unwrap(name, argv, deeds)
-        or interpreters.interpret(name, argv, stdin, deeds)
-        or builders.build(name, argv, deeds)
-        or table.describe(name, argv, deeds)
+        wrappers.analyse_wrapper(name, argv, effects)
+        or interpreters.analyse_interpreter(name, argv, stdin, effects)
+        or builders.analyse_build_tool(name, argv, effects)
+        or table.analyse_listed_program(name, argv, effects)
     ):
         if any(UNKNOWN in word.text for word in argv[1:]):
-            deeds.worry("an argument is only known at run time", is_visible=True)
-        deeds.unknown = True
-        deeds.mentions.extend(argv[1:])
+            effects.add_concern("an argument is only known at run time", is_visible=True)
+        effects.is_unknown_program = True
+        effects.mentions.extend(argv[1:])
     if first.text != name:
-        deeds.harmless = False  # a file at this path may be another program of that name
-    return deeds
+        effects.harmless = False  # a file at this path may be another program of that name
+    return effects
 
 
-def _set(argv: Argv, deeds: Deeds) -> None:
-    if any(word.text not in _SET for word in argv[1:]):
-        deeds.worry("it changes options of the shell")
-    deeds.harmless = not deeds.concerns
+def _analyse_set(argv: Argv, effects: ProgramEffects) -> None:
+    if any(word.text not in _SAFE_SET_OPTIONS for word in argv[1:]):
+        effects.add_concern("it changes options of the shell")
+    effects.harmless = not effects.concerns
 
 
-_SPECIAL: Final = {
-    "git": git.describe, "set": _set,
-    "find": texts.find, "sed": texts.sed, "gsed": texts.sed, "tar": texts.tar, "bsdtar": texts.tar, "gtar": texts.tar,
-    "awk": texts.awk, "gawk": texts.awk, "mawk": texts.awk, "nawk": texts.awk, "dd": texts.dd,
-    "jq": texts.jq,
+_ANALYSERS: Final = {
+    "git": git.analyse_git, "set": _analyse_set,
+    "find": texts.analyse_find, "sed": texts.analyse_sed, "gsed": texts.analyse_sed, "tar": texts.analyse_tar, "bsdtar": texts.analyse_tar, "gtar": texts.analyse_tar,
+    "awk": texts.analyse_awk, "gawk": texts.analyse_awk, "mawk": texts.analyse_awk, "nawk": texts.analyse_awk, "dd": texts.analyse_dd,
+    "jq": texts.analyse_jq,
 }  # fmt: skip
 
 
-def _cd(argv: Argv, deeds: Deeds, *, repeated: bool) -> None:
+def _analyse_cd(argv: Argv, effects: ProgramEffects, *, repeated: bool) -> None:
     operands = [word for word in argv[1:] if word.text not in {"-P", "-L", "--"}]
     target = operands[0] if operands else None
     if target is None or len(operands) > 1 or not target.known or target.text.startswith("-") or repeated:
-        deeds.worry("the directory that it changes to cannot be determined")
-        deeds.moves = Word(UNKNOWN)
+        effects.add_concern("the directory that it changes to cannot be determined")
+        effects.new_directory = Word(UNKNOWN)
     else:
-        deeds.moves = target
-        deeds.reads.append(target)
-        deeds.harmless = True
+        effects.new_directory = target
+        effects.reads.append(target)
+        effects.harmless = True

@@ -13,47 +13,47 @@ class Concern(NamedTuple):
     """A reason why an allow rule with a `*` is not enough to allow a command."""
 
     text: str
-    seen: bool = False
+    is_visible: bool = False
     """Whether everything that runs is visible nevertheless, so that a deny rule would have matched it."""
-    upto: int | None = None
+    literal_words: int | None = None
     """The number of words that a rule must contain literally to allow the command in spite of this concern. None if
     only a rule with the exact text does.
     """
 
 
-class Write(NamedTuple):
+class FileWrite(NamedTuple):
     """A file that a command writes."""
 
     path: Word
-    asked_for: bool
+    needs_edit_rule: bool
     """Whether the write needs an `Edit` rule of its own. It does if writing is not the program's purpose, for example
     if an option requests it: a rule for the program then does not cover it.
     """
 
 
 @dataclass(slots=True)
-class Deeds:
+class ProgramEffects:
     """The effects of one program with its arguments. The functions that analyse programs fill it in."""
 
     concerns: list[Concern] = field(default_factory=list)
     reads: list[Word] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)
+    writes: list[FileWrite] = field(default_factory=list)
     mentions: list[Word] = field(default_factory=list)
     """Arguments that may be files, for example those of an unknown program."""
     runs: list[tuple[int, Argv]] = field(default_factory=list)
     """The commands that it runs, each with the number of words before it."""
     scripts: list[str] = field(default_factory=list)
     """Shell scripts that it runs."""
-    unknown: bool = False
+    is_unknown_program: bool = False
     """Whether the program is unknown. Its arguments may then be a command that it runs."""
     harmless: bool = False
     """Whether it only reads and prints. Such a command is allowed inside the workspace without a rule."""
-    moves: Word | None = None
+    new_directory: Word | None = None
     """The directory that it changes to."""
 
-    def worry(self, text: str, *, is_visible: bool = False, literal_words: int | None = None) -> None:
+    def add_concern(self, text: str, *, is_visible: bool = False, literal_words: int | None = None) -> None:
         self.concerns.append(Concern(text, is_visible, literal_words))
 
 
-def plain(words: Sequence[Word]) -> str:
+def join_words(words: Sequence[Word]) -> str:
     return " ".join(word.text for word in words)

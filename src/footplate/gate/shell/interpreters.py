@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from footplate.gate.shell.deeds import Deeds, plain
+from footplate.gate.shell.deeds import ProgramEffects, join_words
 from footplate.gate.shell.parts import Stdin
 from footplate.gate.shell.words import Word
 
 SHELLS: Final = frozenset(
     {"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish", "csh", "tcsh", "pwsh", "su"}
 )
-_LANGUAGES: Final[dict[str, tuple[str, ...]]] = {
+_INLINE_CODE_OPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "python": ("-c", "-i"), "node": ("-e", "-p", "--eval", "--print", "-r", "--require", "--import", "--loader", "-i"),
     "perl": ("-e", "-E", "-i", "-n", "-p", "-M", "-m", "-I"), "ruby": ("-e", "-i", "-n", "-p", "-r", "-I"),
     "php": ("-r", "-R", "-B", "-E", "-F", "-d", "-a"), "lua": ("-e", "-i", "-l"), "luajit": ("-e", "-i", "-l"),
@@ -31,7 +31,7 @@ _LANGUAGES: Final[dict[str, tuple[str, ...]]] = {
     "tmux": (), "at": (), "batch": (), "crontab": (), "script": (), "nc": (), "ncat": (), "netcat": (), "socat": (),
     "telnet": (), "sftp": (), "ftp": (), "lftp": (), "visudo": (), "vipw": (), "tig": (), "lazygit": (), "fzf": (),
 }  # fmt: skip
-_ALWAYS: Final = frozenset({
+_PROGRAMS_WITH_COMMANDS: Final = frozenset({
     "vim", "vi", "nvim", "ex", "ed", "nano", "view", "emacs", "less", "more", "most", "man", "info", "screen", "tmux",
     "at",
     "batch", "crontab", "script", "nc", "ncat", "netcat", "socat", "telnet", "sftp", "ftp", "lftp", "visudo", "vipw",
@@ -41,11 +41,11 @@ _ALWAYS: Final = frozenset({
     "osascript", "jshell",
 })  # fmt: skip
 """Interactive programs and others with their own command input. Their arguments do not show what they do."""
-_FLAGS: Final = re.compile(r"-[uBOvqw]+|--[\w-]+=.*", re.DOTALL)
+_OPTIONS_WITHOUT_VALUE: Final = re.compile(r"-[uBOvqw]+|--[\w-]+=.*", re.DOTALL)
 """Options that take no separate value in any of these languages, so the next word is the script."""
-_NUMBERED: Final = re.compile(r"(python|pypy|perl|ruby|php|lua|node)[\d.]+(?:-\d+)?")
-_LAST: Final = frozenset("0123456789.")
-_BUILT_IN: Final = {
+_VERSIONED_NAME: Final = re.compile(r"(python|pypy|perl|ruby|php|lua|node)[\d.]+(?:-\d+)?")
+_VERSION_CHARACTERS: Final = frozenset("0123456789.")
+_BUILTIN_CONCERNS: Final = {
     "eval": "it evaluates a text as a command", ".": "it runs a file in the current shell",
     "source": "it runs a file in the current shell",
     "trap": "it schedules a command to run later", "alias": "it gives a command another name",
@@ -64,101 +64,101 @@ _BUILT_IN: Final = {
 }  # fmt: skip
 
 
-def interpret(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> bool:
+def analyse_interpreter(name: str, words: Sequence[Word], stdin: Stdin, effects: ProgramEffects) -> bool:
     """Add the effects of a program that runs code. Returns False if the program is none of these."""
-    if (worry := _BUILT_IN.get(name)) is not None:
-        _built_in(name, words, worry, deeds)
+    if (concern := _BUILTIN_CONCERNS.get(name)) is not None:
+        _analyse_builtin(name, words, concern, effects)
         return True
     if name in SHELLS:
-        _shell(name, words, stdin, deeds)
+        _analyse_shell(name, words, stdin, effects)
         return True
-    language = _NUMBERED.fullmatch(name) if name[-1:] in _LAST else None
+    language = _VERSIONED_NAME.fullmatch(name) if name[-1:] in _VERSION_CHARACTERS else None
     known = language[1] if language else name
-    if known not in _LANGUAGES:
+    if known not in _INLINE_CODE_OPTIONS:
         return False
-    if known in _ALWAYS:
-        deeds.worry(f"{name} has its own commands")
-        deeds.mentions.extend(words[1:])
+    if known in _PROGRAMS_WITH_COMMANDS:
+        effects.add_concern(f"{name} has its own commands")
+        effects.mentions.extend(words[1:])
         return True
-    _language(name, _LANGUAGES[known], words, deeds)
+    _analyse_language(name, _INLINE_CODE_OPTIONS[known], words, effects)
     return True
 
 
-def _built_in(name: str, words: Sequence[Word], worry: str, deeds: Deeds) -> None:
-    seen = name in {"eval", "trap"} and all(word.known for word in words)
-    deeds.worry(worry, is_visible=seen)
+def _analyse_builtin(name: str, words: Sequence[Word], concern: str, effects: ProgramEffects) -> None:
+    is_visible = name in {"eval", "trap"} and all(word.known for word in words)
+    effects.add_concern(concern, is_visible=is_visible)
     if name == "eval":
-        deeds.scripts.append(plain(words[1:]))
+        effects.scripts.append(join_words(words[1:]))
     elif name == "trap":
-        deeds.scripts.extend(word.text for word in words[1:] if not word.text.startswith("-"))
+        effects.scripts.extend(word.text for word in words[1:] if not word.text.startswith("-"))
     elif name == "alias":
-        deeds.scripts.extend(word.text.partition("=")[2] for word in words[1:])
+        effects.scripts.extend(word.text.partition("=")[2] for word in words[1:])
     else:
-        deeds.mentions.extend(words[1:])
+        effects.mentions.extend(words[1:])
 
 
-def _shell(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> None:
+def _analyse_shell(name: str, words: Sequence[Word], stdin: Stdin, effects: ProgramEffects) -> None:
     for index, word in enumerate(words[1:], start=1):
         text = word.text
         if re.fullmatch(r"-[A-Za-z]*c", text) or text == "--command":
             code = next((each for each in words[index + 1 :] if not each.text.startswith(("-", "+"))), None)
             if code is None or not code.known:
-                deeds.worry(f"{name} runs code that is only known at run time")
+                effects.add_concern(f"{name} runs code that is only known at run time")
             else:
-                deeds.worry(f"{name} runs code that is part of the command", is_visible=len(words) <= index + 2)
-                deeds.scripts.append(code.text)
+                effects.add_concern(f"{name} runs code that is part of the command", is_visible=len(words) <= index + 2)
+                effects.scripts.append(code.text)
             return
         if not text.startswith(("-", "+")) or text == "-":
             break
         if text not in {"-e", "-u", "-x", "-eu", "-ex", "-eux"}:
-            deeds.worry(f"{name} is started with the option {text}")
+            effects.add_concern(f"{name} is started with the option {text}")
     else:
-        if stdin is not Stdin.OURS or len(words) == 1:
-            deeds.worry(f"{name} runs the code that it reads")
+        if stdin is not Stdin.INHERITED or len(words) == 1:
+            effects.add_concern(f"{name} runs the code that it reads")
             return
     operands = [word for word in words[1:] if not word.text.startswith(("-", "+"))]
     if not operands or not operands[0].known or operands[0].text.startswith(("/dev/", "/proc/")) or name == "su":
-        deeds.worry(f"{name} runs the code that it reads")
-    deeds.reads.extend(operands[:1])
-    deeds.mentions.extend(operands[1:])
+        effects.add_concern(f"{name} runs the code that it reads")
+    effects.reads.extend(operands[:1])
+    effects.mentions.extend(operands[1:])
 
 
-def _language(name: str, inline: tuple[str, ...], words: Sequence[Word], deeds: Deeds) -> None:
-    doubtful = False
+def _analyse_language(name: str, code_options: tuple[str, ...], words: Sequence[Word], effects: ProgramEffects) -> None:
+    may_take_value = False
     for index, word in enumerate(words[1:], start=1):
         text = word.text
         if not word.known:
-            deeds.worry("an argument is only known at run time")
+            effects.add_concern("an argument is only known at run time")
             break
-        if _inline(text, inline):
-            deeds.worry(f"{name} runs code that is part of the command")
+        if _takes_code(text, code_options):
+            effects.add_concern(f"{name} runs code that is part of the command")
             return
         if text == "-" or text.startswith(("/dev/", "/proc/")):
-            deeds.worry(f"{name} runs the code that it reads")
+            effects.add_concern(f"{name} runs the code that it reads")
             return
         if text == "-m" and name.startswith(("python", "pypy")):
-            deeds.runs.append((index + 1, tuple(words[index + 1 :])))
+            effects.runs.append((index + 1, tuple(words[index + 1 :])))
             return
         if not text.startswith("-"):
-            if doubtful and any(_inline(each.text, inline) for each in words[index + 1 :]):
-                deeds.worry(f"{name} may run code that is part of the command")
-            deeds.reads.append(word)
-            deeds.mentions.extend(words[index + 1 :])
+            if may_take_value and any(_takes_code(each.text, code_options) for each in words[index + 1 :]):
+                effects.add_concern(f"{name} may run code that is part of the command")
+            effects.reads.append(word)
+            effects.mentions.extend(words[index + 1 :])
             return
-        doubtful = not _FLAGS.fullmatch(text)
-        deeds.mentions.append(word)
+        may_take_value = not _OPTIONS_WITHOUT_VALUE.fullmatch(text)
+        effects.mentions.append(word)
         if text in {"--version", "-V", "--help", "-h"} and len(words) == 2:  # noqa: PLR2004
-            deeds.harmless = True
+            effects.harmless = True
             return
-    deeds.worry(f"{name} runs the code that it reads")
+    effects.add_concern(f"{name} runs the code that it reads")
 
 
-def _inline(text: str, inline: tuple[str, ...]) -> bool:
+def _takes_code(text: str, code_options: tuple[str, ...]) -> bool:
     """Return whether the value of this option is code, also if its letter follows other letters (`-ne`)."""
-    if re.fullmatch(r"-[A-Za-z]{2,}", text) and any(f"-{letter}" in inline for letter in text[1:]):
+    if re.fullmatch(r"-[A-Za-z]{2,}", text) and any(f"-{letter}" in code_options for letter in text[1:]):
         return True
-    return text in inline or any(
+    return text in code_options or any(
         (text.startswith(option) and not option.startswith("--") and len(option) == 2)  # noqa: PLR2004
         or (option.startswith("--") and text.startswith(f"{option}="))
-        for option in inline
+        for option in code_options
     )

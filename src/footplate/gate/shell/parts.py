@@ -12,7 +12,7 @@ _OUTPUTS: Final = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
 class Stdin(StrEnum):
     """The source of a command's standard input."""
 
-    OURS = "inherited"
+    INHERITED = "inherited"
     PIPE = "pipe"
     TEXT = "here-document"
     FILE = "file"
@@ -36,12 +36,12 @@ class Assignment(NamedTuple):
     source: str
 
 
-class Simple(NamedTuple):
+class SimpleCommand(NamedTuple):
     """One program and its arguments."""
 
     words: tuple[Word, ...]
     source: str
-    stdin: Stdin = Stdin.OURS
+    stdin: Stdin = Stdin.INHERITED
     repeated: bool = False
     """Whether it may run several times, in a loop or a function."""
     faults: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Simple(NamedTuple):
 class Script:
     """A parsed command line."""
 
-    commands: list[Simple] = field(default_factory=list)
+    commands: list[SimpleCommand] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
     assignments: list[Assignment] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)

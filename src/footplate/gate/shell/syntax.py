@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-LONGEST: Final = 10_000
+MAX_CHARACTERS: Final = 10_000
 """Characters. Longer commands are not parsed: they require approval."""
 _LANGUAGE: Final = Language(tree_sitter_bash.language())
-_HIDDEN: Final = re.compile(
+_INVISIBLE: Final = re.compile(
     r"[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u061b\u061d-\u070e\u0710-\u115e\u1161-\u167f\u1681-\u17b3"
     r"\u17b6-\u180a\u1810-\u1aaf\u1b00-\u1dbf\u1e00-\u1fff\u2013-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2fff\u3001-\u3163"
     r"\u3165-\ud7ff\uf900-\ufdff\ufe30-\ufefe\uff01-\uff9f\uffa1-\uffdc\uffe0-\uffee\U00010000-\U000dffff]"
@@ -18,7 +18,7 @@ _HIDDEN: Final = re.compile(
 """Control characters, unusual spaces, joiners and bidirectional marks, which a person cannot see or sees as something
 else.
 """
-_MASK: Final = bytes(range(0x80)) + b"%" * 0x80
+_ASCII_MASK: Final = bytes(range(0x80)) + b"%" * 0x80
 """Replaces all non-ASCII bytes by `%` before parsing. The grammar's scanner uses such characters as an index beyond the
 end of a table, so its result is random, and some characters crash the process. To the shell they are letters of a word
 that cannot be part of a variable name, and so is `%`. The words themselves are read from the original text.
@@ -26,7 +26,7 @@ that cannot be part of a variable name, and so is `%`. The words themselves are 
 _local: Final = threading.local()
 
 
-class Source(NamedTuple):
+class ParsedSource(NamedTuple):
     """The text of a command and its syntax tree."""
 
     text: bytes
@@ -35,22 +35,22 @@ class Source(NamedTuple):
     faults: tuple[str, ...]
 
 
-def parse(command: str) -> Source:
+def parse_syntax(command: str) -> ParsedSource:
     if "\0" in command:
-        return Source(b"", None, ("it contains a NUL character",))
-    if len(command) > LONGEST:
-        return Source(b"", None, (f"it is longer than {LONGEST} characters",))
+        return ParsedSource(b"", None, ("it contains a NUL character",))
+    if len(command) > MAX_CHARACTERS:
+        return ParsedSource(b"", None, (f"it is longer than {MAX_CHARACTERS} characters",))
     faults: list[str] = []
-    if hidden := _HIDDEN.search(command):
+    if hidden := _INVISIBLE.search(command):
         faults.append(f"it contains an invisible character (U+{ord(hidden[0]):04X})")
     text = command.encode("utf-8", "replace")
-    root = _parser().parse(text.translate(_MASK)).root_node
+    root = _thread_parser().parse(text.translate(_ASCII_MASK)).root_node
     if root.has_error:
         faults.append("it has a syntax error")
-    return Source(text, root, tuple(faults))
+    return ParsedSource(text, root, tuple(faults))
 
 
-def _parser() -> Parser:
+def _thread_parser() -> Parser:
     """Return the parser of this thread. A parser must not be shared between threads."""
     parser: Parser | None = getattr(_local, "parser", None)
     if parser is None:

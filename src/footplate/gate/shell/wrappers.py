@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from footplate.gate.shell.deeds import Deeds, plain
+from footplate.gate.shell.deeds import ProgramEffects, join_words
 from footplate.gate.shell.words import Word
 
 
@@ -99,7 +99,7 @@ WRAPPERS: Final = {
     "nodemon": Wrapper("xewidCV", joins=True),
     "concurrently": Wrapper("nmcpgkslt", joins=True),
 }
-RUNNERS: Final = {
+RUN_SUBCOMMANDS: Final = {
     "uv": ("run",),
     "poetry": ("run",),
     "pipenv": ("run",),
@@ -136,77 +136,77 @@ _RUNNER_OPTIONS: Final = Wrapper(
     "pnC",
     long=("--with", "--python", "--project", "--directory", "--package", "--from", "--env-file", "--extra", "--group"),
 )
-_MORE: Final = {
+_EXTRA_CONCERNS: Final = {
     "ssh": "it runs on another machine",
     "xargs": "its arguments come from another source",
     "parallel": "its arguments come from another source",
 }
-_TEXT: Final = ("-c", "--command")
-_TEXTS: Final = {"nix-shell": ("--run", "--command"), "nodemon": ("-x", "--exec")}
+_COMMAND_OPTIONS: Final = ("-c", "--command")
+_COMMAND_OPTIONS_BY_PROGRAM: Final = {"nix-shell": ("--run", "--command"), "nodemon": ("-x", "--exec")}
 """Options whose value is a command."""
-_LOADER: Final = re.compile(r"ld(?:-linux[\w.-]*|-musl[\w.-]*|\.so(?:\.\d+)?)")
+_DYNAMIC_LOADER: Final = re.compile(r"ld(?:-linux[\w.-]*|-musl[\w.-]*|\.so(?:\.\d+)?)")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
-def unwrap(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
+def analyse_wrapper(name: str, words: Sequence[Word], effects: ProgramEffects) -> bool:
     """Add the effects of a wrapper, including the command that it runs. Returns False if it is not a wrapper."""
-    wrapper, start = _wrapper(name, words)
+    wrapper, start = _find_wrapper(name, words)
     if wrapper is None:
         return False
     if name == "command" and len(words) > 1 and words[1].text in {"-v", "-V"}:
-        deeds.harmless = True
+        effects.harmless = True
         return True
     if name == "jobs" and all(word.text in {"-l", "-n", "-p", "-r", "-s"} for word in words[1:]):
-        deeds.harmless = True
+        effects.harmless = True
         return True
-    _texts(name, words, deeds)
-    at = _inner(words, start, wrapper)
+    _add_command_texts(name, words, effects)
+    at = _find_program(words, start, wrapper)
     if at is None:
-        deeds.worry(f"{name} runs another program, which cannot be determined", is_visible=name == "env" and len(words) == 1)
+        effects.add_concern(f"{name} runs another program, which cannot be determined", is_visible=name == "env" and len(words) == 1)
         return True
-    deeds.worry(f"{name} runs another program", is_visible=True, literal_words=at + 1)
-    deeds.mentions.extend(words[start:at])
+    effects.add_concern(f"{name} runs another program", is_visible=True, literal_words=at + 1)
+    effects.mentions.extend(words[start:at])
     for word in words[start:at]:
         if _ASSIGNMENT.match(word.text):
-            deeds.worry(f"it sets {word.text.partition('=')[0]}", literal_words=at + 1)
+            effects.add_concern(f"it sets {word.text.partition('=')[0]}", literal_words=at + 1)
         elif not word.known:
-            deeds.worry("an argument is only known at run time")
-    deeds.runs.append((at, tuple(words[at:])))
+            effects.add_concern("an argument is only known at run time")
+    effects.runs.append((at, tuple(words[at:])))
     if wrapper.joins:
-        deeds.scripts.append(plain(words[at:]))
-    if (more := _MORE.get(name)) is not None:
-        deeds.worry(more)
+        effects.scripts.append(join_words(words[at:]))
+    if (extra_concern := _EXTRA_CONCERNS.get(name)) is not None:
+        effects.add_concern(extra_concern)
     return True
 
 
-def _wrapper(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
+def _find_wrapper(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
     """Return the wrapper with this name, and the index of the first word that may be the program."""
-    if (at := _subcommand(name, words)) is not None:
+    if (at := _find_run_subcommand(name, words)) is not None:
         return _RUNNER_OPTIONS, at + (2 if name == "direnv" else 1)
-    return WRAPPERS.get(name) or (Wrapper() if name[:2] == "ld" and _LOADER.fullmatch(name) else None), 1
+    return WRAPPERS.get(name) or (Wrapper() if name[:2] == "ld" and _DYNAMIC_LOADER.fullmatch(name) else None), 1
 
 
-def _subcommand(name: str, words: Sequence[Word]) -> int | None:
+def _find_run_subcommand(name: str, words: Sequence[Word]) -> int | None:
     """Return the index of the subcommand that runs a program. It may be after options, because it is not known which of
     them have a value.
     """
-    if name not in RUNNERS or len(words) == 1:
+    if name not in RUN_SUBCOMMANDS or len(words) == 1:
         return None
-    if words[1].text in RUNNERS[name]:
+    if words[1].text in RUN_SUBCOMMANDS[name]:
         return 1
     if not words[1].text.startswith("-"):
         return None
-    return next((at for at, word in enumerate(words) if at and word.text in RUNNERS[name]), None)
+    return next((at for at, word in enumerate(words) if at and word.text in RUN_SUBCOMMANDS[name]), None)
 
 
-def _texts(name: str, words: Sequence[Word], deeds: Deeds) -> None:
+def _add_command_texts(name: str, words: Sequence[Word], effects: ProgramEffects) -> None:
     """Add the commands that are passed as one text."""
-    deeds.scripts.extend(after.text for word, after in pairwise(words) if word.text in _TEXTS.get(name, _TEXT))
+    effects.scripts.extend(after.text for word, after in pairwise(words) if word.text in _COMMAND_OPTIONS_BY_PROGRAM.get(name, _COMMAND_OPTIONS))
     if name == "env":
-        _split_string(words, deeds)
+        _add_split_string(words, effects)
 
 
-def _inner(words: Sequence[Word], start: int, wrapper: Wrapper) -> int | None:
+def _find_program(words: Sequence[Word], start: int, wrapper: Wrapper) -> int | None:
     """Return the index of the program that the wrapper runs."""
     at, skips = start, wrapper.skips
     while at < len(words):
@@ -229,10 +229,10 @@ def _inner(words: Sequence[Word], start: int, wrapper: Wrapper) -> int | None:
     return None
 
 
-def _split_string(words: Sequence[Word], deeds: Deeds) -> None:
+def _add_split_string(words: Sequence[Word], effects: ProgramEffects) -> None:
     for index, word in enumerate(words[1:], start=1):
         text = word.text
         if text.startswith(("-S", "--split-string", "-vS", "-iS")):
             rest = text.partition("=")[2] if "=" in text[:15] and text.startswith("--") else text[2:]
-            deeds.scripts.append(" ".join([rest, *(each.text for each in words[index + 1 :])]).strip())
-            deeds.worry("env splits a text into a command")
+            effects.scripts.append(" ".join([rest, *(each.text for each in words[index + 1 :])]).strip())
+            effects.add_concern("env splits a text into a command")

@@ -9,4 +9,4 @@ def create(services: HarnessServices) -> Harness:
     """
     from footplate.harness.claude.harness import ClaudeHarness
 
-    return ClaudeHarness(services.mcp, services.web, starts=services.starts, hold_seconds=services.hold)
+    return ClaudeHarness(services.mcp, services.web, starts=services.max_concurrent_starts, hold_seconds=services.approval_hold_seconds)

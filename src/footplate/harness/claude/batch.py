@@ -7,59 +7,59 @@ from footplate.domain import threads
 from footplate.domain.events import Event, Usage
 from footplate.domain.ports import Entry
 from footplate.harness.claude import mapping
-from footplate.harness.claude.calls import Calls
-from footplate.harness.claude.mapping import Answered, Call
+from footplate.harness.claude.calls import ThreadCalls
+from footplate.harness.claude.mapping import ToolResults, Call
 
 
 @dataclass(slots=True)
-class Batch:
+class PendingCommit:
     events: list[Event] = field(default_factory=list)
     usage: Usage | None = None
-    asked: list[tuple[Calls, Call]] = field(default_factory=list)
+    new_calls: list[tuple[ThreadCalls, Call]] = field(default_factory=list)
     """Calls that the model made, with their thread."""
-    answered: list[tuple[Calls, str]] = field(default_factory=list)
+    completed_calls: list[tuple[ThreadCalls, str]] = field(default_factory=list)
     """Ids of the calls whose results are in this commit, with their thread."""
     marks: list[Entry] = field(default_factory=list)
-    goes_on: bool = False
+    has_more: bool = False
     """Whether there are more lines to commit after this commit."""
-    _taken: list[tuple[list[Entry], int]] = field(default_factory=list)
+    _lines: list[tuple[list[Entry], int]] = field(default_factory=list)
 
-    def add(self, used: Usage | None) -> None:
+    def add_usage(self, used: Usage | None) -> None:
         if used is not None:
             self.usage = used if self.usage is None else self.usage + used
 
-    def results(self, calls: Calls, fact: Answered, refused_event: Callable[[Call], Event]) -> None:
+    def add_results(self, calls: ThreadCalls, fact: ToolResults, refused_event: Callable[[Call], Event]) -> None:
         """Adds the results of calls. `refused_event`: makes the event of a call that was never permitted."""
         for result in fact.results:
-            use = calls.uses.get(result.call_id)
+            use = calls.use_events.get(result.call_id)
             if use is None:
                 # The CLI refused the call itself: the tool does not exist, or its input is invalid.
-                call = self._wanted(calls).get(result.call_id) or Call(result.call_id, "unknown", {})
+                call = self._open_and_new_calls(calls).get(result.call_id) or Call(result.call_id, "unknown", {})
                 use = refused_event(call)
                 self.events.append(use)
-            self.events.append(threads.inside(mapping.tool_result(use, result), calls.thread_id))
-            self.answered.append((calls, result.call_id))
+            self.events.append(threads.in_thread(mapping.tool_result_event(use, result), calls.thread_id))
+            self.completed_calls.append((calls, result.call_id))
 
-    def leaves_open(self, calls: Calls) -> bool:
+    def leaves_calls_open(self, calls: ThreadCalls) -> bool:
         """Whether calls of this thread are still open after this commit."""
-        return bool({*self._wanted(calls)} - {call_id for of, call_id in self.answered if of is calls})
+        return bool({*self._open_and_new_calls(calls)} - {call_id for of, call_id in self.completed_calls if of is calls})
 
-    def take(self, pending: list[Entry], count: int) -> None:
+    def add_lines(self, pending: list[Entry], count: int) -> None:
         """Adds the first `count` of the pending lines to this commit."""
         if count:
-            self._taken.append((pending, count))
+            self._lines.append((pending, count))
 
     @property
     def entries(self) -> list[Entry]:
-        return [*(entry for pending, count in self._taken for entry in pending[:count]), *self.marks]
+        return [*(entry for pending, count in self._lines for entry in pending[:count]), *self.marks]
 
-    def committed(self) -> None:
-        for pending, count in self._taken:
+    def mark_committed(self) -> None:
+        for pending, count in self._lines:
             del pending[:count]
-        for calls, call in self.asked:
+        for calls, call in self.new_calls:
             calls.open[call.id] = call
-        for calls, call_id in self.answered:
-            calls.end(call_id)
+        for calls, call_id in self.completed_calls:
+            calls.close_call(call_id)
 
-    def _wanted(self, calls: Calls) -> dict[str, Call]:
-        return {**calls.open, **{call.id: call for of, call in self.asked if of is calls}}
+    def _open_and_new_calls(self, calls: ThreadCalls) -> dict[str, Call]:
+        return {**calls.open, **{call.id: call for of, call in self.new_calls if of is calls}}

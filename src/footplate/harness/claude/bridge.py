@@ -16,54 +16,54 @@ from mcp.server.context import ServerRequestContext
 from footplate.domain import mcp
 from footplate.domain.json import Json
 from footplate.domain.ports import TurnContext
-from footplate.harness.claude.recorder import Recorder
+from footplate.harness.claude.recorder import TurnRecorder
 
 if TYPE_CHECKING:
-    from footplate.harness.mcp.servers import Offered, Servers
+    from footplate.harness.mcp.servers import McpTool, McpServers
 
 _CALL_ID: Final = "claudecode/toolUseId"
 """The metadata key with the id of the model's call."""
-REFUSED: Final = "This call was not permitted."
+NOT_PERMITTED: Final = "This call was not permitted."
 
 
-class Bridge:
+class McpBridge:
     """The bridge of one CLI, which may serve several turns, one after the other."""
 
-    def __init__(self, turn: TurnContext, servers: "Servers", recorder: Callable[[], Recorder]) -> None:
+    def __init__(self, turn: TurnContext, servers: "McpServers", recorder: Callable[[], TurnRecorder]) -> None:
         """`servers`: with their tools listed. `recorder`: returns the recorder of the CLI's current turn."""
         self._turn = turn
         self._servers = servers
         self._recorder = recorder
-        self.whole = not servers.missing
+        self.has_all_servers = not servers.unusable_servers
         """Whether every server could be used. If not, the next turn has to connect again."""
 
-    def configs(self) -> dict[str, sdk.McpSdkServerConfig]:
-        by_server: dict[str, list[Offered]] = {}
+    def sdk_servers(self) -> dict[str, sdk.McpSdkServerConfig]:
+        by_server: dict[str, list[McpTool]] = {}
         for tool in self._servers.tools.values():
             by_server.setdefault(tool.ref[0], []).append(tool)
-        return {mcp.plain(name): self._server(name, tools) for name, tools in by_server.items()}
+        return {mcp.sanitize_name(name): self._create_server(name, tools) for name, tools in by_server.items()}
 
-    def serve(self, turn: TurnContext, servers: "Servers") -> None:
+    def switch_turn(self, turn: TurnContext, servers: "McpServers") -> None:
         """Switches to another turn. The CLI continues with the tools that it already knows."""
-        servers.know(self._servers.tools)
+        servers.reuse_tools(self._servers.tools)
         self._turn, self._servers = turn, servers
 
-    def _server(self, name: str, tools: "list[Offered]") -> sdk.McpSdkServerConfig:
+    def _create_server(self, name: str, tools: "list[McpTool]") -> sdk.McpSdkServerConfig:
         listed = [
-            types.Tool(name=mcp.plain(tool.ref[1]), description=tool.description, input_schema=tool.input_schema)
+            types.Tool(name=mcp.sanitize_name(tool.ref[1]), description=tool.description, input_schema=tool.input_schema)
             for tool in tools
         ]
-        return served(mcp.plain(name), listed, self._call)
+        return create_sdk_server(mcp.sanitize_name(name), listed, self._call_tool)
 
-    async def _call(self, call_id: str, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        if not self._recorder().starts(call_id, name, arguments):
-            return types.CallToolResult(content=[_text(REFUSED)], is_error=True)
+    async def _call_tool(self, call_id: str, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        if not self._recorder().claim_start(call_id, name, arguments):
+            return types.CallToolResult(content=[_text_content(NOT_PERMITTED)], is_error=True)
         self._turn.log.check()
-        result = await self._servers.call(name, arguments)
-        return types.CallToolResult(content=[_content(block) for block in result.content], is_error=result.is_error)
+        result = await self._servers.call_tool(name, arguments)
+        return types.CallToolResult(content=[_to_mcp_content(block) for block in result.content], is_error=result.is_error)
 
 
-def served(
+def create_sdk_server(
     name: str,
     tools: Sequence[types.Tool],
     call: Callable[[str, str, dict[str, Any]], Awaitable[types.CallToolResult]],
@@ -82,22 +82,22 @@ def served(
         _context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         call_id = str((params.meta or {}).get(_CALL_ID) or "")
-        return await call(call_id, mcp.model_name(name, params.name), params.arguments or {})
+        return await call(call_id, mcp.model_tool_name(name, params.name), params.arguments or {})
 
     return {"type": "sdk", "name": name, "instance": Server(name, on_list_tools=list_tools, on_call_tool=call_tool)}
 
 
-def _content(block: Json) -> types.ContentBlock:
+def _to_mcp_content(block: Json) -> types.ContentBlock:
     assert isinstance(block, dict)
     source = block.get("source")
     if isinstance(source, dict):
         kind, data = str(source.get("media_type")), str(source.get("data"))
         if block["type"] == "image":
             return types.ImageContent(data=data, mime_type=kind)
-        held = types.BlobResourceContents(uri="attachment:document", mime_type=kind, blob=data)
-        return types.EmbeddedResource(resource=held)
-    return _text(str(block.get("text")))
+        resource = types.BlobResourceContents(uri="attachment:document", mime_type=kind, blob=data)
+        return types.EmbeddedResource(resource=resource)
+    return _text_content(str(block.get("text")))
 
 
-def _text(text: str) -> types.TextContent:
+def _text_content(text: str) -> types.TextContent:
     return types.TextContent(text=text)

@@ -8,66 +8,66 @@ from footplate.domain import threads
 from footplate.domain.errors import Temporary
 from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.mcp import Names
-from footplate.domain.permissions import NOT_JUDGED
-from footplate.harness.approvals import digest
+from footplate.domain.mcp import ToolNames
+from footplate.domain.permissions import NOT_EVALUATED
+from footplate.harness.approvals import input_digest
 from footplate.harness.claude import mapping
 from footplate.harness.claude.mapping import Call
 
-DELEGATING: Final = frozenset({threads.TOOL, "Task"})
+SUBAGENT_TOOLS: Final = frozenset({threads.SUBAGENT_TOOL, "Task"})
 """The CLI's names of the tool that starts a subagent. The second is its older name."""
 
 
-class Calls:
+class ThreadCalls:
     def __init__(self, thread_id: str | None = None, agent: str | None = None) -> None:
         """`agent`: the subagent's name. None for the primary thread."""
         self.thread_id = thread_id
         self.agent = agent
         self.open: dict[str, Call] = {}
         """Calls that are committed with their response and have no result yet."""
-        self.uses: dict[str, Event] = {}
+        self.use_events: dict[str, Event] = {}
         """The `tool_use` events of open calls, by call id."""
         self.running: set[str] = set()
         self._started: set[str] = set()
         """Calls that the worker itself has started, or that it must never start."""
-        self._judged: dict[str, JsonObject] = {}
+        self._evaluated_inputs: dict[str, JsonObject] = {}
         self.turnstile = asyncio.Lock()
 
-    def lets(self, call: Call) -> bool:
+    def can_run_now(self, call: Call) -> bool:
         """Whether the call may start now. Calls run one after the other, except that subagents run in parallel."""
         running = (self.open[call_id].name for call_id in self.running)
-        return not self.running or {call.name, *running} <= DELEGATING
+        return not self.running or {call.name, *running} <= SUBAGENT_TOOLS
 
-    def refused(self, call: Call, names: Names) -> Event:
+    def refused_event(self, call: Call, names: ToolNames) -> Event:
         """The event of a call that the CLI itself refused."""
-        return threads.inside(mapping.tool_use(call, names, NOT_JUDGED), self.thread_id)
+        return threads.in_thread(mapping.tool_use_event(call, names, NOT_EVALUATED), self.thread_id)
 
-    def begin(self, call: Call, use: Event) -> None:
+    def mark_running(self, call: Call, use: Event) -> None:
         """Marks the call as running. `call`: as the gate evaluated it."""
-        self.uses[call.id] = use
+        self.use_events[call.id] = use
         self.running.add(call.id)
-        self._judged[call.id] = call.input
+        self._evaluated_inputs[call.id] = call.input
 
-    def starts(self, call_id: str, name: str, call_input: JsonObject | None = None) -> bool:
+    def claim_start(self, call_id: str, name: str, call_input: JsonObject | None = None) -> bool:
         """Whether the worker may make this call now. It may once, and only with the input that the gate evaluated.
         `call_input`: the input of the requested call.
         """
         open_call = self.open.get(call_id)
         if call_id in self._started or call_id not in self.running or open_call is None or open_call.name != name:
             return False
-        if call_input is not None and digest(call_input) != digest(self._judged.get(call_id)):
+        if call_input is not None and input_digest(call_input) != input_digest(self._evaluated_inputs.get(call_id)):
             return False
         self._started.add(call_id)
         return True
 
-    def refuse(self, call_id: str) -> None:
+    def block_start(self, call_id: str) -> None:
         """Ensures that the worker never makes this call, even if a process in the environment requests it."""
         self._started.add(call_id)
 
-    def end(self, call_id: str) -> None:
+    def close_call(self, call_id: str) -> None:
         self.open.pop(call_id, None)
-        self.uses.pop(call_id, None)
-        self._judged.pop(call_id, None)
+        self.use_events.pop(call_id, None)
+        self._evaluated_inputs.pop(call_id, None)
         self.running.discard(call_id)
 
 
@@ -79,36 +79,36 @@ class KnownCalls:
     """
 
     def __init__(self) -> None:
-        self._found: dict[str, Json] = {}
+        self._calls: dict[str, Json] = {}
 
-    def learn(self, line: JsonObject) -> None:
+    def add_logged(self, line: JsonObject) -> None:
         """Adds the calls of a line that is already in the log, without checking them."""
         for call_id, call in _calls_in(line):
-            self._found.setdefault(call_id, call)
+            self._calls.setdefault(call_id, call)
 
-    def add(self, line: JsonObject) -> None:
+    def check_and_add(self, line: JsonObject) -> None:
         """Adds the calls of a new transcript line. Raises `Temporary` if it reuses the id of another call."""
         for call_id, call in _calls_in(line):
-            known = self._found.setdefault(call_id, call)
-            if known is not call and digest(known) != digest(call):
+            known = self._calls.setdefault(call_id, call)
+            if known is not call and input_digest(known) != input_digest(call):
                 raise Temporary(
                     f"Claude Code wrote two different calls with the id {call_id[:100]!r}. The turn was stopped."
                 )
 
 
-def check_same(judged: Call, asked: Call, *, exact: bool) -> None:
+def check_same_call(requested: Call, logged: Call, *, exact: bool) -> None:
     """Raises `Temporary` unless the call that is about to start is the one in the transcript.
 
     `exact`: compare the input too. Claude Code adds defaults to the input of its own tools; other calls must run
     exactly as the model wrote them.
     """
-    if judged.name != asked.name:
+    if requested.name != logged.name:
         raise Temporary(
-            f"Claude Code tried to run {judged.name[:100]!r} instead of {asked.name[:100]!r}. The turn was stopped."
+            f"Claude Code tried to run {requested.name[:100]!r} instead of {logged.name[:100]!r}. The turn was stopped."
         )
-    if exact and digest(judged.input) != digest(asked.input):
+    if exact and input_digest(requested.input) != input_digest(logged.input):
         raise Temporary(
-            f"Claude Code tried to run {judged.name[:100]!r} with another input than the model's. The turn was stopped."
+            f"Claude Code tried to run {requested.name[:100]!r} with another input than the model's. The turn was stopped."
         )
 
 

@@ -12,102 +12,102 @@ from claude_agent_sdk._internal.message_parser import parse_message
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.errors import FootplateError, Permanent, Temporary
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import Ahead, TurnContext
+from footplate.domain.ports import UpcomingTurn, TurnContext
 from footplate.harness import loading
 from footplate.harness.claude import mapping, options, repository
 from footplate.harness.claude.custom_tools import CustomTools
-from footplate.harness.claude.mapping import Call, Ended
-from footplate.harness.claude.moments import Moments
-from footplate.harness.claude.recorder import Recorder
-from footplate.harness.claude.repository import Given
-from footplate.harness.claude.store import LogStore
+from footplate.harness.claude.mapping import Call, RunEnded
+from footplate.harness.claude.moments import CliHooks
+from footplate.harness.claude.recorder import TurnRecorder
+from footplate.harness.claude.repository import RepositoryConfig
+from footplate.harness.claude.store import LogSessionStore
 from footplate.harness.claude.transport import EnvironmentTransport, Frame
 
 if TYPE_CHECKING:
-    from footplate.harness.claude.bridge import Bridge
-    from footplate.harness.mcp.servers import Servers
+    from footplate.harness.claude.bridge import McpBridge
+    from footplate.harness.mcp.servers import McpServers
 
 log = structlog.get_logger(__name__)
 
-_LIFECYCLE: Final = "command_lifecycle"
+_LIFECYCLE_FRAME: Final = "command_lifecycle"
 _STARTED: Final = "started"
 _RESULT: Final = "result"
-_OVER: Final = frozenset({"completed", "cancelled"})
-_REFUSED: Final = "This call was not permitted: its turn has ended or was lost."
-_NOT_A_SUBAGENTS: Final = "Subagents cannot use custom tools. Put your question into your final response instead."
+_DONE_STATES: Final = frozenset({"completed", "cancelled"})
+_TURN_ENDED: Final = "This call was not permitted: its turn has ended or was lost."
+_NO_CUSTOM_TOOLS: Final = "Subagents cannot use custom tools. Put your question into your final response instead."
 _CLOSE_SECONDS: Final = 10.0
 
 
-class Connection:
+class CliConnection:
     """Created by `start`. The caller must call `aclose`."""
 
-    def __init__(self, recorder: Recorder | None, repository: Given) -> None:
+    def __init__(self, recorder: TurnRecorder | None, repository: RepositoryConfig) -> None:
         self.recorder = recorder
         """The recorder of the current turn. None until the first turn."""
-        self.given = repository
+        self.repository = repository
         """The repository's instructions, hooks and servers that the CLI was started with."""
-        self.waiting: set[str] = set()
+        self.pending_messages: set[str] = set()
         """Uuids of messages that were sent and are not processed yet."""
-        self._taken_up: set[str] = set()
+        self._active_messages: set[str] = set()
         """Uuids of the messages that the CLI is processing."""
-        self.bridge: Bridge | None = None
+        self.bridge: McpBridge | None = None
         self._turn: TurnContext | None = None
-        self._moments = Moments(lambda: self._turn, self._served)
+        self._hooks = CliHooks(lambda: self._turn, self._current_recorder)
         self._transport: EnvironmentTransport | None = None
         self._client: sdk.ClaudeSDKClient | None = None
         self._messages: AsyncIterator[sdk.Message] | None = None
 
     @classmethod
-    async def open(
+    async def start(
         cls,
-        turn: TurnContext | Ahead,
-        recorder: Recorder | None,
+        turn: TurnContext | UpcomingTurn,
+        recorder: TurnRecorder | None,
         *,
         session_id: str,
         files: Mapping[str, bytes],
-        given: Given,
+        given: RepositoryConfig,
         starts: asyncio.Semaphore,
         resumes_turn: bool = False,
-        servers: "Servers | None" = None,
-    ) -> "Connection":
+        servers: "McpServers | None" = None,
+    ) -> "CliConnection":
         """Starts a CLI and connects to it. `recorder`: None if the CLI is started before its first turn. `files`: the
         conversation so far, by subpath. `starts`: limits how many CLIs start at once. `resumes_turn`: continue an
         unfinished turn without a new prompt. `servers`: the agent's MCP servers with their tools listed, if it has any.
         """
-        config, environment = repository.with_words(turn.config, given), turn.environment
+        config, environment = repository.with_instructions(turn.config, given), turn.environment
         scratch, root = environment.scratch, environment.root
         for subpath, content in files.items():
             await environment.write(options.transcript_path(scratch, root, session_id, subpath), content)
-        if (path := options.system_file(config, scratch)) is not None:
+        if (path := options.system_prompt_path(config, scratch)) is not None:
             await environment.write(path, config.system.encode())
         if isinstance(turn, TurnContext):
-            await environment.write(options.turn_file(scratch), turn.turn_id.encode())
-        await environment.write(*options.shell_file(scratch))
-        endpoint = environment.reach(options.endpoint_of(turn.endpoints))
-        env = options.variables(config, endpoint, scratch=scratch, root=root, goes_on=resumes_turn)
+            await environment.write(options.turn_id_path(scratch), turn.turn_id.encode())
+        await environment.write(*options.shell_startup_file(scratch))
+        endpoint = environment.translate_endpoint(options.find_endpoint(turn.endpoints))
+        env = options.environment_variables(config, endpoint, scratch=scratch, root=root, resumes_turn=resumes_turn)
         connection = cls(recorder, given)
         connection._turn = turn if isinstance(turn, TurnContext) else None
-        bridge = await connection._bridged(turn, servers)
-        sdk_options = options.options(
+        bridge = await connection._create_bridge(turn, servers)
+        sdk_options = options.build_options(
             config,
             scratch=scratch,
             session_id=session_id,
             resume=bool(files),
             max_turns=max(1, config.max_iterations - (recorder.responses if recorder else 0)),
-            asked=connection._asked,
-            paused=connection._paused,
-            told=connection._moments.callbacks(),
-            store=cast("sdk.SessionStore", LogStore(connection._served)),
+            before_call=connection._before_call,
+            after_calls=connection._after_calls,
+            other_hooks=connection._hooks.callbacks(),
+            store=cast("sdk.SessionStore", LogSessionStore(connection._current_recorder)),
             env=env,
-            mcp_servers={**(bridge.configs() if bridge is not None else {}), **await connection._custom(config)},
+            mcp_servers={**(bridge.sdk_servers() if bridge is not None else {}), **await connection._custom_tool_servers(config)},
         )
-        sdk_options = repository.with_works(sdk_options, given)
-        transport = EnvironmentTransport(environment, options.command(sdk_options), env, connection._heard)
+        sdk_options = repository.with_settings(sdk_options, given)
+        transport = EnvironmentTransport(environment, options.build_command(sdk_options), env, connection._handle_frame)
         connection._transport = transport
         connection._client = sdk.ClaudeSDKClient(sdk_options, transport)
         try:
             async with starts:
-                with _translated(transport):
+                with _translate_errors(transport):
                     await connection._client.connect()
         except BaseException:
             await connection.aclose()
@@ -116,57 +116,57 @@ class Connection:
         return connection
 
     @property
-    def whole(self) -> bool:
+    def has_all_servers(self) -> bool:
         """Whether every MCP server of the agent could be used. If not, the CLI is used for one turn only."""
-        return self.bridge is None or self.bridge.whole
+        return self.bridge is None or self.bridge.has_all_servers
 
     @property
     def alive(self) -> bool:
         return self._transport is not None and self._transport.alive
 
-    async def serve(self, turn: TurnContext, recorder: Recorder, servers: "Servers | None" = None) -> None:
+    async def switch_turn(self, turn: TurnContext, recorder: TurnRecorder, servers: "McpServers | None" = None) -> None:
         """Switches to another turn. `servers`: the agent's MCP servers, without their tools listed."""
         if self.bridge is not None and servers is not None:
-            self.bridge.serve(turn, servers)
+            self.bridge.switch_turn(turn, servers)
             recorder.names = servers.names
         if self.recorder is not None:
-            recorder.inherit(self.recorder)
+            recorder.inherit_pending(self.recorder)
         self.recorder, self._turn = recorder, turn
-        self.waiting.clear()
-        self._taken_up.clear()
-        await turn.environment.write(options.turn_file(turn.environment.scratch), turn.turn_id.encode())
+        self.pending_messages.clear()
+        self._active_messages.clear()
+        await turn.environment.write(options.turn_id_path(turn.environment.scratch), turn.turn_id.encode())
 
-    async def rest(self, turn: TurnContext) -> None:
+    async def end_tool_processes(self, turn: TurnContext) -> None:
         """Ends every process that the turn's tools left behind. The CLI stays and waits for the next turn."""
         assert self._transport is not None
-        await self._transport.calm(turn.environment)
+        await self._transport.end_other_processes(turn.environment)
 
-    async def send(self, uuid: str, content: Sequence[JsonObject]) -> None:
+    async def send_message(self, uuid: str, content: Sequence[JsonObject]) -> None:
         """Sends a prompt, or a user's message for the running turn."""
         assert self._client is not None
-        self.waiting.add(uuid)
+        self.pending_messages.add(uuid)
         message = {"role": "user", "content": [*content]}
 
         async def one() -> AsyncIterator[dict[str, Any]]:
             yield {"type": "user", "uuid": uuid, "message": message, "parent_tool_use_id": None}
 
-        with _translated(self._transport):
+        with _translate_errors(self._transport):
             await self._client.query(one())
 
     async def interrupt(self) -> None:
         assert self._client is not None
-        with _translated(self._transport):
+        with _translate_errors(self._transport):
             await self._client.interrupt()
 
-    async def ended(self) -> Ended:
+    async def wait_for_result(self) -> RunEnded:
         """Waits until the CLI finishes its current work, and returns the result."""
         assert self._messages is not None
-        with _translated(self._transport):
+        with _translate_errors(self._transport):
             async for message in self._messages:
-                if isinstance(fact := mapping.read(message), Ended):
+                if isinstance(fact := mapping.read_message(message), RunEnded):
                     return fact
-                if isinstance(fact, mapping.Dropped):
-                    self._served().heard(message)
+                if isinstance(fact, mapping.TranscriptLineLost):
+                    self._current_recorder().handle_message(message)
         raise Temporary("Claude Code exited before it finished the turn.")
 
     async def aclose(self) -> None:
@@ -182,38 +182,38 @@ class Connection:
             except Exception as error:  # noqa: BLE001 - closing the environment ends the CLI in any case
                 log.warning("not disconnected", action="claude.not_disconnected", reason=repr(error))
 
-    async def _bridged(self, turn: TurnContext | Ahead, servers: "Servers | None") -> "Bridge | None":
+    async def _create_bridge(self, turn: TurnContext | UpcomingTurn, servers: "McpServers | None") -> "McpBridge | None":
         """Creates the MCP bridge if the agent has MCP servers. Imports it lazily, because its library is slow to load.
         There is no bridge before the first turn.
         """
         if servers is not None and isinstance(turn, TurnContext):
-            module = await loading.module("footplate.harness.claude.bridge")
-            self.bridge = module.Bridge(turn, servers, self._served)
-            self._served().names = servers.names
+            module = await loading.import_in_thread("footplate.harness.claude.bridge")
+            self.bridge = module.Bridge(turn, servers, self._current_recorder)
+            self._current_recorder().names = servers.names
         return self.bridge
 
-    async def _custom(self, config: ResolvedConfig) -> dict[str, sdk.McpSdkServerConfig]:
+    async def _custom_tool_servers(self, config: ResolvedConfig) -> dict[str, sdk.McpSdkServerConfig]:
         """The server of the agent's custom tools, if it has any. Imported lazily for the same reason."""
         if not config.custom_tools:
             return {}
-        module = await loading.module("footplate.harness.claude.custom_server")
-        return cast("dict[str, sdk.McpSdkServerConfig]", module.configs(CustomTools(config), self._served))
+        module = await loading.import_in_thread("footplate.harness.claude.custom_server")
+        return cast("dict[str, sdk.McpSdkServerConfig]", module.configs(CustomTools(config), self._current_recorder))
 
-    def _heard(self, frame: Frame) -> None:
+    def _handle_frame(self, frame: Frame) -> None:
         kind = frame.get("type")
-        if kind == _LIFECYCLE:
+        if kind == _LIFECYCLE_FRAME:
             uuid = str(frame.get("command_uuid"))
-            if frame.get("state") in _OVER:
-                self.waiting.discard(uuid)
-            elif frame.get("state") == _STARTED and uuid in self.waiting:
-                self._taken_up.add(uuid)
+            if frame.get("state") in _DONE_STATES:
+                self.pending_messages.discard(uuid)
+            elif frame.get("state") == _STARTED and uuid in self.pending_messages:
+                self._active_messages.add(uuid)
             return
         if kind == _RESULT:
             # The CLI reports the end of each message only after the result. The caller may by then wait for another
             # result, which would never come.
-            self.waiting -= self._taken_up
-            self._taken_up.clear()
-        if kind in _PROTOCOL:
+            self.pending_messages -= self._active_messages
+            self._active_messages.clear()
+        if kind in _PROTOCOL_FRAMES:
             return
         try:
             message = parse_message(frame)
@@ -223,40 +223,40 @@ class Connection:
         if message is None:
             log.info("message not known", action="claude.unknown_message", kind=str(kind)[:100])
         elif self.recorder is not None:
-            self.recorder.heard(message)
+            self.recorder.handle_message(message)
 
-    def _served(self) -> Recorder:
+    def _current_recorder(self) -> TurnRecorder:
         if self.recorder is None:
             raise Temporary("Claude Code acted before it received a prompt.")
         return self.recorder
 
-    async def _asked(
+    async def _before_call(
         self, hook_input: sdk.HookInput, tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
         """The hook before each call. On any error, the call is denied."""
         try:
             call = Call(str(tool_use_id), str(hook_input["tool_name"]), hook_input["tool_input"])  # type: ignore[typeddict-item]
-            if hook_input.get("agent_id") and self._served().asking.tools.has(call.name):
-                return _denied(_NOT_A_SUBAGENTS)
-            reason = self._served().asking.refuses(call)
+            if hook_input.get("agent_id") and self._current_recorder().pending_calls.custom_tools.is_custom(call.name):
+                return _deny_output(_NO_CUSTOM_TOOLS)
+            reason = self._current_recorder().pending_calls.refusal_reason(call)
             if reason is None:
                 directory, agent_id = (str(hook_input.get(name) or "") or None for name in ("cwd", "agent_id"))
-                reason = await self._served().intend(call, agent_id, directory=directory)
+                reason = await self._current_recorder().authorize(call, agent_id, directory=directory)
         except Exception as error:  # noqa: BLE001 - fail closed
             if self.recorder is not None:
                 failure = error if isinstance(error, FootplateError) else Temporary(f"A tool call failed: {error!r}")
                 self.recorder.fail(failure)
             log.warning("call denied", action="claude.call_refused", reason=repr(error))
-            return _denied(_REFUSED)
-        return {} if reason is None else _denied(reason)
+            return _deny_output(_TURN_ENDED)
+        return {} if reason is None else _deny_output(reason)
 
-    async def _paused(
+    async def _after_calls(
         self, hook_input: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
         """The hook after the calls of a response. On any error, the CLI does not send the next model request."""
         try:
             if not hook_input.get("agent_id"):
-                await self._served().asking.pause(self._served())
+                await self._current_recorder().pending_calls.wait_before_request(self._current_recorder())
         except Exception as error:  # noqa: BLE001 - fail closed
             if self.recorder is not None:
                 failure = error if isinstance(error, FootplateError) else Temporary(f"A batch hook failed: {error!r}")
@@ -265,10 +265,10 @@ class Connection:
         return {}
 
 
-_PROTOCOL: Final = frozenset({"control_request", "control_response", "control_cancel_request", "transcript_mirror"})
+_PROTOCOL_FRAMES: Final = frozenset({"control_request", "control_response", "control_cancel_request", "transcript_mirror"})
 
 
-def _denied(reason: str) -> sdk.HookJSONOutput:
+def _deny_output(reason: str) -> sdk.HookJSONOutput:
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -278,7 +278,7 @@ def _denied(reason: str) -> sdk.HookJSONOutput:
     }
 
 
-class _translated:  # noqa: N801 - a context manager that is used like a function
+class _translate_errors:  # noqa: N801 - a context manager that is used like a function
     """Translates the SDK's errors to Footplate's."""
 
     def __init__(self, transport: EnvironmentTransport | None) -> None:
@@ -295,5 +295,5 @@ class _translated:  # noqa: N801 - a context manager that is used like a functio
                 help_text="Run `footplate doctor` on the worker.",
             ) from error
         if isinstance(error, sdk.ClaudeSDKError | OSError):
-            stderr = self._transport.last_words if self._transport is not None else ""
+            stderr = self._transport.stderr_tail if self._transport is not None else ""
             raise Temporary(f"Claude Code ended unexpectedly: {stderr or error}"[:2000]) from error

@@ -12,42 +12,42 @@ from footplate.domain.events import custom_tool_use as asked
 from footplate.harness.claude.mapping import Call
 
 _SERVER: Final = "custom"
-_LONGEST: Final = 128
+_MAX_NAME_LENGTH: Final = 128
 """The maximum length of a tool name at the provider."""
 
 
 class CustomTools:
     def __init__(self, config: ResolvedConfig) -> None:
-        used_names = {mcp.plain(server.name) for server in config.mcp_servers}
+        used_names = {mcp.sanitize_name(server.name) for server in config.mcp_servers}
         self.server = _SERVER
         while self.server in used_names:
             self.server += "_"
-        self._prefix = mcp.model_name(self.server, "")
-        self.listed = _listed(config.custom_tools, _LONGEST - len(self._prefix))
+        self._prefix = mcp.model_tool_name(self.server, "")
+        self.by_cli_name = _by_cli_name(config.custom_tools, _MAX_NAME_LENGTH - len(self._prefix))
         """By the name that the CLI sees."""
 
-    def own(self, name: str) -> str:
+    def own_name(self, name: str) -> str:
         """The agent's name of a tool, from the model's name. Names of other tools are returned unchanged."""
         listed = name.removeprefix(self._prefix)
-        return self.listed[listed].name if listed in self.listed else listed
+        return self.by_cli_name[listed].name if listed in self.by_cli_name else listed
 
-    def has(self, name: str) -> bool:
-        return self.had(name) and name.removeprefix(self._prefix) in self.listed
+    def is_custom(self, name: str) -> bool:
+        return self.may_be_custom(name) and name.removeprefix(self._prefix) in self.by_cli_name
 
-    def had(self, name: str) -> bool:
+    def may_be_custom(self, name: str) -> bool:
         """Whether the name is a custom tool's, perhaps of an earlier version of the agent."""
         return name.startswith(self._prefix)
 
-    def use(self, call: Call) -> Event:
-        return asked(self.own(call.name), call.input, call_id=call.id)
+    def use_event(self, call: Call) -> Event:
+        return asked(self.own_name(call.name), call.input, call_id=call.id)
 
 
-def _listed(tools: tuple[CustomTool, ...], longest: int) -> dict[str, CustomTool]:
+def _by_cli_name(tools: tuple[CustomTool, ...], max_length: int) -> dict[str, CustomTool]:
     """The tools by the name that the CLI sees. Names that are too long with the prefix are cut and numbered."""
-    listed = {tool.name: tool for tool in tools if len(tool.name) <= longest}
+    listed = {tool.name: tool for tool in tools if len(tool.name) <= max_length}
     number = 0
-    for tool in (tool for tool in tools if len(tool.name) > longest):
-        while (name := f"{tool.name[: longest - 6]}_{number}") in listed:
+    for tool in (tool for tool in tools if len(tool.name) > max_length):
+        while (name := f"{tool.name[: max_length - 6]}_{number}") in listed:
             number += 1
         listed[name] = tool
     return listed

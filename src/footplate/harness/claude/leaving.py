@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from footplate.harness.claude.mapping import Answered, Fact, Said
+from footplate.harness.claude.mapping import ToolResults, Fact, ResponseLine
 
 
-def safe_point(facts: Sequence[Fact], open_calls: Collection[str]) -> int | None:
+def find_safe_point(facts: Sequence[Fact], open_calls: Collection[str]) -> int | None:
     """The number of leading facts after which no call is open, if the rest contains a call that was not permitted yet.
     Otherwise None.
 
@@ -14,18 +14,18 @@ def safe_point(facts: Sequence[Fact], open_calls: Collection[str]) -> int | None
     still_open = {*open_calls}
     point: int | None = None
     for index, fact in enumerate(facts):
-        if isinstance(fact, Said):
+        if isinstance(fact, ResponseLine):
             still_open |= {call.id for call in fact.calls}
-        elif isinstance(fact, Answered):
+        elif isinstance(fact, ToolResults):
             still_open -= {result.call_id for result in fact.results}
-            if not still_open and not _inside_an_answer(facts, index):
+            if not still_open and not _is_inside_response(facts, index):
                 point = index + 1
     return point if still_open else None
 
 
-def _inside_an_answer(facts: Sequence[Fact], index: int) -> bool:
+def _is_inside_response(facts: Sequence[Fact], index: int) -> bool:
     """Whether more of the same response follows. A call that the CLI itself refuses has its result in the middle of the
     response.
     """
-    before = {fact.message_id for fact in facts[:index] if isinstance(fact, Said)}
-    return any(isinstance(fact, Said) and fact.message_id in before for fact in facts[index:])
+    before = {fact.message_id for fact in facts[:index] if isinstance(fact, ResponseLine)}
+    return any(isinstance(fact, ResponseLine) and fact.message_id in before for fact in facts[index:])

@@ -10,46 +10,46 @@ import claude_agent_sdk as sdk
 import structlog
 
 from footplate.domain.errors import FootplateError, Temporary
-from footplate.domain.hooks import Heard, HookEvent
+from footplate.domain.hooks import HookFeedback, HookEvent
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import TurnContext
-from footplate.harness.claude.recorder import Recorder
+from footplate.harness.claude.recorder import TurnRecorder
 
 log = structlog.get_logger(__name__)
 
-_AFTER: Final = ("tool_input", "tool_response", "tool_use_id", "duration_ms")
-_STOPPED: Final = ("stop_hook_active", "agent_id", "agent_type", "last_assistant_message")
-_SHORTER: Final = ("trigger", "custom_instructions")
+_AFTER_TOOL_FIELDS: Final = ("tool_input", "tool_response", "tool_use_id", "duration_ms")
+_SUBAGENT_FIELDS: Final = ("stop_hook_active", "agent_id", "agent_type", "last_assistant_message")
+_COMPACTION_FIELDS: Final = ("trigger", "custom_instructions")
 
 
-class Moments:
+class CliHooks:
     """The hook callbacks of one CLI."""
 
-    def __init__(self, turn: Callable[[], TurnContext | None], recorder: Callable[[], Recorder]) -> None:
+    def __init__(self, turn: Callable[[], TurnContext | None], recorder: Callable[[], TurnRecorder]) -> None:
         self._turn = turn
         self._recorder = recorder
 
     def callbacks(self) -> dict[str, sdk.HookCallback]:
         return {
-            HookEvent.AFTER_TOOL.value: self._after,
-            HookEvent.SUBAGENT_STOP.value: self._stopped,
-            HookEvent.COMPACTION.value: self._shorter,
+            HookEvent.AFTER_TOOL.value: self._after_tool,
+            HookEvent.SUBAGENT_STOP.value: self._after_subagent,
+            HookEvent.COMPACTION.value: self._before_compaction,
         }
 
-    async def _after(
+    async def _after_tool(
         self, hook_input: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
         name = str(hook_input.get("tool_name"))
-        if self._recorder().asking.tools.has(name):
+        if self._recorder().pending_calls.custom_tools.is_custom(name):
             return {}  # the client has not returned the result yet
-        feedback = await self._tell(HookEvent.AFTER_TOOL, hook_input, _AFTER, about=name)
+        feedback = await self._run_hooks(HookEvent.AFTER_TOOL, hook_input, _AFTER_TOOL_FIELDS, about=name)
         self._recorder().spawn(self._upload_files())
         output: sdk.types.SyncHookJSONOutput = {}
-        if feedback.told:
-            context = "\n".join(feedback.told)
+        if feedback.messages:
+            context = "\n".join(feedback.messages)
             output["hookSpecificOutput"] = {"hookEventName": "PostToolUse", "additionalContext": context}
-        if feedback.block is not None:
-            output["decision"], output["reason"] = "block", feedback.block
+        if feedback.block_reason is not None:
+            output["decision"], output["reason"] = "block", feedback.block_reason
         return output
 
     async def _upload_files(self) -> None:
@@ -61,25 +61,25 @@ class Moments:
         except Exception as error:  # noqa: BLE001 - the result's commit uploads them again
             log.info("files not uploaded ahead", action="claude.files_not_uploaded", reason=str(error))
 
-    async def _stopped(
+    async def _after_subagent(
         self, hook_input: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
-        await self._tell(HookEvent.SUBAGENT_STOP, hook_input, _STOPPED, about=str(hook_input.get("agent_type") or ""))
+        await self._run_hooks(HookEvent.SUBAGENT_STOP, hook_input, _SUBAGENT_FIELDS, about=str(hook_input.get("agent_type") or ""))
         return {}
 
-    async def _shorter(
+    async def _before_compaction(
         self, hook_input: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
-        await self._tell(HookEvent.COMPACTION, hook_input, _SHORTER, about=str(hook_input.get("trigger") or ""))
+        await self._run_hooks(HookEvent.COMPACTION, hook_input, _COMPACTION_FIELDS, about=str(hook_input.get("trigger") or ""))
         return {}
 
-    async def _tell(self, event: HookEvent, hook_input: Mapping[str, Any], names: tuple[str, ...], *, about: str) -> Heard:
+    async def _run_hooks(self, event: HookEvent, hook_input: Mapping[str, Any], names: tuple[str, ...], *, about: str) -> HookFeedback:
         fields: JsonObject = {name: hook_input[name] for name in ("cwd", *names) if name in hook_input}
         agent = str(hook_input.get("agent_type") or "") if hook_input.get("agent_id") else None
         turn = self._turn()
         try:
-            return await turn.gate.tell(event, fields, about=about, agent=agent) if turn is not None else Heard()
+            return await turn.gate.run_hooks(event, fields, about=about, agent=agent) if turn is not None else HookFeedback()
         except Exception as error:  # noqa: BLE001 - the CLI would ignore the error
             failure = error if isinstance(error, FootplateError) else Temporary(f"A hook failed: {error!r}")
             self._recorder().fail(failure)
-            return Heard()
+            return HookFeedback()

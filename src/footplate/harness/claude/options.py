@@ -21,13 +21,13 @@ from footplate.harness.claude import program, tool_names
 PROVIDER: Final = "anthropic"
 HOOK_SECONDS: Final = 3600.0
 """Timeout of a hook. A call that waits longer for permission is denied."""
-_LONGEST_ARGUMENT: Final = 100_000
+_MAX_ARGUMENT_BYTES: Final = 100_000
 """Maximum bytes of one argument. The kernel's limit is 128 KiB."""
-_CONFIG: Final = "claude"
+_CONFIG_DIRECTORY: Final = "claude"
 _SYSTEM_FILE: Final = "system.md"
 _TURN_FILE: Final = "turn"
 _SHELL_FILE: Final = "shell.sh"
-_PARAMETERS: Final = frozenset({"max_tokens", "thinking"})
+_SUPPORTED_PARAMETERS: Final = frozenset({"max_tokens", "thinking"})
 
 _VARIABLES: Final = {
     "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
@@ -53,7 +53,7 @@ _VARIABLES: Final = {
     # The environment is the security boundary, so the CLI needs none of its own.
     "IS_SANDBOX": "1",
 }
-_WITH_SUBAGENTS: Final = {
+_SUBAGENT_VARIABLES: Final = {
     # Only the subagents that the agent's configuration names.
     "CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS": "1",
     "CLAUDE_CODE_FORK_SUBAGENT": "0",
@@ -61,20 +61,20 @@ _WITH_SUBAGENTS: Final = {
 }
 
 
-def check(config: ResolvedConfig) -> None:
+def check_config(config: ResolvedConfig) -> None:
     """Raises `ModelRefused` for settings that this harness does not support."""
-    unknown = sorted(set(config.model_parameters) - _PARAMETERS)
+    unknown = sorted(set(config.model_parameters) - _SUPPORTED_PARAMETERS)
     if unknown:
-        known = ", ".join(sorted(_PARAMETERS))
+        known = ", ".join(sorted(_SUPPORTED_PARAMETERS))
         raise ModelRefused(
             f"Claude Code does not support these model parameters: {', '.join(unknown)}.",
             help_text=f"Supported parameters: {known}.",
         )
     for model in (config.model, *(agent.model for agent in config.subagents)):
-        model_of(model)
+        model_name(model)
 
 
-def model_of(model: str) -> str:
+def model_name(model: str) -> str:
     provider, colon, name = model.partition(":")
     if not colon and model.startswith("claude"):
         return model
@@ -86,7 +86,7 @@ def model_of(model: str) -> str:
     )
 
 
-def endpoint_of(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+def find_endpoint(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     endpoint = endpoints.get(PROVIDER)
     if endpoint is None:
         raise ModelRefused(
@@ -97,7 +97,7 @@ def endpoint_of(endpoints: Mapping[str, Endpoint]) -> Endpoint:
 
 
 def config_directory(scratch: str) -> str:
-    return f"{scratch}/{_CONFIG}"
+    return f"{scratch}/{_CONFIG_DIRECTORY}"
 
 
 def transcript_path(scratch: str, root: str, session_id: str, subpath: str = "") -> str:
@@ -106,24 +106,24 @@ def transcript_path(scratch: str, root: str, session_id: str, subpath: str = "")
     return f"{project}/{session_id}/{subpath}.jsonl" if subpath else f"{project}/{session_id}.jsonl"
 
 
-def system_file(config: ResolvedConfig, scratch: str) -> str | None:
+def system_prompt_path(config: ResolvedConfig, scratch: str) -> str | None:
     """The path for a system prompt that is too long for an argument. None if it fits."""
-    return f"{scratch}/{_SYSTEM_FILE}" if len(config.system.encode()) > _LONGEST_ARGUMENT else None
+    return f"{scratch}/{_SYSTEM_FILE}" if len(config.system.encode()) > _MAX_ARGUMENT_BYTES else None
 
 
-def turn_file(scratch: str) -> str:
+def turn_id_path(scratch: str) -> str:
     """The path of the file with the current turn's id. A file is needed because a CLI that serves several turns keeps
     the environment variables of the first.
     """
     return f"{scratch}/{_TURN_FILE}"
 
 
-def shell_file(scratch: str) -> tuple[str, bytes]:
+def shell_startup_file(scratch: str) -> tuple[str, bytes]:
     """The path and content of the start-up file of the CLI's shells. The CLI reads it once."""
-    return f"{scratch}/{_SHELL_FILE}", f'export FOOTPLATE_TURN_ID="$(cat {turn_file(scratch)})"\n'.encode()
+    return f"{scratch}/{_SHELL_FILE}", f'export FOOTPLATE_TURN_ID="$(cat {turn_id_path(scratch)})"\n'.encode()
 
 
-def variables(config: ResolvedConfig, endpoint: Endpoint, *, scratch: str, root: str, goes_on: bool) -> dict[str, str]:
+def environment_variables(config: ResolvedConfig, endpoint: Endpoint, *, scratch: str, root: str, resumes_turn: bool) -> dict[str, str]:
     """The CLI's environment variables. `resumes_turn`: continue an unfinished turn without a new prompt."""
     limit = config.model_parameters.get("max_tokens")
     return {
@@ -133,23 +133,23 @@ def variables(config: ResolvedConfig, endpoint: Endpoint, *, scratch: str, root:
         "CLAUDE_CONFIG_DIR": config_directory(scratch),
         "CLAUDE_CODE_TMPDIR": scratch,
         "PWD": root,
-        "CLAUDE_ENV_FILE": shell_file(scratch)[0],
+        "CLAUDE_ENV_FILE": shell_startup_file(scratch)[0],
         **({"CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(limit)} if isinstance(limit, int) else {}),
-        **({"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": "1"} if goes_on else {}),
-        **(_WITH_SUBAGENTS if config.subagents else {}),
+        **({"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": "1"} if resumes_turn else {}),
+        **(_SUBAGENT_VARIABLES if config.subagents else {}),
     }
 
 
-def options(
+def build_options(
     config: ResolvedConfig,
     *,
     scratch: str,
     session_id: str,
     resume: bool,
     max_turns: int,
-    asked: sdk.HookCallback,
-    paused: sdk.HookCallback,
-    told: Mapping[str, sdk.HookCallback],
+    before_call: sdk.HookCallback,
+    after_calls: sdk.HookCallback,
+    other_hooks: Mapping[str, sdk.HookCallback],
     store: sdk.SessionStore,
     env: Mapping[str, str],
     mcp_servers: Mapping[str, sdk.McpSdkServerConfig],
@@ -157,14 +157,14 @@ def options(
     """The SDK's options. `resume`: a transcript of this session exists. `before_call`: the hook before a call.
     `after_calls`: the hook after all calls of a response. `other_hooks`: other hooks, by event name.
     """
-    heard = {event: [sdk.HookMatcher(hooks=[callback], timeout=HOOK_SECONDS)] for event, callback in told.items()}
-    hooks = {"PreToolUse": [_hook(asked)], "PostToolBatch": [_hook(paused)], **heard}
-    made = sdk.ClaudeAgentOptions(
-        cli_path=program.path(),
-        model=model_of(config.model),
+    other_matchers = {event: [sdk.HookMatcher(hooks=[callback], timeout=HOOK_SECONDS)] for event, callback in other_hooks.items()}
+    hooks = {"PreToolUse": [_blocking_hook(before_call)], "PostToolBatch": [_blocking_hook(after_calls)], **other_matchers}
+    built = sdk.ClaudeAgentOptions(
+        cli_path=program.find_cli(),
+        model=model_name(config.model),
         system_prompt={"type": "preset", "preset": "claude_code", "append": config.system, "snapshot": False},
-        tools=[*tool_names.offered(config.tools), *([threads.TOOL] if config.subagents else [])],
-        agents={agent.name: _defined(agent) for agent in config.subagents} or None,
+        tools=[*tool_names.cli_tool_names(config.tools), *([threads.SUBAGENT_TOOL] if config.subagents else [])],
+        agents={agent.name: _agent_definition(agent) for agent in config.subagents} or None,
         permission_mode="bypassPermissions",
         max_turns=max_turns,
         setting_sources=[],
@@ -176,43 +176,43 @@ def options(
         session_store_flush="eager",
         hooks=cast("dict[HookEvent, list[sdk.HookMatcher]]", hooks),  # the SDK's type lacks some of the CLI's events
         env=dict(env),
-        thinking=_thinking(config),
+        thinking=_thinking_config(config),
     )
-    if (path := system_file(config, scratch)) is not None:
-        made = replace(
-            made,
+    if (path := system_prompt_path(config, scratch)) is not None:
+        built = replace(
+            built,
             system_prompt={"type": "preset", "preset": "claude_code", "snapshot": False},
             extra_args={"append-system-prompt-file": path},
         )
-    return replace(made, resume=session_id) if resume else replace(made, session_id=session_id)
+    return replace(built, resume=session_id) if resume else replace(built, session_id=session_id)
 
 
-def _hook(callback: sdk.HookCallback) -> sdk.HookMatcher:
+def _blocking_hook(callback: sdk.HookCallback) -> sdk.HookMatcher:
     return sdk.HookMatcher(hooks=[callback], timeout=HOOK_SECONDS, on_failure="block")
 
 
-def _defined(agent: Subagent) -> sdk.AgentDefinition:
+def _agent_definition(agent: Subagent) -> sdk.AgentDefinition:
     """The subagent's own prompt, model and tools. It does not inherit those of the agent that starts it."""
     return sdk.AgentDefinition(
         description=agent.description or agent.name,
         prompt=agent.system or f"You are {agent.name}.",
-        tools=tool_names.offered(agent.tools),
-        model=model_of(agent.model),
+        tools=tool_names.cli_tool_names(agent.tools),
+        model=model_name(agent.model),
         maxTurns=agent.max_iterations,
     )
 
 
-def command(made: sdk.ClaudeAgentOptions) -> Sequence[str]:
+def build_command(sdk_options: sdk.ClaudeAgentOptions) -> Sequence[str]:
     """The CLI's command line, as the SDK builds it."""
-    return SubprocessCLITransport(prompt="", options=made)._build_command()  # noqa: SLF001 - there is no public API
+    return SubprocessCLITransport(prompt="", options=sdk_options)._build_command()  # noqa: SLF001 - there is no public API
 
 
-def _thinking(config: ResolvedConfig) -> sdk.ThinkingConfig | None:
-    wanted = config.model_parameters.get("thinking")
-    if isinstance(wanted, dict) and wanted.get("type") == "enabled" and isinstance(wanted.get("budget_tokens"), int):
-        return {"type": "enabled", "budget_tokens": int(str(wanted["budget_tokens"]))}
-    if isinstance(wanted, dict) and wanted.get("type") == "adaptive":
+def _thinking_config(config: ResolvedConfig) -> sdk.ThinkingConfig | None:
+    setting = config.model_parameters.get("thinking")
+    if isinstance(setting, dict) and setting.get("type") == "enabled" and isinstance(setting.get("budget_tokens"), int):
+        return {"type": "enabled", "budget_tokens": int(str(setting["budget_tokens"]))}
+    if isinstance(setting, dict) and setting.get("type") == "adaptive":
         return {"type": "adaptive"}
-    if wanted is False or (isinstance(wanted, dict) and wanted.get("type") == "disabled"):
+    if setting is False or (isinstance(setting, dict) and setting.get("type") == "disabled"):
         return {"type": "disabled"}
     return None

@@ -4,11 +4,11 @@ import time
 from typing import Final
 
 from footplate.domain.errors import ModelRefused, Overloaded, RateLimited, Temporary
-from footplate.domain.turns import Outcome
+from footplate.domain.turns import TurnOutcome
 from footplate.harness import endings
-from footplate.harness.claude.mapping import Ended
+from footplate.harness.claude.mapping import RunEnded
 
-_FINISH: Final = {
+_FINISH_REASONS: Final = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -16,9 +16,9 @@ _FINISH: Final = {
     "tool_use": "tool_call",
 }
 """The model's stop reasons as the finish reasons that every harness uses."""
-_LENGTH: Final = 2000
+_MAX_LENGTH: Final = 2000
 _TOO_MANY, _OVERLOADED, _SERVER_ERROR, _CLIENT_ERROR = 429, 529, 500, 400
-_TRY_AGAIN: Final = frozenset({408, 409, 425})
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
 _ADVICE: Final = {
     401: "Check the provider's API key, and that it may use this model.",
     403: "Check the provider's API key, and that it may use this model.",
@@ -27,20 +27,20 @@ _ADVICE: Final = {
 }
 
 
-def answered(text: str, stop_reason: str | None = None) -> Outcome:
-    return endings.answered(text, _FINISH.get(stop_reason or ""))
+def finished(text: str, stop_reason: str | None = None) -> TurnOutcome:
+    return endings.finished(text, _FINISH_REASONS.get(stop_reason or ""))
 
 
-def failure(ended: Ended, limited_until: float | None) -> Temporary | ModelRefused:
+def failure_error(ended: RunEnded, limited_until: float | None) -> Temporary | ModelRefused:
     """The error for a failed run. Its class decides whether the engine retries."""
     status = ended.status
-    told = f" ({status})" if status else ""
-    text = f"The model request failed{told}: {ended.text or ended.subtype}"[:_LENGTH]
+    status_text = f" ({status})" if status else ""
+    text = f"The model request failed{status_text}: {ended.text or ended.subtype}"[:_MAX_LENGTH]
     if status == _TOO_MANY:
         wait = max(limited_until - time.time(), 0.0) if limited_until is not None else None
         return RateLimited(text, retry_after=wait)
     if status is not None and status >= _SERVER_ERROR:
         return Overloaded(text)
-    if status is not None and status >= _CLIENT_ERROR and status not in _TRY_AGAIN:
+    if status is not None and status >= _CLIENT_ERROR and status not in _RETRYABLE_STATUSES:
         return ModelRefused(text, help_text=_ADVICE.get(status, "Check the agent's model, parameters and tools."))
     return Temporary(text)

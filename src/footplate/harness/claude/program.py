@@ -10,7 +10,7 @@ from footplate.domain.errors import Permanent
 _PACKAGE: Final = "claude_agent_sdk"
 
 
-def path() -> Path:
+def find_cli() -> Path:
     spec = find_spec(_PACKAGE)
     if spec is not None and spec.origin is not None:
         program = Path(spec.origin).resolve().parent / "_bundled" / "claude"
@@ -22,9 +22,9 @@ def path() -> Path:
     )
 
 
-def directories() -> Sequence[str]:
+def program_directories() -> Sequence[str]:
     """Directories that an environment must mount read-only to run the CLI (entry point `footplate.programs`)."""
     try:
-        return [str(path().parent)]
+        return [str(find_cli().parent)]
     except Permanent:
         return []

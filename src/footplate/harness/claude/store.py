@@ -11,26 +11,26 @@ import claude_agent_sdk as sdk
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
 from footplate.harness.claude import transcript
-from footplate.harness.claude.recorder import Recorder
-from footplate.harness.claude.transcript import LINE, Place
+from footplate.harness.claude.recorder import TurnRecorder
+from footplate.harness.claude.transcript import LINE, TranscriptKey
 
 
-class LogStore:
-    def __init__(self, recorder: Callable[[], Recorder]) -> None:
+class LogSessionStore:
+    def __init__(self, recorder: Callable[[], TurnRecorder]) -> None:
         """`recorder`: returns the recorder of the CLI's current turn."""
         self._recorder = recorder
 
     async def append(self, key: sdk.SessionKey, entries: list[sdk.SessionStoreEntry]) -> None:
-        await self._recorder().mirrored(Place.of(key), entries)
+        await self._recorder().record_lines(TranscriptKey.from_session_key(key), entries)
 
     async def load(self, key: sdk.SessionKey) -> list[JsonObject] | None:
-        wanted = Place.of(key)
-        found = [transcript.line_of(entry) for entry in self._lines() if transcript.place_of(entry) == wanted]
+        wanted = TranscriptKey.from_session_key(key)
+        found = [transcript.line_of(entry) for entry in self._lines() if transcript.key_of(entry) == wanted]
         return found or None
 
     async def list_subkeys(self, key: sdk.SessionListSubkeysKey) -> list[str]:
         wanted = (key["project_key"], key["session_id"])
-        keys = [transcript.place_of(entry) for entry in self._lines()]
+        keys = [transcript.key_of(entry) for entry in self._lines()]
         return sorted({transcript_key.subpath for transcript_key in keys if (transcript_key.project, transcript_key.session) == wanted} - {""})
 
     def _lines(self) -> list[Entry]:

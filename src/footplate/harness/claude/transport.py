@@ -11,11 +11,11 @@ import orjson
 
 from footplate.domain.ports import Environment, Process
 
-LONGEST: Final = 64 << 20
+MAX_MESSAGE_BYTES: Final = 64 << 20
 """Maximum bytes of one message, which may contain a tool's output and images."""
 
-_LINES_AT_ONCE: Final = 1000
-_SECONDS_FOR_THEM: Final = 0.2
+_BURST_LINES: Final = 1000
+_BURST_SECONDS: Final = 0.2
 
 Frame = dict[str, Any]
 
@@ -32,7 +32,7 @@ class EnvironmentTransport(sdk.Transport):
         self._environment = environment
         self._argv = argv
         self._env = env
-        self.heard = on_message
+        self.on_message = on_message
         self._process: Process | None = None
         self._ended = False
 
@@ -41,22 +41,22 @@ class EnvironmentTransport(sdk.Transport):
 
     async def write(self, data: str) -> None:
         try:
-            await self._running().write(data.encode())
+            await self._running_process().write(data.encode())
         except BrokenPipeError as error:
             raise sdk.CLIConnectionError("Claude Code no longer accepts input.") from error
 
     async def read_messages(self) -> AsyncIterator[Frame]:
-        process, pace = self._running(), _Pace()
-        async for line in _lines(process):
-            await pace.keep()
-            frame = _parsed(line)
+        process, pace = self._running_process(), _Throttle()
+        async for line in _read_lines(process):
+            await pace.wait()
+            frame = _parse_frame(line)
             if frame is not None:
-                self.heard(frame)
+                self.on_message(frame)
                 yield frame
         self._ended = True
         code = await process.wait()
         if code != 0:
-            raise sdk.ProcessError(f"Claude Code exited with code {code}", exit_code=code, stderr=process.last_words)
+            raise sdk.ProcessError(f"Claude Code exited with code {code}", exit_code=code, stderr=process.stderr_tail)
 
     async def close(self) -> None:
         """Kills the process at once. Everything important is already logged."""
@@ -76,36 +76,36 @@ class EnvironmentTransport(sdk.Transport):
     def alive(self) -> bool:
         return self._process is not None and not self._ended
 
-    async def calm(self, environment: Environment) -> None:
-        await environment.calm(keep=self._running())
+    async def end_other_processes(self, environment: Environment) -> None:
+        await environment.end_other_processes(keep=self._running_process())
 
     @property
-    def last_words(self) -> str:
-        return self._process.last_words if self._process is not None else ""
+    def stderr_tail(self) -> str:
+        return self._process.stderr_tail if self._process is not None else ""
 
-    def _running(self) -> Process:
+    def _running_process(self) -> Process:
         if self._process is None:
             raise sdk.CLIConnectionError("Claude Code is not running.")
         return self._process
 
 
-class _Pace:
+class _Throttle:
     """Throttles a process that writes more than any model does, so that it does not block the worker's other turns."""
 
     def __init__(self) -> None:
         self._count = 0
         self._since = time.monotonic()
 
-    async def keep(self) -> None:
+    async def wait(self) -> None:
         self._count += 1
-        if self._count < _LINES_AT_ONCE:
+        if self._count < _BURST_LINES:
             return
-        early = self._since + _SECONDS_FOR_THEM - time.monotonic()
+        early = self._since + _BURST_SECONDS - time.monotonic()
         await asyncio.sleep(max(early, 0))
         self._count, self._since = 0, time.monotonic()
 
 
-async def _lines(process: Process) -> AsyncIterator[bytes]:
+async def _read_lines(process: Process) -> AsyncIterator[bytes]:
     """Complete lines of the process's output. An unfinished line of a killed process is dropped."""
     pieces: list[bytes] = []
     size = 0
@@ -113,8 +113,8 @@ async def _lines(process: Process) -> AsyncIterator[bytes]:
         first, *rest = piece.split(b"\n")
         pieces.append(first)
         size += len(first)
-        if size > LONGEST:
-            raise sdk.CLIJSONDecodeError("", ValueError(f"a message is longer than {LONGEST} bytes"))
+        if size > MAX_MESSAGE_BYTES:
+            raise sdk.CLIJSONDecodeError("", ValueError(f"a message is longer than {MAX_MESSAGE_BYTES} bytes"))
         if rest:
             yield b"".join(pieces)
             for line in rest[:-1]:
@@ -122,18 +122,18 @@ async def _lines(process: Process) -> AsyncIterator[bytes]:
             pieces, size = [rest[-1]], len(rest[-1])
 
 
-def _parsed(line: bytes) -> Frame | None:
+def _parse_frame(line: bytes) -> Frame | None:
     """Parses a message. Other output, which some programs print, is skipped."""
     if not line.startswith(b"{"):
         return None
     try:
         frame = orjson.loads(line)
     except orjson.JSONDecodeError:
-        frame = _lenient(line)
+        frame = _parse_lenient(line)
     return frame if isinstance(frame, dict) else None
 
 
-def _lenient(line: bytes) -> object:
+def _parse_lenient(line: bytes) -> object:
     """Parses JSON with unpaired surrogates, which the CLI may write and orjson rejects."""
     try:
         return json.loads(line)

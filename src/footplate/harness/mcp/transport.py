@@ -13,65 +13,65 @@ from typing import Final
 import httpx2
 
 from footplate.domain import environments
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.environments import EnvironmentConfig
 from footplate.harness import reaching
 
-LARGEST: Final = 8 << 20
+MAX_RESPONSE_BYTES: Final = 8 << 20
 """Maximum bytes of one response, and of all responses to one request: a server may close a stream and resume it."""
-_MOST_GRANTED: Final = 4 * LARGEST
+_MAX_GRANTED_BYTES: Final = 4 * MAX_RESPONSE_BYTES
 """The limit for concurrent requests together."""
-_CONNECT: Final = 10.0
+_CONNECT_SECONDS: Final = 10.0
 _HEADERS: Final = {"accept-encoding": "identity"}
 
 
-class NotAllowed(Exception):
+class ServerForbidden(Exception):
     """The environment's network rules or the worker's address policy forbid this server."""
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """A transport for one server only: pooled connections of two hosts with the same address must not be mixed up."""
 
-    def __init__(self, policy: Reach, environment: EnvironmentConfig, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, policy: AddressPolicy, environment: EnvironmentConfig, *, tls: ssl.SSLContext | None = None) -> None:
         """`tls`: certificate authorities to use instead of the default ones."""
-        self._reach = policy
+        self._policy = policy
         self._environment = environment
         self._inner = httpx2.AsyncHTTPTransport(
             verify=tls or True, trust_env=False, limits=httpx2.Limits(max_connections=10, max_keepalive_connections=4)
         )
-        self.refused: NotAllowed | None = None
+        self.refusal: ServerForbidden | None = None
         """Why no request was sent."""
         self.status = 0
         """HTTP status of the last response."""
-        self._left = LARGEST
+        self._remaining_bytes = MAX_RESPONSE_BYTES
         self.exhausted = asyncio.Event()
         """Set when the server has sent more than its limit. Nothing more is read from it."""
 
-    def grant_answer(self) -> None:
+    def grant_response(self) -> None:
         """Raises the limit for one more request. Call this before each request."""
-        self._left = min(self._left + LARGEST, _MOST_GRANTED)
+        self._remaining_bytes = min(self._remaining_bytes + MAX_RESPONSE_BYTES, _MAX_GRANTED_BYTES)
 
-    def spend(self, count: int, request: httpx2.Request) -> None:
-        self._left -= count
-        if self._left < 0:
+    def spend_bytes(self, count: int, request: httpx2.Request) -> None:
+        self._remaining_bytes -= count
+        if self._remaining_bytes < 0:
             self.exhausted.set()
         if self.exhausted.is_set():
-            raise httpx2.ReadError(f"The responses to one request are larger than {LARGEST} bytes.", request=request)
+            raise httpx2.ReadError(f"The responses to one request are larger than {MAX_RESPONSE_BYTES} bytes.", request=request)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        self.spend(0, request)
+        self.spend_bytes(0, request)
         host = request.url.raw_host.decode("ascii")
         port = request.url.port or reaching.PORTS[request.url.scheme]
-        if not environments.reaches_mcp_server(self._environment, host, port):
+        if not environments.may_call_mcp_server(self._environment, host, port):
             raise self._refuse(
                 f"the session's environment does not allow connections to {host}:{port}. Set allow_mcp_servers in the "
                 "environment's networking, or add the host to its allowed hosts."
             )
         try:
-            *others, last = await reaching.addresses(self._reach, host, port)
-        except reaching.NoAddress as error:
+            *others, last = await reaching.resolve_allowed_addresses(self._policy, host, port)
+        except reaching.UnresolvableHost as error:
             raise httpx2.ConnectError(str(error), request=request) from error
-        except reaching.Internal as error:
+        except reaching.ForbiddenAddress as error:
             raise self._refuse(
                 f"{error}. The operator of this server can allow it with FOOTPLATE_MCP_ALLOW."
             ) from error
@@ -99,19 +99,19 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(
             response.status_code,
             headers=response.headers,
-            stream=_Bounded(response, request, self.spend),
+            stream=_BoundedStream(response, request, self.spend_bytes),
             extensions=response.extensions,
         )
 
-    def _refuse(self, reason: str) -> NotAllowed:
-        self.refused = NotAllowed(reason)
-        return self.refused
+    def _refuse(self, reason: str) -> ServerForbidden:
+        self.refusal = ServerForbidden(reason)
+        return self.refusal
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _BoundedStream(httpx2.AsyncByteStream):
     def __init__(
         self, response: httpx2.Response, request: httpx2.Request, spend: Callable[[int, httpx2.Request], None]
     ) -> None:
@@ -120,22 +120,22 @@ class _Bounded(httpx2.AsyncByteStream):
         self._spend = spend
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        remaining = LARGEST
+        remaining = MAX_RESPONSE_BYTES
         async for piece in self._response.aiter_raw():
             remaining -= len(piece)
             self._spend(len(piece), self._request)
             if remaining < 0:
-                raise httpx2.ReadError(f"The response is larger than {LARGEST} bytes.", request=self._request)
+                raise httpx2.ReadError(f"The response is larger than {MAX_RESPONSE_BYTES} bytes.", request=self._request)
             yield piece
 
     async def aclose(self) -> None:
         await self._response.aclose()
 
 
-def client(transport: CheckedTransport, seconds: float) -> httpx2.AsyncClient:
+def create_client(transport: CheckedTransport, seconds: float) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         transport=transport,
         trust_env=False,
         headers=_HEADERS,
-        timeout=httpx2.Timeout(seconds, connect=min(_CONNECT, seconds)),
+        timeout=httpx2.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds)),
     )

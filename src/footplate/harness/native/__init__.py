@@ -2,13 +2,13 @@
 
 from footplate.domain.ports import Harness, HarnessServices
 from footplate.harness.native.harness import NativeHarness
-from footplate.harness.native.models import Models
+from footplate.harness.native.models import ModelResolver
 from footplate.harness.native.warm_up import warm_up
-from footplate.harness.native.web.access import Web
+from footplate.harness.native.web.access import WebTools
 
 
 def create(services: HarnessServices) -> Harness:
     """The factory of the entry point `native`."""
-    models = Models(services.endpoints, services.model_transport)
+    models = ModelResolver(services.endpoints, services.model_transport)
     warm_up(models)
-    return NativeHarness(models.resolve, Web(services.web), services.mcp)
+    return NativeHarness(models.resolve, WebTools(services.web), services.mcp)

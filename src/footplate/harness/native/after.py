@@ -10,19 +10,19 @@ from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native.tools import ToolOutput
 
 
-async def told(turn: TurnContext, tool: str, given: JsonObject, output: ToolOutput, call_id: str) -> ToolOutput:
+async def add_hook_feedback(turn: TurnContext, tool: str, tool_input: JsonObject, output: ToolOutput, call_id: str) -> ToolOutput:
     """Runs the hooks and adds their messages to the output. As in Claude Code, failed calls are skipped. An interrupt
     does not wait for hooks.
     """
     if output.is_error or turn.interrupt.is_set():
         return output
-    fields: JsonObject = {"tool_input": given, "tool_response": _response(output), "tool_use_id": call_id}
+    fields: JsonObject = {"tool_input": tool_input, "tool_response": _response(output), "tool_use_id": call_id}
     try:
-        heard = await unless_interrupted(turn.interrupt, turn.gate.tell(HookEvent.AFTER_TOOL, fields, about=tool))
+        feedback = await unless_interrupted(turn.interrupt, turn.gate.run_hooks(HookEvent.AFTER_TOOL, fields, about=tool))
     except Interrupted:
         return output
-    said = [*heard.told, *([] if heard.block is None else [f"Feedback of a hook on this call: {heard.block}"])]
-    return replace(output, content=[*output.content, *map(ev.text_block, said)]) if said else output
+    messages = [*feedback.messages, *([] if feedback.block_reason is None else [f"Feedback of a hook on this call: {feedback.block_reason}"])]
+    return replace(output, content=[*output.content, *map(ev.text_block, messages)]) if messages else output
 
 
 def _response(output: ToolOutput) -> JsonObject:

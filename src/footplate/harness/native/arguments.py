@@ -7,7 +7,7 @@ from pydantic_ai.messages import ToolCallPart
 from footplate.domain.json import JsonObject, clean_object
 
 
-def arguments_of(call: ToolCallPart) -> JsonObject | None:
+def parse_arguments(call: ToolCallPart) -> JsonObject | None:
     """The arguments, or None if they are not a JSON object."""
     if isinstance(call.args, dict):
         return clean_object(call.args)
@@ -20,7 +20,7 @@ def arguments_of(call: ToolCallPart) -> JsonObject | None:
     return clean_object(parsed) if isinstance(parsed, dict) else None
 
 
-def invalid_arguments(call: ToolCallPart) -> str:
+def invalid_arguments_message(call: ToolCallPart) -> str:
     try:
         json.loads(str(call.args))
     except ValueError as error:

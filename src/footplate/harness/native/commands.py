@@ -12,20 +12,20 @@ from footplate.harness.native.tools import ToolOutput
 log = structlog.get_logger(__name__)
 
 
-async def kept(output: ToolOutput, turn: TurnLog) -> ToolOutput:
+async def store_full_output(output: ToolOutput, turn: TurnLog) -> ToolOutput:
     """Uploads the full output. If the object store is down, the call still succeeds without it: the command has already
     run, and its result matters more than its full output.
     """
-    if output.command is None or not output.whole:
+    if output.command is None or not output.full_output:
         return output
     command = dict(output.command)
-    for name, printed in output.whole.items():
+    for name, full_output in output.full_output.items():
         stream = command[name]
         assert isinstance(stream, dict)
         try:
-            place: JsonObject = {"object": await turn.keep(printed)}
+            location: JsonObject = {"object": await turn.store_output(full_output)}
         except Unavailable as error:
             log.warning("output not stored", action="output.lost", reason=error.message)
-            place = {"object": None}
-        command[name] = {**stream, **place}
+            location = {"object": None}
+        command[name] = {**stream, **location}
     return replace(output, command=command, whole={})

@@ -10,9 +10,9 @@ from footplate.domain.errors import ModelRefused
 from footplate.domain.json import Json, JsonObject
 
 
-def to_model(blocks: Sequence[Json]) -> str | list[UserContent]:
+def to_model_content(blocks: Sequence[Json]) -> str | list[UserContent]:
     """The blocks as pydantic-ai content. Plain text becomes a string, the shortest form and one every model accepts."""
-    items = [_item(block) for block in blocks if isinstance(block, dict)]
+    items = [_to_model_item(block) for block in blocks if isinstance(block, dict)]
     texts = [item for item in items if isinstance(item, str)]
     return "\n\n".join(texts) if len(texts) == len(items) else items
 
@@ -23,19 +23,19 @@ def binary_block(data: bytes, media_type: str) -> JsonObject:
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": encoded}}
 
 
-def _item(block: JsonObject) -> UserContent:
+def _to_model_item(block: JsonObject) -> UserContent:
     kind = block.get("type")
     if kind == "text":
         return str(block.get("text") or "")
     if kind == "search_result":
-        return _search_result(block)
+        return _search_result_text(block)
     source = block.get("source")
     if kind in {"image", "document"} and isinstance(source, dict):
-        return _sourced(str(kind), source)
+        return _from_source(str(kind), source)
     raise ModelRefused(f"Content of type {kind!r} cannot be sent to a model.")
 
 
-def _sourced(kind: str, source: JsonObject) -> UserContent:
+def _from_source(kind: str, source: JsonObject) -> UserContent:
     match source.get("type"):
         case "text":
             return str(source.get("data") or "")
@@ -48,7 +48,7 @@ def _sourced(kind: str, source: JsonObject) -> UserContent:
             raise ModelRefused(f"The harness 'native' does not support a source of type {other!r}.")
 
 
-def _search_result(block: JsonObject) -> str:
+def _search_result_text(block: JsonObject) -> str:
     content = block.get("content")
     texts = [str(item.get("text")) for item in content if isinstance(item, dict)] if isinstance(content, list) else []
     return "\n".join([f"{block.get('title')} ({block.get('source')})", *texts])

@@ -25,9 +25,9 @@ _RULES: Final[tuple[_Rule, ...]] = (
 )
 """The first matching rule applies, so subclasses come before their parents."""
 
-_TRY_AGAIN: Final = frozenset({408, 409, 425})
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
 _SERVER_ERROR: Final = 500
-_LENGTH: Final = 2000
+_MAX_LENGTH: Final = 2000
 
 
 def translate(error: Exception) -> FootplateError | None:
@@ -35,7 +35,7 @@ def translate(error: Exception) -> FootplateError | None:
     if isinstance(error, FootplateError):
         return error
     if isinstance(error, pai.ModelAPIError):
-        return _of_provider(error)
+        return _translate_provider_error(error)
     if isinstance(error, pai.UnexpectedModelBehavior):
         return Temporary(f"The model's response could not be parsed: {error}")
     if isinstance(error, pai.UserError):
@@ -45,27 +45,27 @@ def translate(error: Exception) -> FootplateError | None:
     return None
 
 
-def cut_stream() -> Temporary:
+def incomplete_stream_error() -> Temporary:
     return Temporary("The model's response ended before it was complete.")
 
 
-def _of_provider(error: pai.ModelAPIError) -> FootplateError:
+def _translate_provider_error(error: pai.ModelAPIError) -> FootplateError:
     kind, help_text = next((ours, text) for theirs, ours, text in _RULES if isinstance(error, theirs))
-    if isinstance(error, pai.ModelHTTPError) and kind is Temporary and _final(error.status_code):
+    if isinstance(error, pai.ModelHTTPError) and kind is Temporary and _is_final(error.status_code):
         kind, help_text = ModelRefused, "Check the agent's model, parameters and tools."
     if issubclass(kind, Temporary):
-        return kind(_text(error), retry_after=error.retry_after, help_text=help_text)
-    return kind(_text(error), help_text=help_text)
+        return kind(_error_text(error), retry_after=error.retry_after, help_text=help_text)
+    return kind(_error_text(error), help_text=help_text)
 
 
-def _final(status: int) -> bool:
-    return status < _SERVER_ERROR and status not in _TRY_AGAIN
+def _is_final(status: int) -> bool:
+    return status < _SERVER_ERROR and status not in _RETRYABLE_STATUSES
 
 
-def _text(error: pai.ModelAPIError) -> str:
+def _error_text(error: pai.ModelAPIError) -> str:
     """The provider's message, without the rest of the response body, which can be long and contain the request."""
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else None
-    said = inner.get("message") if isinstance(inner, dict) else None
+    message = inner.get("message") if isinstance(inner, dict) else None
     status = f" ({error.status_code})" if isinstance(error, pai.ModelHTTPError) else ""
-    return f"The model request failed{status}: {said or error.message}"[:_LENGTH]
+    return f"The model request failed{status}: {message or error.message}"[:_MAX_LENGTH]

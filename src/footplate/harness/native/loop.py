@@ -23,61 +23,61 @@ from footplate.domain import events as ev
 from footplate.domain.errors import HandOver
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.permissions import NOT_JUDGED, Decision
-from footplate.domain.permissions import Outcome as Gated
+from footplate.domain.permissions import NOT_EVALUATED, Decision
+from footplate.domain.permissions import PermissionOutcome as Gated
 from footplate.domain.ports import Entry, SteerMessage, TurnContext
-from footplate.domain.turns import Outcome
+from footplate.domain.turns import TurnOutcome
 from footplate.harness import approvals, endings
 from footplate.harness.interrupt import Interrupted, unless_interrupted
-from footplate.harness.leftovers import INTERRUPTED, STOPPED
+from footplate.harness.leftovers import INTERRUPTED, CLIENT_RESULT_INTERRUPTED
 from footplate.harness.native import after, commands, errors, mapping, outcomes, recovery, tools
-from footplate.harness.native.arguments import invalid_arguments
+from footplate.harness.native.arguments import invalid_arguments_message
 from footplate.harness.native.mapping import Conversation
 from footplate.harness.native.prefixes import RequestTemplate
-from footplate.harness.native.recovery import Todo, Waiting
-from footplate.harness.native.reply import Reply
-from footplate.harness.native.web.access import Web
-from footplate.harness.stops import Stops
+from footplate.harness.native.recovery import UnstartedCall, WaitingCall
+from footplate.harness.native.reply import ResponseStream
+from footplate.harness.native.web.access import WebTools
+from footplate.harness.stops import StopHooks
 
 if TYPE_CHECKING:
-    from footplate.harness.mcp.servers import Servers
+    from footplate.harness.mcp.servers import McpServers
 
 _NOT_RUN = "Not run: the user interrupted the turn. The call had no effect."
 
 
 @dataclass(slots=True)
-class Loop:
+class AgentLoop:
     turn: TurnContext
     conversation: Conversation
     template: RequestTemplate = field(kw_only=True)
-    web: Web = field(kw_only=True)
-    servers: "Servers | None" = field(kw_only=True, default=None)
+    web: WebTools = field(kw_only=True)
+    servers: "McpServers | None" = field(kw_only=True, default=None)
     """The agent's MCP servers, if it has any."""
-    told: Sequence[Event] = field(kw_only=True, default=())
+    server_events: Sequence[Event] = field(kw_only=True, default=())
     """Errors of servers that cannot be used, logged first."""
-    _request: Event | None = field(default=None, init=False)
+    _request_start: Event | None = field(default=None, init=False)
     """The start event of the next model request, which is logged but not ended."""
-    _responses: int = field(default=0, init=False)
+    _response_count: int = field(default=0, init=False)
     _inputs: set[str] = field(default_factory=set, init=False)
     """Sources of this turn's prompts that are already in the conversation."""
-    _stops: Stops = field(init=False)
+    _stop_hooks: StopHooks = field(init=False)
 
     def __post_init__(self) -> None:
-        self._stops = Stops(self.turn)
+        self._stop_hooks = StopHooks(self.turn)
 
-    async def run(self) -> Outcome:
-        outcome = await self._settle()
+    async def run(self) -> TurnOutcome:
+        outcome = await self._recover()
         while outcome is None:
-            outcome = await self._ask()
+            outcome = await self._request_response()
         return outcome
 
-    async def _settle(self) -> Outcome | None:
+    async def _recover(self) -> TurnOutcome | None:
         """Settles the open calls of earlier attempts, then prepares the first model request."""
-        own = self.conversation.of_turn(self.turn.turn_id)
-        self._responses = sum(line.kind == mapping.RESPONSE for line in own)
+        own = self.conversation.lines_of_turn(self.turn.turn_id)
+        self._response_count = sum(line.kind == mapping.RESPONSE for line in own)
         self._inputs = {line.input for line in own if line.input}
-        plan = recovery.settle(self.turn.turn_id, self.conversation, self.turn.turn_events, self.turn.left)
-        events = [*plan.events, *self.told]
+        plan = recovery.plan_recovery(self.turn.turn_id, self.conversation, self.turn.turn_events, self.turn.superseded_events)
+        events = [*plan.events, *self.server_events]
         entries = [*plan.entries]
         if plan.needs_prompt:
             if plan.unstarted:  # calls that were approved before the new message
@@ -85,19 +85,19 @@ class Loop:
                 events, entries = [], []
                 if (ended := await self._run_calls(plan.unstarted, continues=False)) is not None:
                     return ended
-            content = await self.turn.resolve(self.turn.content)
-            entries.append(mapping.prompt(self.turn.turn_id, [*content]))
-            return await self._next(events, entries)
-        if not (plan.answer or plan.interrupted or plan.unstarted or plan.waiting):
-            return await self._next(events, entries)
+            content = await self.turn.resolve_attachments(self.turn.content)
+            entries.append(mapping.prompt_entry(self.turn.turn_id, [*content]))
+            return await self._commit_and_continue(events, entries)
+        if not (plan.final_response or plan.interrupted or plan.unstarted or plan.waiting):
+            return await self._commit_and_continue(events, entries)
         await self._append(events, entries)
         if plan.interrupted:
             return endings.interrupted("")
-        if plan.answer:
-            return await self._finish(plan.answer)
+        if plan.final_response:
+            return await self._finish(plan.final_response)
         return await self._run_calls(plan.unstarted, plan.waiting)
 
-    async def _next(self, events: Sequence[Event], entries: Sequence[Entry]) -> Outcome | None:
+    async def _commit_and_continue(self, events: Sequence[Event], entries: Sequence[Entry]) -> TurnOutcome | None:
         """Commits the events and entries with the start of the next model request, unless the turn ends here."""
         if self.turn.interrupt.is_set():
             await self._append(events, mapping.mark_interrupted(entries))
@@ -105,67 +105,67 @@ class Loop:
         if self.turn.handover.is_set():
             await self._append(events, entries)
             raise HandOver
-        if self._responses >= self.turn.config.max_iterations:
+        if self._response_count >= self.turn.config.max_iterations:
             await self._append(events, entries)
             return endings.limit_reached(self.turn.config.max_iterations)
-        steering = await self._steering()
+        steering = await self._claim_steering()
         if steering:  # it may name files that are fetched first; finished work must not wait for that
             await self._append(events, entries)
-            events, entries = (), await self._heard(steering)
-        self._request = ev.model_request_start()
-        await self._append([*events, self._request], entries)
+            events, entries = (), await self._steering_entries(steering)
+        self._request_start = ev.model_request_start()
+        await self._append([*events, self._request_start], entries)
         return None
 
-    async def _ask(self) -> Outcome | None:
-        assert self._request is not None
+    async def _request_response(self) -> TurnOutcome | None:
+        assert self._request_start is not None
         self.turn.log.check()
-        reply = Reply(self.turn.log, self.template)
+        reply = ResponseStream(self.turn.log, self.template)
         try:
             response = await unless_interrupted(self.turn.interrupt, reply.receive(self.conversation))
         except Interrupted:
-            return await self._keep_partial(reply)
+            return await self._store_partial(reply)
         except Exception as error:
-            await self._append([self._end(reply, is_error=True)], usage=reply.usage)
+            await self._append([self._end_event(reply, is_error=True)], usage=reply.usage)
             failure = errors.translate(error)
             if failure is None or failure is error:
                 raise
             raise failure from error
         await self._append(
-            [*reply.events(), self._end(reply, is_error=False)],
-            [mapping.response(self.turn.turn_id, response)],
+            [*reply.events(), self._end_event(reply, is_error=False)],
+            [mapping.response_entry(self.turn.turn_id, response)],
             usage=reply.usage,
         )
-        self._responses += 1
+        self._response_count += 1
         if response.tool_calls:
-            return await self._run_calls([Todo(call) for call in response.tool_calls])
+            return await self._run_calls([UnstartedCall(call) for call in response.tool_calls])
         return await self._finish(response)
 
-    async def _finish(self, response: ModelResponse) -> Outcome | None:
+    async def _finish(self, response: ModelResponse) -> TurnOutcome | None:
         """Ends the turn, unless a user's message or a `Stop` hook's feedback arrived. Messages that arrive during the
         last response still belong to this turn.
         """
-        if not self.turn.interrupt.is_set() and self._responses < self.turn.config.max_iterations:
-            steering = await self._steering()
+        if not self.turn.interrupt.is_set() and self._response_count < self.turn.config.max_iterations:
+            steering = await self._claim_steering()
             if steering:
-                return await self._next([], await self._heard(steering))
-            if (feedback := await self._stops.held_up(response.text or "")) is not None:
-                entry = mapping.prompt(self.turn.turn_id, [*feedback.content], source=feedback.event_id)
-                return await self._next([], [entry])
-        return outcomes.answered(response)
+                return await self._commit_and_continue([], await self._steering_entries(steering))
+            if (feedback := await self._stop_hooks.run_stop_hooks(response.text or "")) is not None:
+                entry = mapping.prompt_entry(self.turn.turn_id, [*feedback.content], source=feedback.event_id)
+                return await self._commit_and_continue([], [entry])
+        return outcomes.finished(response)
 
-    async def _keep_partial(self, reply: Reply) -> Outcome:
-        partial = reply.partial()
-        entries = [mapping.response(self.turn.turn_id, partial)] if partial else []
+    async def _store_partial(self, reply: ResponseStream) -> TurnOutcome:
+        partial = reply.partial_response()
+        entries = [mapping.response_entry(self.turn.turn_id, partial)] if partial else []
         await self._append(
-            [*reply.events(), self._end(reply, is_error=True)],
+            [*reply.events(), self._end_event(reply, is_error=True)],
             mapping.mark_interrupted(entries),
             usage=reply.usage,
         )
         return endings.interrupted(partial.text or "" if partial else "")
 
     async def _run_calls(
-        self, todo: Sequence[Todo], already_waiting: Sequence[Waiting] = (), *, continues: bool = True
-    ) -> Outcome | None:
+        self, todo: Sequence[UnstartedCall], already_waiting: Sequence[WaitingCall] = (), *, continues: bool = True
+    ) -> TurnOutcome | None:
         """Runs the calls one after the other. Calls that need the client or an approval are requested, and the turn
         parks for them when the other calls are done. `continues`: the model gets the results next.
         """
@@ -173,128 +173,128 @@ class Loop:
         for index, item in enumerate(todo):
             remaining = todo[index + 1 :]
             if self.turn.interrupt.is_set():
-                return await self._stop([], [], todo[index:], waiting)
+                return await self._close_calls([], [], todo[index:], waiting)
             if self.turn.handover.is_set():
                 raise HandOver
             await self.turn.environment.ensure_open()  # before any call is logged as started
             await failpoints.hit("before_intent")
-            authorized = await self._let_through(item, waiting)
+            authorized = await self._authorize_call(item, waiting)
             if authorized is None:
                 continue
             use, output = authorized
-            unlogged = [use] if output is not None and item.allowed is None else []
+            unlogged = [use] if output is not None and item.approval_request is None else []
             if output is None:
                 await failpoints.hit("after_intent")
                 try:
                     output = await unless_interrupted(self.turn.interrupt, self._execute(item))
                 except Interrupted:
-                    return await self._stop(*self._result(use, item.call, tools.failed(INTERRUPTED)), remaining, waiting)
-                output = await after.told(
-                    self.turn, item.call.tool_name, item.given or {}, output, item.call.tool_call_id
+                    return await self._close_calls(*self._record_result(use, item.call, tools.failed_output(INTERRUPTED)), remaining, waiting)
+                output = await after.add_hook_feedback(
+                    self.turn, item.call.tool_name, item.call_input or {}, output, item.call.tool_call_id
                 )
             await failpoints.hit("before_result_commit")
-            events, entries = self._result(use, item.call, output)
+            events, entries = self._record_result(use, item.call, output)
             outcome = await self._commit([*unlogged, *events], entries, continues=continues and not remaining and not waiting)
             await failpoints.hit("after_result_commit")
             if not remaining and not waiting:
                 return outcome
         if self.turn.interrupt.is_set():
-            return await self._stop([], [], [], waiting)
+            return await self._close_calls([], [], [], waiting)
         return endings.awaiting([item.event_id for item in waiting])
 
-    async def _let_through(self, item: Todo, waiting: list[Waiting]) -> tuple[Event, tools.ToolOutput | None] | None:
+    async def _authorize_call(self, item: UnstartedCall, waiting: list[WaitingCall]) -> tuple[Event, tools.ToolOutput | None] | None:
         """Decides whether a call may start. If it may, returns its logged event and None. If it is denied, returns the
         event and the error output, which are not logged yet. Returns None if the call waits for the client or a person.
         """
-        call, call_input = item.call, item.given
-        decision = None if call_input is None else await self._decision(call, call_input)
+        call, call_input = item.call, item.call_input
+        decision = None if call_input is None else await self._decide(call, call_input)
         if decision is not None and decision.outcome is Gated.DENY:
-            return item.allowed or self._use(call, call_input or {}, decision), tools.failed(decision.refusal)
-        if item.allowed is not None:
-            await self._append([], [approvals.started(self.turn.turn_id, call.tool_call_id, item.allowed)])
-            return item.allowed, None
-        if call.tool_name in self._custom and call_input is not None:
+            return item.approval_request or self._use_event(call, call_input or {}, decision), tools.failed_output(decision.refusal)
+        if item.approval_request is not None:
+            await self._append([], [approvals.started_mark(self.turn.turn_id, call.tool_call_id, item.approval_request)])
+            return item.approval_request, None
+        if call.tool_name in self._custom_tool_names and call_input is not None:
             custom_use = ev.custom_tool_use(call.tool_name, call_input, call_id=call.tool_call_id)
             await self._append([custom_use])
-            waiting.append(Waiting(call, custom_use.id))
+            waiting.append(WaitingCall(call, custom_use.id))
             return None
-        use = self._use(call, call_input or {}, decision or NOT_JUDGED)
-        if ev.asks(use):
-            await self._append([use], [approvals.asked(self.turn.turn_id, call.tool_call_id, use)])
+        use = self._use_event(call, call_input or {}, decision or NOT_EVALUATED)
+        if ev.needs_approval(use):
+            await self._append([use], [approvals.pending_mark(self.turn.turn_id, call.tool_call_id, use)])
             await failpoints.hit("after_ask")
-            waiting.append(Waiting(call, use.id, use))
+            waiting.append(WaitingCall(call, use.id, use))
             return None
         await self._append([use])
         return use, None
 
-    async def _decision(self, call: ToolCallPart, call_input: JsonObject) -> Decision | None:
+    async def _decide(self, call: ToolCallPart, call_input: JsonObject) -> Decision | None:
         """The gate's decision, or None if the tool does not exist."""
         name = call.tool_name
-        is_servers = self.servers is not None and self.servers.names.of(name) is not None
-        if name not in self.turn.config.tools and name not in self._custom and not is_servers:
+        is_servers = self.servers is not None and self.servers.names.resolve(name) is not None
+        if name not in self.turn.config.tools and name not in self._custom_tool_names and not is_servers:
             return None
         return await self.turn.gate.decide(name, call_input)
 
     @property
-    def _custom(self) -> set[str]:
+    def _custom_tool_names(self) -> set[str]:
         return {tool.name for tool in self.turn.config.custom_tools}
 
-    async def _commit(self, events: Sequence[Event], entries: Sequence[Entry], *, continues: bool) -> Outcome | None:
+    async def _commit(self, events: Sequence[Event], entries: Sequence[Entry], *, continues: bool) -> TurnOutcome | None:
         if continues:
-            return await self._next(events, entries)
+            return await self._commit_and_continue(events, entries)
         await self._append(events, entries)
         return None
 
-    async def _execute(self, item: Todo) -> tools.ToolOutput:
-        call, call_input = item.call, item.given
+    async def _execute(self, item: UnstartedCall) -> tools.ToolOutput:
+        call, call_input = item.call, item.call_input
         if call_input is None:
-            return tools.failed(invalid_arguments(call))
-        output = await self._executed(call, call_input)
-        if item.edited is None:
+            return tools.failed_output(invalid_arguments_message(call))
+        output = await self._call_tool(call, call_input)
+        if item.edited_input is None:
             return output
-        return replace(output, content=[approvals.told_of_edit(item.edited), *output.content])
+        return replace(output, content=[approvals.edited_input_notice(item.edited_input), *output.content])
 
-    async def _executed(self, call: ToolCallPart, call_input: JsonObject) -> tools.ToolOutput:
-        if self.servers is not None and self.servers.names.of(call.tool_name):
+    async def _call_tool(self, call: ToolCallPart, call_input: JsonObject) -> tools.ToolOutput:
+        if self.servers is not None and self.servers.names.resolve(call.tool_name):
             self.turn.log.check()
-            result = await self.servers.call(call.tool_name, call_input)
+            result = await self.servers.call_tool(call.tool_name, call_input)
             return tools.ToolOutput(result.content, is_error=result.is_error)
-        output = await tools.execute(self.turn.environment, self.turn.config.tools, call.tool_name, call_input, web=self.web)
-        return await commands.kept(output, self.turn.log)
+        output = await tools.execute_tool(self.turn.environment, self.turn.config.tools, call.tool_name, call_input, web=self.web)
+        return await commands.store_full_output(output, self.turn.log)
 
-    async def _stop(
+    async def _close_calls(
         self,
         events: Sequence[Event],
         entries: Sequence[Entry],
-        unstarted: Sequence[Todo],
-        waiting: Sequence[Waiting],
-    ) -> Outcome:
+        unstarted: Sequence[UnstartedCall],
+        waiting: Sequence[WaitingCall],
+    ) -> TurnOutcome:
         """Closes every open call with a result, because models reject a conversation that has a call without one."""
         closing_events, closed = [*events], [*entries]
-        open_calls = [(item.call, item.allowed, _NOT_RUN) for item in unstarted]
-        open_calls += [(item.call, item.use, STOPPED if item.use is None else approvals.STOPPED) for item in waiting]
+        open_calls = [(item.call, item.approval_request, _NOT_RUN) for item in unstarted]
+        open_calls += [(item.call, item.use, CLIENT_RESULT_INTERRUPTED if item.use is None else approvals.INTERRUPTED_WHILE_PENDING) for item in waiting]
         for call, use, text in open_calls:
-            output = tools.failed(text)
+            output = tools.failed_output(text)
             if use is not None:
-                closing_events += self._result(use, call, output)[0]
-            closed.append(self._return(call, output))
+                closing_events += self._record_result(use, call, output)[0]
+            closed.append(self._return_entry(call, output))
         await self._append(closing_events, mapping.mark_interrupted(closed))
         return endings.interrupted("")
 
-    async def _steering(self) -> list[SteerMessage]:
+    async def _claim_steering(self) -> list[SteerMessage]:
         """New messages for the running turn. A later attempt may receive the same message again, so those that already
         joined the conversation are filtered out.
         """
-        new = {message.event_id: message for message in await self.turn.take_steering()}
+        new = {message.event_id: message for message in await self.turn.claim_steering()}
         unseen = [message for event_id, message in new.items() if event_id not in self._inputs]
         self._inputs |= new.keys()
         return unseen
 
-    async def _heard(self, steering: Sequence[SteerMessage]) -> list[Entry]:
+    async def _steering_entries(self, steering: Sequence[SteerMessage]) -> list[Entry]:
         entries = []
         for message in steering:
             content = await self.turn.resolve_steering(message.content)
-            entries.append(mapping.prompt(self.turn.turn_id, [*content], source=message.event_id))
+            entries.append(mapping.prompt_entry(self.turn.turn_id, [*content], source=message.event_id))
         return entries
 
     async def _append(
@@ -302,24 +302,24 @@ class Loop:
     ) -> None:
         if events or entries or usage:
             await self.turn.log.append(events, entries=entries, usage=usage)
-            self.conversation.add(entries)
+            self.conversation.add_entries(entries)
 
-    def _use(self, call: ToolCallPart, call_input: JsonObject, decision: Decision) -> Event:
-        ref = self.servers.names.of(call.tool_name) if self.servers is not None else None
+    def _use_event(self, call: ToolCallPart, call_input: JsonObject, decision: Decision) -> Event:
+        ref = self.servers.names.resolve(call.tool_name) if self.servers is not None else None
         if ref is not None:
             return ev.mcp_tool_use(*ref, call_input, call_id=call.tool_call_id, decision=decision)
         return ev.tool_use(call.tool_name, call_input, call_id=call.tool_call_id, decision=decision)
 
-    def _result(self, use: Event, call: ToolCallPart, output: tools.ToolOutput) -> tuple[list[Event], list[Entry]]:
-        event = ev.result_of(
+    def _record_result(self, use: Event, call: ToolCallPart, output: tools.ToolOutput) -> tuple[list[Event], list[Entry]]:
+        event = ev.tool_result_for(
             use, output.content, is_error=output.is_error, call_id=call.tool_call_id, command=output.command
         )
-        return [event], [self._return(call, output)]
+        return [event], [self._return_entry(call, output)]
 
-    def _return(self, call: ToolCallPart, output: tools.ToolOutput) -> Entry:
+    def _return_entry(self, call: ToolCallPart, output: tools.ToolOutput) -> Entry:
         blocks: list[Json] = [*output.content]
-        return mapping.tool_return(self.turn.turn_id, call, blocks, is_error=output.is_error)
+        return mapping.tool_return_entry(self.turn.turn_id, call, blocks, is_error=output.is_error)
 
-    def _end(self, reply: Reply, *, is_error: bool) -> Event:
-        assert self._request is not None
-        return ev.model_request_end(self._request.id, reply.usage or Usage(), is_error=is_error)
+    def _end_event(self, reply: ResponseStream, *, is_error: bool) -> Event:
+        assert self._request_start is not None
+        return ev.model_request_end(self._request_start.id, reply.usage or Usage(), is_error=is_error)

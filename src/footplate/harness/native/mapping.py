@@ -26,9 +26,9 @@ from pydantic_ai.messages import (
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
 from footplate.harness import approvals
-from footplate.harness.approvals import Ledger
+from footplate.harness.approvals import ApprovalLedger
 from footplate.harness.native import content
-from footplate.harness.native.prefixes import Prefix
+from footplate.harness.native.prefixes import MessagePrefix
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
@@ -42,7 +42,7 @@ _NOT_STORED: Final = ("timestamp", "usage", "provider_url", "run_id", "conversat
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ConversationLine:
     """A parsed entry."""
 
     kind: str
@@ -58,29 +58,29 @@ class Conversation:
     def __init__(self, history: Sequence[Entry] = ()) -> None:
         self.entries: list[Entry] = []
         """The entries that everything else here is derived from."""
-        self.lines: list[Line] = []
+        self.lines: list[ConversationLine] = []
         self.messages: list[ModelMessage] = []
-        self.prefix = Prefix()
+        self.prefix = MessagePrefix()
         """The encoded older messages."""
-        self.approvals = Ledger()
+        self.approvals = ApprovalLedger()
         """For the last response's calls only, because some models reuse call ids in their next response."""
         self._order: dict[str, int] = {}
         self._request: list[ModelRequestPart] = []
         """The parts of the last request. Extended in place, because ten thousand messages may join one turn."""
-        self.add(history)
+        self.add_entries(history)
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add_entries(self, entries: Sequence[Entry]) -> None:
         for line in _parse(entries):
             self.lines.append(line)
-            self._place(line)
+            self._add_message(line)
         for entry in entries:
             if entry.kind == RESPONSE:
                 self.approvals.clear()
             elif entry.kind == approvals.MARK:
-                self.approvals.note(entry)
+                self.approvals.add_mark(entry)
         self.entries.extend(entries)
 
-    def of_turn(self, turn_id: str) -> list[Line]:
+    def lines_of_turn(self, turn_id: str) -> list[ConversationLine]:
         """The lines of the newest turn. They are at the end, so older lines are not scanned."""
         own = list(takewhile(lambda line: line.turn_id == turn_id, reversed(self.lines)))
         return own[::-1]
@@ -94,7 +94,7 @@ class Conversation:
         returned_ids = {part.tool_call_id for part in last.parts if isinstance(part, ToolReturnPart)}
         return [call for call in response.tool_calls if call.tool_call_id not in returned_ids]
 
-    def _place(self, line: Line) -> None:
+    def _add_message(self, line: ConversationLine) -> None:
         message = line.message
         if isinstance(message, ModelResponse):
             self._order = {call.tool_call_id: index for index, call in enumerate(message.tool_calls)}
@@ -112,19 +112,19 @@ class Conversation:
         return self._order.get(part.tool_call_id, last) if isinstance(part, ToolReturnPart) else last
 
 
-def prompt(turn_id: str, blocks: Sequence[Json], *, source: str = PROMPT) -> Entry:
-    request = ModelRequest(parts=[UserPromptPart(content.to_model(blocks))])
+def prompt_entry(turn_id: str, blocks: Sequence[Json], *, source: str = PROMPT) -> Entry:
+    request = ModelRequest(parts=[UserPromptPart(content.to_model_content(blocks))])
     return Entry(REQUEST, {"turn_id": turn_id, "input": source, "message": _dump(request)})
 
 
-def response(turn_id: str, message: ModelResponse) -> Entry:
+def response_entry(turn_id: str, message: ModelResponse) -> Entry:
     return Entry(RESPONSE, {"turn_id": turn_id, "message": _dump(message)})
 
 
-def tool_return(turn_id: str, call: ToolCallPart, blocks: Sequence[Json], *, is_error: bool) -> Entry:
+def tool_return_entry(turn_id: str, call: ToolCallPart, blocks: Sequence[Json], *, is_error: bool) -> Entry:
     part = ToolReturnPart(
         call.tool_name,
-        content.to_model(blocks),
+        content.to_model_content(blocks),
         call.tool_call_id,
         outcome="failed" if is_error else "success",
     )
@@ -138,16 +138,16 @@ def mark_interrupted(entries: Sequence[Entry]) -> list[Entry]:
     return [*entries[:-1], replace(entries[-1], body={**entries[-1].body, "interrupted": True})]
 
 
-def _parse(entries: Sequence[Entry]) -> list[Line]:
+def _parse(entries: Sequence[Entry]) -> list[ConversationLine]:
     """Parses this harness's entries. Entries from before the session changed its harness are skipped."""
-    ours = [entry for entry in entries if entry.kind in _KINDS and "message" in entry.body]
-    messages = ModelMessagesTypeAdapter.validate_python([entry.body["message"] for entry in ours])
-    return [_line(entry, message) for entry, message in zip(ours, messages, strict=True)]
+    own_entries = [entry for entry in entries if entry.kind in _KINDS and "message" in entry.body]
+    messages = ModelMessagesTypeAdapter.validate_python([entry.body["message"] for entry in own_entries])
+    return [_to_line(entry, message) for entry, message in zip(own_entries, messages, strict=True)]
 
 
-def _line(entry: Entry, message: ModelMessage) -> Line:
+def _to_line(entry: Entry, message: ModelMessage) -> ConversationLine:
     source = entry.body.get("input")
-    return Line(
+    return ConversationLine(
         kind=entry.kind,
         message=message,
         turn_id=str(entry.body.get("turn_id") or ""),
@@ -158,10 +158,10 @@ def _line(entry: Entry, message: ModelMessage) -> Line:
 
 def _dump(message: ModelMessage) -> JsonObject:
     dumped: list[dict[str, Any]] = ModelMessagesTypeAdapter.dump_python([message], mode="json", exclude_none=True)
-    body = _without(dumped[0])
-    body["parts"] = [_without(part) for part in body["parts"]]
+    body = _without_unstored(dumped[0])
+    body["parts"] = [_without_unstored(part) for part in body["parts"]]
     return body
 
 
-def _without(fields: dict[str, Any]) -> dict[str, Any]:
+def _without_unstored(fields: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in _NOT_STORED}

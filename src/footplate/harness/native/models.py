@@ -20,17 +20,17 @@ from footplate.domain.ports import Endpoint
 from footplate.harness.native import sdk_transport
 
 AnyModel: TypeAlias = Model[Any]
-Resolver: TypeAlias = Callable[[str], AnyModel]
+ResolveModel: TypeAlias = Callable[[str], AnyModel]
 
 _ANTHROPIC: Final = "anthropic"
 _WARM_UP_MODEL: Final = "claude-sonnet-4-5"
 _ANTHROPIC_URL: Final = "https://api.anthropic.com"
 _OPENAI_URL: Final = "https://api.openai.com/v1"
-_FAMILIES: Final = {"openai-chat": "openai", "openai-responses": "openai"}
+_PROVIDER_BY_API: Final = {"openai-chat": "openai", "openai-responses": "openai"}
 """Provider names that select one of a provider's APIs, and the provider whose endpoint they use."""
 
 
-class Models:
+class ModelResolver:
     def __init__(self, endpoints: Mapping[str, Endpoint], transport: ModelTransport | None = None) -> None:
         """`transport`: the model proxy, if it runs in this process. Otherwise clients connect to the endpoints."""
         self._endpoints = endpoints
@@ -50,22 +50,22 @@ class Models:
 
     def _create(self, name: str) -> AnyModel:
         try:
-            return infer_model(qualified(name), self._provider)
+            return infer_model(qualify_name(name), self._provider)
         except ImportError as error:
             raise ModelRefused(
                 f"The model {name!r} needs a package that is not installed on this worker: {error}",
                 help_text="Install the named extra of pydantic-ai-slim on every worker.",
             ) from error
         except (UserError, ValueError) as error:
-            raise ModelRefused(f"The model {name!r} is unknown: {error}", help_text=_HOW_TO_NAME) from error
+            raise ModelRefused(f"The model {name!r} is unknown: {error}", help_text=_NAME_HELP) from error
 
     def _provider(self, name: str) -> Provider[Any]:
         if name not in self._providers:
-            self._providers[name] = self._connect(name)
+            self._providers[name] = self._create_provider(name)
         return self._providers[name]
 
-    def _connect(self, name: str) -> Provider[Any]:
-        family = _FAMILIES.get(name, name)
+    def _create_provider(self, name: str) -> Provider[Any]:
+        family = _PROVIDER_BY_API.get(name, name)
         endpoint = self._endpoints.get(family)
         if endpoint is None:
             known = ", ".join(sorted(self._endpoints)) or "none"
@@ -74,24 +74,24 @@ class Models:
                 help_text=f"Configure an API key, and a base URL if you use a gateway. Configured providers: {known}.",
             )
         if family == _ANTHROPIC:
-            return _anthropic(endpoint, sdk_transport.create_client(self._transport))
+            return _anthropic_provider(endpoint, sdk_transport.create_client(self._transport))
         if family == "openai":
-            return _openai(endpoint, sdk_transport.create_client(self._transport))
-        return _other(family, endpoint)
+            return _openai_provider(endpoint, sdk_transport.create_client(self._transport))
+        return _other_provider(family, endpoint)
 
 
-_HOW_TO_NAME: Final = "Write provider:name, such as openai:gpt-5. Names that start with claude- need no provider."
+_NAME_HELP: Final = "Write provider:name, such as openai:gpt-5. Names that start with claude- need no provider."
 
 
-def qualified(name: str) -> str:
+def qualify_name(name: str) -> str:
     if ":" in name:
         return name
     if name.startswith("claude"):
         return f"{_ANTHROPIC}:{name}"
-    raise ModelRefused(f"The model name {name!r} has no provider.", help_text=_HOW_TO_NAME)
+    raise ModelRefused(f"The model name {name!r} has no provider.", help_text=_NAME_HELP)
 
 
-def _anthropic(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
+def _anthropic_provider(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
     from anthropic import AsyncAnthropic
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
@@ -104,7 +104,7 @@ def _anthropic(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
     return AnthropicProvider(anthropic_client=sdk)
 
 
-def _openai(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
+def _openai_provider(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
     from openai import AsyncOpenAI
     from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -117,10 +117,10 @@ def _openai(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
     return OpenAIProvider(openai_client=sdk)
 
 
-def _other(name: str, endpoint: Endpoint) -> Provider[Any]:
+def _other_provider(name: str, endpoint: Endpoint) -> Provider[Any]:
     """Any other provider of pydantic-ai. It receives only the arguments that its constructor accepts."""
     provider = infer_provider_class(name)
     offered = {"api_key": endpoint.api_key, "base_url": endpoint.base_url}
     accepted = inspect.signature(provider).parameters
-    given = {key: value for key, value in offered.items() if value is not None and key in accepted}
-    return provider(**given)
+    arguments = {key: value for key, value in offered.items() if value is not None and key in accepted}
+    return provider(**arguments)

@@ -2,10 +2,10 @@
 
 from pydantic_ai.messages import ModelResponse
 
-from footplate.domain.turns import Outcome
+from footplate.domain.turns import TurnOutcome
 from footplate.harness import endings
 
 
-def answered(response: ModelResponse) -> Outcome:
+def finished(response: ModelResponse) -> TurnOutcome:
     refusal = (response.provider_details or {}).get("refusal")
-    return endings.answered(response.text or "", response.finish_reason, refusal=refusal or "")
+    return endings.finished(response.text or "", response.finish_reason, refusal=refusal or "")

@@ -36,7 +36,7 @@ from footplate.harness.native.sdk_transport import MessageArray, insert_prefix, 
 
 _MAX_OUTSIDE_PREFIX: Final = 8
 """How many messages each request may map again. Extending the prefix costs about as much as mapping a request."""
-_HARMLESS_DETAILS: Final = frozenset(
+_INDEPENDENT_DETAILS: Final = frozenset(
     {"finish_reason", "timestamp", "service_tier", "store", "refusal", "refusal_category"}
 )
 """Details of a response that do not change how other messages are mapped."""
@@ -96,13 +96,13 @@ class RequestTemplate:
         return RequestTemplate(self.model, cast("ModelSettings", settings), self.parameters)
 
 
-class Prefix:
+class MessagePrefix:
     """The encoded older messages of one conversation. Messages are append-only, except that the last request can still
     grow until its response follows.
     """
 
     def __init__(self) -> None:
-        self._made_for: RequestTemplate | None = None
+        self._template: RequestTemplate | None = None
         self._restart()
 
     def _restart(self) -> None:
@@ -124,9 +124,9 @@ class Prefix:
 
     async def _extend(self, template: RequestTemplate, messages: Sequence[ModelMessage]) -> None:
         for_prefix = template.for_prefix
-        if self._made_for != for_prefix:
+        if self._template != for_prefix:
             self._restart()
-            self._made_for = for_prefix
+            self._template = for_prefix
         end = _prefix_end(messages)
         if template.format is None or not self._all_independent(template.format, messages):
             self.length, self.items = 0, b""
@@ -155,7 +155,7 @@ def _prefix_end(messages: Sequence[ModelMessage]) -> int:
 def _is_mapped_independently(message: ModelMessage, known: _Format) -> bool:
     if isinstance(message, ModelResponse):
         details = message.provider_details or {}
-        return details.keys() <= _HARMLESS_DETAILS and all(type(part) in known.parts for part in message.parts)
+        return details.keys() <= _INDEPENDENT_DETAILS and all(type(part) in known.parts for part in message.parts)
     return message.instructions is None and message.metadata is None and all(map(_is_independent_part, message.parts))
 
 

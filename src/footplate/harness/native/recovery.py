@@ -17,14 +17,14 @@ from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
 from footplate.harness import approvals
-from footplate.harness.leftovers import LEFT_OPEN, UNANSWERED, UNKNOWN, answer_of, open_spans
+from footplate.harness.leftovers import UNFINISHED, NO_CLIENT_RESULT, UNKNOWN, custom_tool_result, end_open_requests
 from footplate.harness.native import mapping
-from footplate.harness.native.arguments import arguments_of
+from footplate.harness.native.arguments import parse_arguments
 from footplate.harness.native.mapping import Conversation
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingCall:
     """A call that waits for the client: a custom tool's for its result, any other for an approval."""
 
     call: ToolCallPart
@@ -34,131 +34,131 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Todo:
+class UnstartedCall:
     """A call that has not started."""
 
     call: ToolCallPart
-    allowed: Event | None = None
+    approval_request: Event | None = None
     """The event that asked for approval, if the call was approved."""
-    edited: JsonObject | None = None
+    edited_input: JsonObject | None = None
     """The input that the person approved instead of the model's."""
 
     @property
-    def given(self) -> JsonObject | None:
+    def call_input(self) -> JsonObject | None:
         """The call's input, or None if the model's arguments are not a JSON object."""
-        return arguments_of(self.call) if self.edited is None else self.edited
+        return parse_arguments(self.call) if self.edited_input is None else self.edited_input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class RecoveryPlan:
     events: tuple[Event, ...] = ()
     entries: tuple[Entry, ...] = ()
-    unstarted: tuple[Todo, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
+    unstarted: tuple[UnstartedCall, ...] = ()
+    waiting: tuple[WaitingCall, ...] = ()
     needs_prompt: bool = False
-    answer: ModelResponse | None = None
+    final_response: ModelResponse | None = None
     """The turn's last response, if it makes no tool call: the turn is done, and only its last commit was lost."""
     interrupted: bool = False
 
 
-def settle(
-    turn_id: str, conversation: Conversation, turn_events: Sequence[Event], left: Sequence[Event] = ()
-) -> Settlement:
+def plan_recovery(
+    turn_id: str, conversation: Conversation, turn_events: Sequence[Event], superseded_events: Sequence[Event] = ()
+) -> RecoveryPlan:
     """Determines what to do next. `superseded_events`: events of the previous turn about its open calls, if a new
     message superseded that turn.
     """
-    lines = conversation.of_turn(turn_id)
-    spans = open_spans(turn_events)
+    lines = conversation.lines_of_turn(turn_id)
+    spans = end_open_requests(turn_events)
     if not any(line.input == mapping.PROMPT for line in lines):
-        return _abandoned(turn_id, conversation, left, spans)
+        return _close_superseded_calls(turn_id, conversation, superseded_events, spans)
     last = lines[-1]
     if last.interrupted:
-        return Settlement(events=spans, interrupted=True)
+        return RecoveryPlan(events=spans, interrupted=True)
     if isinstance(last.message, ModelResponse) and not last.message.tool_calls:
-        return Settlement(events=spans, answer=last.message)
-    return _settle_calls(turn_id, conversation, turn_events, spans)
+        return RecoveryPlan(events=spans, final_response=last.message)
+    return _plan_calls(turn_id, conversation, turn_events, spans)
 
 
-def _settle_calls(
+def _plan_calls(
     turn_id: str, conversation: Conversation, turn_events: Sequence[Event], spans: tuple[Event, ...]
-) -> Settlement:
-    ledger, words = conversation.approvals, approvals.answers(turn_events)
+) -> RecoveryPlan:
+    ledger, decisions = conversation.approvals, approvals.decisions_by_request(turn_events)
     since = _since_last_response(turn_events)
     uses = {str(event.body.get("call_id")): event for event in since if event.type in ev.TOOL_USES}
-    asks, answers = _questions(since)
+    custom_calls, custom_results = _custom_calls_and_results(since)
     events: list[Event] = [*spans]
     entries: list[Entry] = []
-    unstarted: list[Todo] = []
-    waiting: list[Waiting] = []
+    unstarted: list[UnstartedCall] = []
+    waiting: list[WaitingCall] = []
 
     def close(call: ToolCallPart, use: Event, text: str) -> None:
         blocks: list[Json] = [ev.text_block(text)]
-        events.append(ev.result_of(use, blocks, is_error=True, call_id=call.tool_call_id))
-        entries.append(mapping.tool_return(turn_id, call, blocks, is_error=True))
+        events.append(ev.tool_result_for(use, blocks, is_error=True, call_id=call.tool_call_id))
+        entries.append(mapping.tool_return_entry(turn_id, call, blocks, is_error=True))
 
     for call in conversation.open_calls():
         call_id = call.tool_call_id
-        if (asked := ledger.asked.get(call_id)) is not None:
-            word = words.get(asked.id)
+        if (request := ledger.requests.get(call_id)) is not None:
+            decision = decisions.get(request.id)
             if call_id in ledger.started:
-                close(call, asked, UNKNOWN)
-            elif word is None:
-                waiting.append(Waiting(call, asked.id, asked))
-            elif approvals.allows(word):
-                unstarted.append(Todo(call, asked, approvals.edited(word)))
+                close(call, request, UNKNOWN)
+            elif decision is None:
+                waiting.append(WaitingCall(call, request.id, request))
+            elif approvals.is_approved(decision):
+                unstarted.append(UnstartedCall(call, request, approvals.edited_input(decision)))
             else:
-                close(call, asked, approvals.denial(word))
+                close(call, request, approvals.denial_message(decision))
         elif use := uses.get(call_id):
             close(call, use, UNKNOWN)
-        elif (ask := asks.get(call_id)) is None:
-            unstarted.append(Todo(call))
-        elif answer := answers.get(ask.id):
-            entries.append(_answered(turn_id, call, answer))
+        elif (custom_call := custom_calls.get(call_id)) is None:
+            unstarted.append(UnstartedCall(call))
+        elif custom_result := custom_results.get(custom_call.id):
+            entries.append(_custom_result_entry(turn_id, call, custom_result))
         else:
-            waiting.append(Waiting(call, ask.id))
-    return Settlement(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting))
+            waiting.append(WaitingCall(call, custom_call.id))
+    return RecoveryPlan(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting))
 
 
-def _abandoned(turn_id: str, conversation: Conversation, left: Sequence[Event], spans: tuple[Event, ...]) -> Settlement:
+def _close_superseded_calls(turn_id: str, conversation: Conversation, superseded_events: Sequence[Event], spans: tuple[Event, ...]) -> RecoveryPlan:
     """Adds a result to every call that an earlier turn left without one, because models reject a call without a result.
     Decisions and results from before the new message count. Other calls are denied or have no result.
     """
     events: list[Event] = [*spans]
     entries: list[Entry] = []
-    unstarted: list[Todo] = []
-    ledger, words = conversation.approvals, approvals.answers(left)
-    asks, answers = _questions(left)
+    unstarted: list[UnstartedCall] = []
+    ledger, decisions = conversation.approvals, approvals.decisions_by_request(superseded_events)
+    custom_calls, custom_results = _custom_calls_and_results(superseded_events)
     for call in conversation.open_calls():
         call_id = call.tool_call_id
-        asked, ask = ledger.asked.get(call_id), asks.get(call_id)
-        word = words.get(asked.id) if asked is not None else None
-        if asked is None and ask is not None and ask.id in answers:
-            entries.append(_answered(turn_id, call, answers[ask.id]))
+        request, custom_call = ledger.requests.get(call_id), custom_calls.get(call_id)
+        decision = decisions.get(request.id) if request is not None else None
+        if request is None and custom_call is not None and custom_call.id in custom_results:
+            entries.append(_custom_result_entry(turn_id, call, custom_results[custom_call.id]))
             continue
-        if word is not None and approvals.allows(word) and call_id not in ledger.started:
-            unstarted.append(Todo(call, asked, approvals.edited(word)))
+        if decision is not None and approvals.is_approved(decision) and call_id not in ledger.started:
+            unstarted.append(UnstartedCall(call, request, approvals.edited_input(decision)))
             continue
-        denied = approvals.SUPERSEDED if word is None else approvals.denial(word)
-        why = UNKNOWN if call_id in ledger.started else denied
-        blocks: list[Json] = [ev.text_block(_why_abandoned(call) if asked is None else why)]
-        if asked is not None:
-            events.append(ev.result_of(asked, blocks, is_error=True, call_id=call_id))
-        entries.append(mapping.tool_return(turn_id, call, blocks, is_error=True))
-    return Settlement(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), needs_prompt=True)
+        denied = approvals.DENIED_BY_NEW_MESSAGE if decision is None else approvals.denial_message(decision)
+        reason = UNKNOWN if call_id in ledger.started else denied
+        blocks: list[Json] = [ev.text_block(_missing_result_text(call) if request is None else reason)]
+        if request is not None:
+            events.append(ev.tool_result_for(request, blocks, is_error=True, call_id=call_id))
+        entries.append(mapping.tool_return_entry(turn_id, call, blocks, is_error=True))
+    return RecoveryPlan(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), needs_prompt=True)
 
 
-def _why_abandoned(call: ToolCallPart) -> str:
-    ours = call.tool_name in BUILT_IN_TOOLS or call.tool_name.startswith(mcp.PREFIX)
-    return LEFT_OPEN if ours else UNANSWERED
+def _missing_result_text(call: ToolCallPart) -> str:
+    is_builtin = call.tool_name in BUILT_IN_TOOLS or call.tool_name.startswith(mcp.PREFIX)
+    return UNFINISHED if is_builtin else NO_CLIENT_RESULT
 
 
-def _questions(told: Sequence[Event]) -> tuple[dict[str, Event], dict[str, Event]]:
+def _custom_calls_and_results(turn_events: Sequence[Event]) -> tuple[dict[str, Event], dict[str, Event]]:
     """Custom tool calls by call id, and their results by the id of the call's event."""
-    asks = [event for event in told if event.type == ev.AGENT_CUSTOM_TOOL_USE]
-    answers = [event for event in told if event.type == ev.USER_CUSTOM_TOOL_RESULT]
+    calls = [event for event in turn_events if event.type == ev.AGENT_CUSTOM_TOOL_USE]
+    results = [event for event in turn_events if event.type == ev.USER_CUSTOM_TOOL_RESULT]
     return (
-        {str(event.body.get("call_id")): event for event in asks},
-        {str(event.body.get("custom_tool_use_id")): event for event in answers},
+        {str(event.body.get("call_id")): event for event in calls},
+        {str(event.body.get("custom_tool_use_id")): event for event in results},
     )
 
 
@@ -171,6 +171,6 @@ def _since_last_response(turn_events: Sequence[Event]) -> Sequence[Event]:
     return turn_events
 
 
-def _answered(turn_id: str, call: ToolCallPart, answer: Event) -> Entry:
-    blocks, is_error = answer_of(answer)
-    return mapping.tool_return(turn_id, call, blocks, is_error=is_error)
+def _custom_result_entry(turn_id: str, call: ToolCallPart, result_event: Event) -> Entry:
+    blocks, is_error = custom_tool_result(result_event)
+    return mapping.tool_return_entry(turn_id, call, blocks, is_error=is_error)

@@ -27,11 +27,11 @@ from footplate.harness.native import errors
 from footplate.harness.native.mapping import Conversation
 from footplate.harness.native.prefixes import RequestTemplate
 
-_ALWAYS_SAY_WHY: Final = frozenset({"anthropic", "openai"})
+_ALWAYS_HAVE_FINISH_REASON: Final = frozenset({"anthropic", "openai"})
 """Providers whose complete responses always have a finish reason. Without one, the stream was cut."""
 
 
-class _Part:
+class _ResponsePart:
     """The text of one response part so far, and its preview."""
 
     def __init__(self, event_type: PreviewType, preview: Preview) -> None:
@@ -56,11 +56,11 @@ class _Part:
         return make(self.text, event_id=self._preview.event_id)
 
 
-class Reply:
+class ResponseStream:
     def __init__(self, log: TurnLog, template: RequestTemplate) -> None:
         self._log = log
         self._template = template
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[int, _ResponsePart] = {}
         self._stream: StreamedResponse | None = None
 
     async def receive(self, conversation: Conversation) -> ModelResponse:
@@ -68,17 +68,17 @@ class Reply:
         async with conversation.prefix.stream(self._template, conversation.messages) as stream:
             self._stream = stream
             async for event in stream:
-                self._take(event)
+                self._handle_event(event)
         response = stream.get()
-        if response.state == "incomplete" or (response.provider_name in _ALWAYS_SAY_WHY and not _says_why(response)):
-            raise errors.cut_stream()
+        if response.state == "incomplete" or (response.provider_name in _ALWAYS_HAVE_FINISH_REASON and not _has_finish_reason(response)):
+            raise errors.incomplete_stream_error()
         return response
 
     def events(self) -> list[Event]:
         """The text and thinking events in order, each with the id of its preview."""
         return [part.event() for _, part in sorted(self._parts.items())]
 
-    def partial(self) -> ModelResponse | None:
+    def partial_response(self) -> ModelResponse | None:
         """The text received before the user interrupted. Unfinished thinking and tool calls are dropped, because a
         model cannot use them.
         """
@@ -103,7 +103,7 @@ class Reply:
             cost_microusd=prices.cost_microusd(self._template.model.system, self._template.model.model_name, used),
         )
 
-    def _take(self, event: ModelResponseStreamEvent) -> None:
+    def _handle_event(self, event: ModelResponseStreamEvent) -> None:
         match event:
             case PartStartEvent(index=index, part=part):
                 self._start(index, part)
@@ -127,11 +127,11 @@ class Reply:
         if not text:
             return
         if index not in self._parts:
-            self._parts[index] = _Part(event_type, self._log.preview(event_type))
+            self._parts[index] = _ResponsePart(event_type, self._log.preview(event_type))
         self._parts[index].write(text)
 
 
-def _says_why(response: ModelResponse) -> bool:
+def _has_finish_reason(response: ModelResponse) -> bool:
     """Whether the provider sent a finish reason. The library's `finish_reason` does not count: it is also set when a
     chat stream just stops, and a truncated tool call would then run. A refusal has its text instead of a reason.
     """

@@ -16,8 +16,8 @@ from footplate.harness.native.models import AnyModel
 
 SESSION_HEADER: Final = "x-footplate-session"
 _MAX_TOKENS: Final = 32_000
-_AFTER_THINKING: Final = 4_096
-_PASSED_ON: Final = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "seed"})
+_TOKENS_AFTER_THINKING: Final = 4_096
+_KNOWN_PARAMETERS: Final = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "seed"})
 _THINKING: Final = "thinking"
 
 
@@ -25,9 +25,9 @@ def model_settings(
     model: AnyModel, parameters: Mapping[str, Json], session_id: str, endpoint: Endpoint | None = None
 ) -> ModelSettings:
     """`endpoint`: the turn's own endpoint. Its key replaces the client's key in the `Authorization` header."""
-    unknown = sorted(set(parameters) - _PASSED_ON - {_THINKING})
+    unknown = sorted(set(parameters) - _KNOWN_PARAMETERS - {_THINKING})
     if unknown:
-        known = ", ".join(sorted([*_PASSED_ON, _THINKING]))
+        known = ", ".join(sorted([*_KNOWN_PARAMETERS, _THINKING]))
         raise ModelRefused(f"Unknown model parameters: {', '.join(unknown)}.", help_text=f"Known parameters: {known}.")
     settings: dict[str, Any] = {key: value for key, value in parameters.items() if key != _THINKING}
     settings["extra_headers"] = {SESSION_HEADER: session_id}
@@ -75,4 +75,4 @@ def _max_tokens(model: AnyModel, thinking: Json) -> int | None:
         return None
     limit = min(_MAX_TOKENS, ceiling)
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    return max(limit, budget + _AFTER_THINKING) if isinstance(budget, int) else limit
+    return max(limit, budget + _TOKENS_AFTER_THINKING) if isinstance(budget, int) else limit

@@ -7,7 +7,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_ai.tools import ToolDefinition
 
 if TYPE_CHECKING:
-    from footplate.harness.mcp.servers import Offered
+    from footplate.harness.mcp.servers import McpTool
 
 
 class ToolInput(BaseModel):
@@ -84,7 +84,7 @@ class WebSearch(ToolInput):
     query: str = Field(min_length=1, max_length=1_000, description="The search keywords.")
 
 
-INPUTS: Final[dict[str, type[ToolInput]]] = {
+TOOL_INPUTS: Final[dict[str, type[ToolInput]]] = {
     "bash": Bash,
     "read": Read,
     "write": Write,
@@ -96,16 +96,16 @@ INPUTS: Final[dict[str, type[ToolInput]]] = {
 }
 
 
-def definition(name: str) -> ToolDefinition:
+def tool_definition(name: str) -> ToolDefinition:
     return _DEFINITIONS[name]
 
 
-def definition_of(tool: "Offered") -> ToolDefinition:
+def mcp_tool_definition(tool: "McpTool") -> ToolDefinition:
     """The definition of an MCP server's tool."""
     return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.input_schema)
 
 
-def _schema(model: type[ToolInput]) -> dict[str, Any]:
+def _input_schema(model: type[ToolInput]) -> dict[str, Any]:
     schema = model.model_json_schema()
     properties = {
         name: {key: value for key, value in prop.items() if key != "title"}
@@ -121,7 +121,7 @@ def _schema(model: type[ToolInput]) -> dict[str, Any]:
 
 _DEFINITIONS: Final = {
     name: ToolDefinition(
-        name=name, description=" ".join((model.__doc__ or "").split()), parameters_json_schema=_schema(model)
+        name=name, description=" ".join((model.__doc__ or "").split()), parameters_json_schema=_input_schema(model)
     )
-    for name, model in INPUTS.items()
+    for name, model in TOOL_INPUTS.items()
 }

@@ -10,23 +10,23 @@ from footplate.domain.events import text_block
 from footplate.harness import prices
 from footplate.harness.native import mapping, prefixes, settings, tool_inputs
 from footplate.harness.native.mapping import Conversation
-from footplate.harness.native.models import Models
+from footplate.harness.native.models import ModelResolver
 
 
-def warm_up(models: Models) -> None:
+def warm_up(models: ModelResolver) -> None:
     """Builds the request. This takes some tenths of a second, so call it before the worker reports ready."""
     if (model := models.warm_up_model) is None:
         return
     call = ToolCallPart("bash", {"command": "true"}, "call_1")
     conversation = Conversation(
         [
-            mapping.prompt("turn_1", [text_block("Hello")]),
-            mapping.response("turn_1", ModelResponse(parts=[TextPart("Hello."), call])),
-            mapping.tool_return("turn_1", call, [text_block("done")], is_error=False),
+            mapping.prompt_entry("turn_1", [text_block("Hello")]),
+            mapping.response_entry("turn_1", ModelResponse(parts=[TextPart("Hello."), call])),
+            mapping.tool_return_entry("turn_1", call, [text_block("done")], is_error=False),
         ]
     )
     parameters = ModelRequestParameters(
-        function_tools=[tool_inputs.definition(name) for name in tool_inputs.INPUTS],
+        function_tools=[tool_inputs.tool_definition(name) for name in tool_inputs.TOOL_INPUTS],
         instruction_parts=[InstructionPart(content="Be brief.")],
     )
     template = prefixes.RequestTemplate(model, settings.model_settings(model, {}, "sesn_1"), parameters)

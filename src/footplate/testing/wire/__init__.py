@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from footplate.testing.wire import chat, messages, responses
-from footplate.testing.wire.format import Format
+from footplate.testing.wire.format import WireFormat
 
-FORMATS: Final[Mapping[str, Format]] = {
+FORMATS: Final[Mapping[str, WireFormat]] = {
     "/v1/messages": messages.FORMAT,
     "/v1/chat/completions": chat.FORMAT,
     "/v1/responses": responses.FORMAT,

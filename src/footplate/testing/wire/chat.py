@@ -13,7 +13,7 @@ import orjson
 from footplate.domain.json import JsonObject
 from footplate.testing import steps as s
 from footplate.testing.wire import openai
-from footplate.testing.wire.format import Block, Envelope, Format, Said, new_id, role_of, text_of
+from footplate.testing.wire.format import Block, ReplyEnvelope, WireFormat, ConversationMessage, new_id, role_of, text_of
 
 _FINISH_REASONS: Final[dict[s.StopReason, str]] = {
     "end_turn": "stop",
@@ -27,7 +27,7 @@ _DONE: Final = b"data: [DONE]\n\n"
 
 
 class ChatEncoder:
-    def __init__(self, envelope: Envelope) -> None:
+    def __init__(self, envelope: ReplyEnvelope) -> None:
         self._envelope = envelope
         self._finish_reason = _FINISH_REASONS[envelope.stop_reason]
         self._head: dict[str, object] = {
@@ -36,51 +36,51 @@ class ChatEncoder:
             "model": envelope.model,
         }
         options = envelope.request.get("stream_options")
-        self._tells_usage = isinstance(options, dict) and options.get("include_usage") is True
-        self._calls = -1
-        self._before = self._after = b""
+        self._includes_usage = isinstance(options, dict) and options.get("include_usage") is True
+        self._call_index = -1
+        self._delta_prefix = self._delta_suffix = b""
 
-    def opening(self) -> bytes:
+    def start_reply(self) -> bytes:
         return self._chunk({"role": "assistant", "content": "", "refusal": None})
 
-    def start(self, step: s.Content) -> bytes:
+    def start_block(self, step: s.Content) -> bytes:
         if isinstance(step, s.Tool):
-            self._calls += 1
-            self._split({"tool_calls": [{"index": self._calls, "function": {"arguments": _HERE}}]})
+            self._call_index += 1
+            self._prepare_delta({"tool_calls": [{"index": self._call_index, "function": {"arguments": _TEXT_PLACEHOLDER}}]})
             function = {"name": step.tool, "arguments": ""}
-            call = {"index": self._calls, "id": step.id, "type": "function", "function": function}
+            call = {"index": self._call_index, "id": step.id, "type": "function", "function": function}
             return self._chunk({"tool_calls": [call]})
-        self._split({"reasoning_content" if isinstance(step, s.Thinking) else "content": _HERE})
+        self._prepare_delta({"reasoning_content" if isinstance(step, s.Thinking) else "content": _TEXT_PLACEHOLDER})
         return b""
 
     def delta(self, text: str) -> bytes:
-        return self._before + orjson.dumps(text) + self._after
+        return self._delta_prefix + orjson.dumps(text) + self._delta_suffix
 
-    def stop(self, block: Block) -> bytes:  # noqa: ARG002 - this format does not mark the end of a block
+    def stop_block(self, block: Block) -> bytes:  # noqa: ARG002 - this format does not mark the end of a block
         return b""
 
-    def end(self, blocks: Sequence[Block]) -> bytes:  # noqa: ARG002 - this format does not repeat the content
+    def end_reply(self, blocks: Sequence[Block]) -> bytes:  # noqa: ARG002 - this format does not repeat the content
         last = self._chunk({}, finish_reason=self._finish_reason)
-        if not self._tells_usage:
+        if not self._includes_usage:
             return last + _DONE
         usage = {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": self._usage()}
         return last + _frame(usage) + _DONE
 
-    def error(self, error: s.HttpError, request_id: str) -> bytes:
+    def error_event(self, error: s.HttpError, request_id: str) -> bytes:
         return _frame(openai.error_body(error, request_id))
 
-    def whole(self, blocks: Sequence[Block]) -> bytes:
+    def full_response(self, blocks: Sequence[Block]) -> bytes:
         choice = {"index": 0, "message": _message(blocks), "logprobs": None, "finish_reason": self._finish_reason}
         return orjson.dumps({**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage()})
 
-    def _split(self, delta: dict[str, object]) -> None:
+    def _prepare_delta(self, delta: dict[str, object]) -> None:
         """Encodes a delta once and splits it at the position of the text."""
-        self._before, self._after = self._chunk(delta).split(orjson.dumps(_HERE))
+        self._delta_prefix, self._delta_suffix = self._chunk(delta).split(orjson.dumps(_TEXT_PLACEHOLDER))
 
     def _chunk(self, delta: dict[str, object], *, finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
-        return _frame({**chunk, "usage": None} if self._tells_usage else chunk)
+        return _frame({**chunk, "usage": None} if self._includes_usage else chunk)
 
     def _usage(self) -> dict[str, object]:
         tokens = self._envelope.usage
@@ -93,33 +93,33 @@ class ChatEncoder:
         }
 
 
-_HERE: Final = "\x00text\x00"
+_TEXT_PLACEHOLDER: Final = "\x00text\x00"
 """Placeholder for the text in the frame of a delta. No model or tool name can contain it."""
 
 
-def said(body: JsonObject) -> list[Said]:
+def read_conversation(body: JsonObject) -> list[ConversationMessage]:
     messages = body.get("messages")
-    return [_said(message) for message in (messages if isinstance(messages, list) else []) if isinstance(message, dict)]
+    return [_read_message(message) for message in (messages if isinstance(messages, list) else []) if isinstance(message, dict)]
 
 
-def fault(body: JsonObject) -> str | None:
+def find_fault(body: JsonObject) -> str | None:
     return None if isinstance(body.get("messages"), list) else "Missing required parameter: 'messages'."
 
 
-def _said(message: JsonObject) -> Said:
+def _read_message(message: JsonObject) -> ConversationMessage:
     role = role_of(message.get("role"))
-    return Said(role, "" if role == "tool" else text_of(message.get("content"), "text"))
+    return ConversationMessage(role, "" if role == "tool" else text_of(message.get("content"), "text"))
 
 
 def _message(blocks: Sequence[Block]) -> dict[str, object]:
     thoughts = [block.text for block in blocks if isinstance(block.step, s.Thinking)]
-    words = [block.text for block in blocks if isinstance(block.step, s.Text | s.Stamps)]
+    texts = [block.text for block in blocks if isinstance(block.step, s.Text | s.Stamps)]
     calls = [
         {"id": block.step.id, "type": "function", "function": {"name": block.step.tool, "arguments": block.text}}
         for block in blocks
         if isinstance(block.step, s.Tool)
     ]
-    message: dict[str, object] = {"role": "assistant", "content": "".join(words) if words else None, "refusal": None}
+    message: dict[str, object] = {"role": "assistant", "content": "".join(texts) if texts else None, "refusal": None}
     if thoughts:
         message["reasoning_content"] = "".join(thoughts)
     if calls:
@@ -131,4 +131,4 @@ def _frame(data: object) -> bytes:
     return b"data: " + orjson.dumps(data) + b"\n\n"
 
 
-FORMAT: Final = Format(call_prefix="call", fault=fault, said=said, encoder=ChatEncoder, error_body=openai.error_body)
+FORMAT: Final = WireFormat(call_prefix="call", find_fault=find_fault, read_conversation=read_conversation, encoder=ChatEncoder, error_body=openai.error_body)

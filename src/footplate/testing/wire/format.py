@@ -12,7 +12,7 @@ from footplate.testing.steps import Step
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-class Said(NamedTuple):
+class ConversationMessage(NamedTuple):
     """One message of the conversation. The text of tool results is omitted."""
 
     role: Role
@@ -20,7 +20,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
+class ReplyEnvelope:
     """The parts of a reply that do not change while it is streamed."""
 
     model: str
@@ -29,7 +29,7 @@ class Envelope:
     request: JsonObject
 
     @classmethod
-    def of(cls, steps: Sequence[Step], request: JsonObject) -> "Envelope":
+    def from_steps(cls, steps: Sequence[Step], request: JsonObject) -> "ReplyEnvelope":
         calls = any(isinstance(step, s.Tool) for step in steps)
         return cls(
             model=str(request.get("model")),
@@ -53,12 +53,12 @@ class Block:
         return "".join(self.pieces)
 
 
-class Encoder(Protocol):
+class ReplyEncoder(Protocol):
     """Encodes one reply as frames. Each method is called when its frame is due, and every reply has a new encoder."""
 
-    def opening(self) -> bytes: ...
+    def start_reply(self) -> bytes: ...
 
-    def start(self, step: s.Content) -> bytes:
+    def start_block(self, step: s.Content) -> bytes:
         """Starts the block of a step."""
         ...
 
@@ -66,29 +66,29 @@ class Encoder(Protocol):
         """Encodes the next piece of the current block. This is the hot path."""
         ...
 
-    def stop(self, block: Block) -> bytes:
+    def stop_block(self, block: Block) -> bytes:
         """Completes a block."""
         ...
 
-    def end(self, blocks: Sequence[Block]) -> bytes: ...
+    def end_reply(self, blocks: Sequence[Block]) -> bytes: ...
 
-    def error(self, error: s.HttpError, request_id: str) -> bytes:
+    def error_event(self, error: s.HttpError, request_id: str) -> bytes:
         """Encodes an error after the response has started."""
         ...
 
-    def whole(self, blocks: Sequence[Block]) -> bytes:
+    def full_response(self, blocks: Sequence[Block]) -> bytes:
         """Encodes the whole reply, for a request without streaming."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class WireFormat:
     call_prefix: str
     """Prefix of tool call ids."""
-    fault: Callable[[JsonObject], str | None]
+    find_fault: Callable[[JsonObject], str | None]
     """Returns the error message for a request whose conversation cannot be read, or None."""
-    said: Callable[[JsonObject], Sequence[Said]]
-    encoder: Callable[[Envelope], Encoder]
+    read_conversation: Callable[[JsonObject], Sequence[ConversationMessage]]
+    encoder: Callable[[ReplyEnvelope], ReplyEncoder]
     error_body: Callable[[s.HttpError, str], JsonObject]
     """Returns the body of an error response, for an error and a request id."""
 

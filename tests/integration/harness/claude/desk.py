@@ -10,14 +10,14 @@ from tests.integration.harness.twins import MemoryLog
 
 from footplate.domain import events as ev
 from footplate.domain.agents import CustomTool, ResolvedConfig, Subagent
-from footplate.domain.brought import Brought
+from footplate.domain.brought import ProjectInstructions
 from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.mcp import McpServer
-from footplate.domain.ports import Ahead, Endpoint, Kept, SteerMessage, TurnContext
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.ports import UpcomingTurn, Endpoint, WarmProcess, SteerMessage, TurnContext
+from footplate.domain.turns import TurnOutcome, TurnStatus
 from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import clock
+from footplate.environments.guardian import lease_clock
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.testing import ScriptedModel
@@ -26,50 +26,50 @@ from footplate.testing.scripts import Script
 
 TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
 CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS)
-ASK = CustomTool(name="ask", description="Ask the person.", input_schema={"type": "object"})
+ASK_TOOL = CustomTool(name="ask", description="Ask the person.", input_schema={"type": "object"})
 
 
 @dataclass
-class MemoryAnswers:
+class MemoryHeldApprovals:
     """Held approvals like the store's, on an in-memory log."""
 
     log: Callable[[], MemoryLog]
-    heard: list[str] = field(default_factory=list)
+    announced: list[str] = field(default_factory=list)
     """Ids of the calls whose pending approval was announced."""
 
-    async def wanted(self, use: Event) -> None:
-        self.heard.append(use.id)
+    async def announce(self, use: Event) -> None:
+        self.announced.append(use.id)
 
-    async def given(self, event_id: str) -> Event | None:
-        said = (event for event in self.log().events if event.type == ev.USER_TOOL_CONFIRMATION)
-        return next((event for event in said if event.body["tool_use_id"] == event_id), None)
+    async def find_decision(self, event_id: str) -> Event | None:
+        decisions = (event for event in self.log().events if event.type == ev.USER_TOOL_CONFIRMATION)
+        return next((event for event in decisions if event.body["tool_use_id"] == event_id), None)
 
     async def close(self, event_id: str, reason: str) -> Event:
-        if (word := await self.given(event_id)) is None:
+        if (decision := await self.find_decision(event_id)) is None:
             body: JsonObject = {"tool_use_id": event_id, "result": "deny", "deny_message": reason}
-            self.log().events.append(word := Event(ev.USER_TOOL_CONFIRMATION, body))
-        return word
+            self.log().events.append(decision := Event(ev.USER_TOOL_CONFIRMATION, body))
+        return decision
 
 
 @dataclass
-class Desk:
+class SessionRunner:
     model: ScriptedModel
     folder: Path
     harness: ClaudeHarness = field(default_factory=ClaudeHarness)
     log: MemoryLog = field(default_factory=MemoryLog)
     interrupt: asyncio.Event = field(default_factory=asyncio.Event)
     steering: list[SteerMessage] = field(default_factory=list)
-    kept: Kept | None = None
-    keeps: bool = False
+    warm_process: WarmProcess | None = None
+    keeps_warm: bool = False
     handover: asyncio.Event = field(default_factory=asyncio.Event)
     number: int = 0
     attempt: int = 0
     first_event: int = 0
     parked: bool = False
-    left: Sequence[Event] = ()
+    superseded_events: Sequence[Event] = ()
     content: Sequence[JsonObject] = ()
     environment: GuardedEnvironment | None = None
-    brought: Brought = field(default_factory=Brought)
+    project_instructions: ProjectInstructions = field(default_factory=ProjectInstructions)
     servers: tuple[McpServer, ...] = ()
     gate: ScriptedGate = field(default_factory=ScriptedGate)
     custom_tools: tuple[CustomTool, ...] = ()
@@ -77,13 +77,13 @@ class Desk:
     max_iterations: int = CONFIG.max_iterations
 
     def __post_init__(self) -> None:
-        self.answers = MemoryAnswers(lambda: self.log)
+        self.held_approvals = MemoryHeldApprovals(lambda: self.log)
 
-    def open(self, host: str = "host") -> GuardedEnvironment:
+    def open_host(self, host: str = "host") -> GuardedEnvironment:
         """Opens an environment on the named host. Each host has its own home and working directory."""
         root = self.folder / host / "work"
         root.mkdir(parents=True, exist_ok=True)
-        return UnsandboxedEnvironment(str(root), deadline=clock() + 600, home=str(self.folder / host))
+        return UnsandboxedEnvironment(str(root), deadline=lease_clock() + 600, home=str(self.folder / host))
 
     @property
     def config(self) -> ResolvedConfig:
@@ -95,11 +95,11 @@ class Desk:
             max_iterations=self.max_iterations,
         )
 
-    async def prepare(self) -> None:
+    async def prewarm(self) -> None:
         """Starts a CLI before the next turn, which uses it."""
-        self.environment = self.environment or self.open()
-        self.kept = await self.harness.prepare(
-            Ahead(
+        self.environment = self.environment or self.open_host()
+        self.warm_process = await self.harness.prepare(
+            UpcomingTurn(
                 session_id="sesn_1",
                 config=self.config,
                 history=list(self.log.entries),
@@ -108,48 +108,48 @@ class Desk:
             )
         )
 
-    def next_turn(self, text: str) -> None:
+    def begin_turn(self, text: str) -> None:
         self.number += 1
-        self.left = self.log.events[self.first_event :] if self.parked else ()
+        self.superseded_events = self.log.events[self.first_event :] if self.parked else ()
         self.attempt, self.first_event = 0, len(self.log.events)
         self.content = [ev.text_block(text)]
         self.interrupt = asyncio.Event()
 
-    async def turn(self, text: str, host: str = "host") -> Outcome:
-        self.next_turn(text)
-        return await self.try_it(host)
+    async def run_turn(self, text: str, host: str = "host") -> TurnOutcome:
+        self.begin_turn(text)
+        return await self.run_attempt(host)
 
-    async def try_it(self, host: str = "host") -> Outcome:
+    async def run_attempt(self, host: str = "host") -> TurnOutcome:
         """Runs one attempt of the turn."""
-        self.environment = self.environment or self.open(host)
+        self.environment = self.environment or self.open_host(host)
         try:
             outcome = await self.harness.run(self.context(self.environment))
             self.parked = outcome.status is TurnStatus.AWAITING
             return outcome
         finally:
-            if self.kept is None:
+            if self.warm_process is None:
                 await self.close()
 
     async def close(self) -> None:
-        if self.kept is not None:
-            await self.kept.aclose()
-            self.kept = None
+        if self.warm_process is not None:
+            await self.warm_process.aclose()
+            self.warm_process = None
         if self.environment is not None:
             await self.environment.aclose()
             self.environment = None
 
     def context(self, environment: GuardedEnvironment) -> TurnContext:
         self.attempt += 1
-        kept, self.kept = self.kept, None
+        warm_process, self.warm_process = self.warm_process, None
 
-        async def take() -> Sequence[SteerMessage]:
-            taken, self.steering = self.steering, []
-            return taken
+        async def claim() -> Sequence[SteerMessage]:
+            claimed, self.steering = self.steering, []
+            return claimed
 
-        def keep(harness: Kept) -> bool:
-            if self.keeps:
-                self.kept = harness
-            return self.keeps
+        def keep_warm(harness: WarmProcess) -> bool:
+            if self.keeps_warm:
+                self.warm_process = harness
+            return self.keeps_warm
 
         return TurnContext(
             organisation="org_1",
@@ -160,18 +160,18 @@ class Desk:
             content=self.content,
             history=list(self.log.entries),
             turn_events=list(self.log.events[self.first_event :]),
-            left=self.left,
+            superseded_events=self.superseded_events,
             log=self.log,
             environment=environment,
             gate=self.gate,
             interrupt=self.interrupt,
-            take_steering=take,
+            claim_steering=claim,
             handover=self.handover,
-            kept=kept,
-            keep=keep,
+            warm_process=warm_process,
+            keep_warm=keep_warm,
             endpoints={"anthropic": Endpoint("a-token", self.model.url)},
-            brought=self.brought,
-            answers=self.answers,
+            project_instructions=self.project_instructions,
+            held_approvals=self.held_approvals,
         )
 
     def confirm(self, event_id: str, result: str, **more: Json) -> None:
@@ -179,16 +179,16 @@ class Desk:
         body: JsonObject = {"tool_use_id": event_id, "result": result, **more}
         self.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
 
-    def answer(self, event_id: str, *content: JsonObject, is_error: bool = False) -> None:
+    def send_tool_result(self, event_id: str, *content: JsonObject, is_error: bool = False) -> None:
         """Adds the result that the client sends for a custom tool call."""
         body: JsonObject = {"custom_tool_use_id": event_id, "content": [*content], "is_error": is_error}
         self.log.events.append(Event(ev.USER_CUSTOM_TOOL_RESULT, body))
 
-    def told(self) -> list[Event]:
+    def turn_events(self) -> list[Event]:
         """Returns the events of the last turn."""
         return self.log.events[self.first_event :]
 
-    def said_to_model(self) -> list[tuple[str, str]]:
+    def read_model_input(self) -> list[tuple[str, str]]:
         """Returns role and text of each block of the last request, without the text that the CLI adds."""
         body = self.model.requests()[-1].body
         assert body is not None
@@ -204,9 +204,9 @@ class Desk:
 
 
 @contextlib.asynccontextmanager
-async def asking_desk(scripts: Mapping[str, Script], folder: Path) -> AsyncIterator[Desk]:
+async def open_with_custom_tool(scripts: Mapping[str, Script], folder: Path) -> AsyncIterator[SessionRunner]:
     """Opens a session whose agent has a custom tool."""
     async with ScriptedModel(scripts) as model:
-        runner = Desk(model, folder, custom_tools=(ASK,))
+        runner = SessionRunner(model, folder, custom_tools=(ASK_TOOL,))
         yield runner
         await runner.close()

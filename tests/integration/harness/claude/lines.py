@@ -5,32 +5,32 @@ from collections.abc import Sequence
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
 from footplate.harness.claude import transcript
-from footplate.harness.claude.transcript import Place
+from footplate.harness.claude.transcript import TranscriptKey
 
-PLACE = Place("-workspace", "5d5f6b1e-0000-4000-8000-000000000000")
-
-
-def line(kind: str, uuid: str, content: Sequence[Json], **message: Json) -> JsonObject:
-    said: JsonObject = {"role": kind, "content": [*content], **message}
-    return {"type": kind, "uuid": uuid, "parentUuid": None, "isSidechain": False, "sessionId": "s", "message": said}
+FILE = TranscriptKey("-workspace", "5d5f6b1e-0000-4000-8000-000000000000")
 
 
-def prompt(turn_id: str, text: str = "Hello") -> JsonObject:
-    return line("user", transcript.own_uuid(turn_id), [{"type": "text", "text": text}])
+def make_line(kind: str, uuid: str, content: Sequence[Json], **message: Json) -> JsonObject:
+    content_message: JsonObject = {"role": kind, "content": [*content], **message}
+    return {"type": kind, "uuid": uuid, "parentUuid": None, "isSidechain": False, "sessionId": "s", "message": content_message}
 
 
-def said(uuid: str, message_id: str, text: str) -> JsonObject:
-    return line("assistant", uuid, [{"type": "text", "text": text}], id=message_id, model="claude-sonnet-5")
+def prompt_line(turn_id: str, text: str = "Hello") -> JsonObject:
+    return make_line("user", transcript.derive_uuid(turn_id), [{"type": "text", "text": text}])
 
 
-def called(uuid: str, message_id: str, call_id: str, command: str = "ls", name: str = "Bash") -> JsonObject:
+def response_line(uuid: str, message_id: str, text: str) -> JsonObject:
+    return make_line("assistant", uuid, [{"type": "text", "text": text}], id=message_id, model="claude-sonnet-5")
+
+
+def call_line(uuid: str, message_id: str, call_id: str, command: str = "ls", name: str = "Bash") -> JsonObject:
     block: JsonObject = {"type": "tool_use", "id": call_id, "name": name, "input": {"command": command}}
-    return line("assistant", uuid, [block], id=message_id, model="claude-sonnet-5")
+    return make_line("assistant", uuid, [block], id=message_id, model="claude-sonnet-5")
 
 
-def result(uuid: str, call_id: str, text: str = "out") -> JsonObject:
-    return line("user", uuid, [{"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": False}])
+def result_line(uuid: str, call_id: str, text: str = "out") -> JsonObject:
+    return make_line("user", uuid, [{"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": False}])
 
 
-def entries(turn_id: str, *lines: JsonObject) -> list[Entry]:
-    return [transcript.entry(turn_id, PLACE, item) for item in lines]
+def make_entries(turn_id: str, *lines: JsonObject) -> list[Entry]:
+    return [transcript.line_entry(turn_id, FILE, item) for item in lines]

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.harness.claude.desk import Desk
+from tests.integration.harness.claude.desk import SessionRunner
 
 from footplate.domain import events as ev
-from footplate.domain.brought import Brought
+from footplate.domain.brought import ProjectInstructions
 from footplate.domain.projects import Trust
 from footplate.domain.turns import TurnStatus
 from footplate.testing import ScriptedModel, replies, text, tool
@@ -37,21 +37,21 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-async def runner(tmp_path: Path) -> AsyncIterator[Desk]:
+async def runner(tmp_path: Path) -> AsyncIterator[SessionRunner]:
     async with ScriptedModel(SCRIPTS) as model:
-        runner = Desk(model, tmp_path)
+        runner = SessionRunner(model, tmp_path)
         yield runner
         await runner.close()
 
 
-def hooks(commands: Mapping[str, str]) -> dict[str, Any]:
+def make_hooks(commands: Mapping[str, str]) -> dict[str, Any]:
     return {event: [{"hooks": [{"type": "command", "command": command}]}] for event, command in commands.items()}
 
 
-def bring(runner: Desk, trust: Trust, files: Mapping[str, object]) -> Path:
+def set_instructions(runner: SessionRunner, trust: Trust, files: Mapping[str, object]) -> Path:
     """Sets the project's instructions and writes their files to the tree, as in a repository."""
     content = {path: (one if isinstance(one, str) else json.dumps(one)).encode() for path, one in files.items()}
-    runner.brought = Brought(trust=trust, commit="c" * 40, files=content)
+    runner.project_instructions = ProjectInstructions(trust=trust, commit="c" * 40, files=content)
     root = runner.folder / "host" / "work"
     for path, data in content.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -59,11 +59,11 @@ def bring(runner: Desk, trust: Trust, files: Mapping[str, object]) -> Path:
     return root
 
 
-def marks(root: Path) -> list[str]:
+def list_marks(root: Path) -> list[str]:
     return sorted(path.name for path in root.glob("ran-*"))
 
 
-def shown(runner: Desk) -> str:
+def dump_requests(runner: SessionRunner) -> str:
     return json.dumps([request.body for request in runner.model.requests()])
 
 
@@ -72,78 +72,78 @@ EVERY_HOOK = {
 }
 
 
-async def test_all_that_is_trusted_is_loaded(runner: Desk) -> None:
-    root = bring(runner, Trust.ALL, {"CLAUDE.md": "Say please.", ".claude/settings.json": {"hooks": hooks(EVERY_HOOK)}})
-    outcome = await runner.turn("Look. [[script:look]]")
+async def test_everything_trusted_is_loaded(runner: SessionRunner) -> None:
+    root = set_instructions(runner, Trust.ALL, {"CLAUDE.md": "Say please.", ".claude/settings.json": {"hooks": make_hooks(EVERY_HOOK)}})
+    outcome = await runner.run_turn("Look. [[script:look]]")
     assert outcome.status is TurnStatus.COMPLETED
-    assert marks(root) == sorted(f"ran-{event}" for event in EVERY_HOOK)
-    assert "Say please." in shown(runner)
-    first = next(event for event in runner.told() if event.type == ev.MODEL_REQUEST_START)
+    assert list_marks(root) == sorted(f"ran-{event}" for event in EVERY_HOOK)
+    assert "Say please." in dump_requests(runner)
+    first = next(event for event in runner.turn_events() if event.type == ev.MODEL_REQUEST_START)
     record: Any = first.body["repository"]
     assert [one["path"] for one in record["loaded"]] == ["CLAUDE.md", ".claude/settings.json"]
-    assert [event.type for event in runner.told()].count(ev.AGENT_TOOL_USE) == 1
+    assert [event.type for event in runner.turn_events()].count(ev.AGENT_TOOL_USE) == 1
 
 
 @pytest.mark.parametrize("trust", [Trust.NOTHING, Trust.INSTRUCTIONS])
-async def test_what_is_not_trusted_does_not_run(runner: Desk, trust: Trust) -> None:
-    root = bring(runner, trust, {"CLAUDE.md": "Say please.", ".claude/settings.json": {"hooks": hooks(EVERY_HOOK)}})
-    outcome = await runner.turn("Look. [[script:look]]")
+async def test_hooks_that_are_not_trusted_do_not_run(runner: SessionRunner, trust: Trust) -> None:
+    root = set_instructions(runner, trust, {"CLAUDE.md": "Say please.", ".claude/settings.json": {"hooks": make_hooks(EVERY_HOOK)}})
+    outcome = await runner.run_turn("Look. [[script:look]]")
     assert outcome.status is TurnStatus.COMPLETED
-    assert marks(root) == []
-    assert ("Say please." in shown(runner)) == (trust is Trust.INSTRUCTIONS)
-    first = next(event for event in runner.told() if event.type == ev.MODEL_REQUEST_START)
+    assert list_marks(root) == []
+    assert ("Say please." in dump_requests(runner)) == (trust is Trust.INSTRUCTIONS)
+    first = next(event for event in runner.turn_events() if event.type == ev.MODEL_REQUEST_START)
     assert ("repository" in first.body) == (trust is Trust.INSTRUCTIONS)
 
 
-async def test_a_hook_stops_a_call_and_changes_none(runner: Desk) -> None:
+async def test_a_hook_can_stop_a_call_but_not_change_it(runner: SessionRunner) -> None:
     other = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"command": "touch ran-other"}}}
     commands = {"PreToolUse": f"echo '{json.dumps(other)}'"}
-    root = bring(runner, Trust.ALL, {".claude/settings.json": {"hooks": hooks(commands)}})
-    await runner.turn("Look. [[script:look]]")
+    root = set_instructions(runner, Trust.ALL, {".claude/settings.json": {"hooks": make_hooks(commands)}})
+    await runner.run_turn("Look. [[script:look]]")
     assert (root / "looked").exists()
-    assert marks(root) == []
+    assert list_marks(root) == []
 
-    bring(runner, Trust.ALL, {".claude/settings.json": {"hooks": hooks({"PreToolUse": "echo Not here. >&2; exit 2"})}})
+    set_instructions(runner, Trust.ALL, {".claude/settings.json": {"hooks": make_hooks({"PreToolUse": "echo Not here. >&2; exit 2"})}})
     (root / "looked").unlink()
-    outcome = await runner.turn("Look. [[script:look]]")
+    outcome = await runner.run_turn("Look. [[script:look]]")
     assert outcome.status is TurnStatus.COMPLETED
     assert not (root / "looked").exists()
-    (result,) = [event for event in runner.told() if event.type == ev.AGENT_TOOL_RESULT]
+    (result,) = [event for event in runner.turn_events() if event.type == ev.AGENT_TOOL_RESULT]
     assert result.body["is_error"]
     assert "Not here." in json.dumps(result.body)
 
 
-async def test_a_script_that_was_changed_is_not_run(runner: Desk) -> None:
+async def test_a_changed_hook_script_is_not_run(runner: SessionRunner) -> None:
     script = ".claude/hooks/check.sh"
     commands = dict.fromkeys(("PostToolUse", "Stop"), f'sh "$CLAUDE_PROJECT_DIR/{script}"')
-    files = {".claude/settings.json": {"hooks": hooks(commands)}, script: "touch ran-script"}
-    root = bring(runner, Trust.ALL, files)
+    files = {".claude/settings.json": {"hooks": make_hooks(commands)}, script: "touch ran-script"}
+    root = set_instructions(runner, Trust.ALL, files)
     (root / script).write_text("touch ran-changed")
-    outcome = await runner.turn("Look. [[script:look]]")
+    outcome = await runner.run_turn("Look. [[script:look]]")
     assert outcome.status is TurnStatus.COMPLETED
-    assert marks(root) == []
+    assert list_marks(root) == []
     (root / script).write_text("touch ran-script")
-    await runner.turn("Look. [[script:look]]")
-    assert marks(root) == ["ran-script"]
+    await runner.run_turn("Look. [[script:look]]")
+    assert list_marks(root) == ["ran-script"]
 
 
-async def test_a_server_of_the_repository_is_asked(runner: Desk) -> None:
+async def test_an_mcp_server_of_the_repository_is_called(runner: SessionRunner) -> None:
     servers = {"mcpServers": {"helper": {"command": "python3", "args": ["server.py"]}}}
-    root = bring(runner, Trust.ALL, {".mcp.json": servers})
+    root = set_instructions(runner, Trust.ALL, {".mcp.json": servers})
     (root / "server.py").write_text(SERVER)
-    outcome = await runner.turn("Ask. [[script:ask]]")
+    outcome = await runner.run_turn("Ask. [[script:ask]]")
     assert outcome.status is TurnStatus.COMPLETED
-    assert "Hello you." in json.dumps([event.body for event in runner.told()])
+    assert "Hello you." in json.dumps([event.body for event in runner.turn_events()])
 
 
-async def test_a_kept_cli_is_not_used_when_the_trust_has_changed(runner: Desk) -> None:
-    runner.keeps = True
-    bring(runner, Trust.INSTRUCTIONS, {"CLAUDE.md": "Say please."})
-    await runner.turn("One. [[script:short]]")
-    kept = runner.kept
-    await runner.turn("Two. [[script:short]]")
-    assert runner.kept is kept
-    runner.brought = Brought()
-    await runner.turn("Three. [[script:short]]")
-    assert runner.kept is not kept
+async def test_a_warm_cli_is_not_used_after_the_trust_changed(runner: SessionRunner) -> None:
+    runner.keeps_warm = True
+    set_instructions(runner, Trust.INSTRUCTIONS, {"CLAUDE.md": "Say please."})
+    await runner.run_turn("One. [[script:short]]")
+    warm = runner.warm_process
+    await runner.run_turn("Two. [[script:short]]")
+    assert runner.warm_process is warm
+    runner.project_instructions = ProjectInstructions()
+    await runner.run_turn("Three. [[script:short]]")
+    assert runner.warm_process is not warm
     assert "Say please." not in json.dumps(runner.model.requests()[-1].body)

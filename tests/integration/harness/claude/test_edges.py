@@ -6,26 +6,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.harness.claude.desk import Desk, asking_desk
-from tests.integration.harness.claude.lines import PLACE, called, entries, prompt, result, said
-from tests.integration.harness.claude.test_custom_tools import until
-from tests.integration.harness.claude.test_store import STOP, begin, delta, recorder_of, stream, types
+from tests.integration.harness.claude.desk import SessionRunner, open_with_custom_tool
+from tests.integration.harness.claude.lines import FILE, call_line, make_entries, prompt_line, result_line, response_line
+from tests.integration.harness.claude.test_custom_tools import wait_for_event
+from tests.integration.harness.claude.test_store import STOP_EVENT, start_event, delta_event, make_recorder, stream_events, list_event_types
 from tests.integration.harness.twins import LocalEnvironment, World
 
 from footplate.domain import events as ev
 from footplate.domain.errors import HandOver, Overloaded, Permanent
 from footplate.harness.claude import leaving, transcript
-from footplate.harness.claude.connection import Connection
+from footplate.harness.claude.connection import CliConnection
 from footplate.harness.claude.mapping import Call
-from footplate.harness.leftovers import UNANSWERED
+from footplate.harness.leftovers import NO_CLIENT_RESULT
 from footplate.testing import overloaded, replies, reply, text, tool
 
 pytestmark = pytest.mark.timing
 
-NAME = "mcp__custom__ask"
+TOOL_NAME = "mcp__custom__ask"
 SCRIPTS = {
-    "ask": replies([tool(NAME, {"q": 1})], [text("Thanks.")]),
-    "two": replies([tool(NAME, {"q": 1}), tool(NAME, {"q": 2})], [text("Thanks.")]),
+    "ask": replies([tool(TOOL_NAME, {"q": 1})], [text("Thanks.")]),
+    "two": replies([tool(TOOL_NAME, {"q": 1}), tool(TOOL_NAME, {"q": 2})], [text("Thanks.")]),
     "busy": replies(reply(text("Well."), first_attempts=[[overloaded()]])),
     "short": replies([text("Short.")]),
     "leave": replies(
@@ -42,8 +42,8 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture
-async def runner(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with asking_desk(SCRIPTS, tmp_path) as runner:
+async def runner(tmp_path: Path) -> AsyncIterator[SessionRunner]:
+    async with open_with_custom_tool(SCRIPTS, tmp_path) as runner:
         yield runner
 
 
@@ -55,92 +55,92 @@ def tool_block(index: int) -> dict[str, Any]:
     return {"type": "content_block_start", "index": index, "content_block": {"type": "tool_use"}}
 
 
-def results(runner: Desk) -> str:
+def dump_last_request(runner: SessionRunner) -> str:
     return str(runner.model.requests()[-1].body)
 
 
 # The CLI of a second attempt learns which calls the first one closed.
 
 
-async def test_the_second_attempt_of_a_turn_knows_that_the_question_was_not_answered(runner: Desk) -> None:
-    await runner.turn("Ask. [[script:ask]]", "one")
-    runner.next_turn("Never mind. [[script:busy]]")
+async def test_the_second_attempt_knows_that_the_call_has_no_result(runner: SessionRunner) -> None:
+    await runner.run_turn("Ask. [[script:ask]]", "one")
+    runner.begin_turn("Never mind. [[script:busy]]")
     with pytest.raises(Overloaded):
-        await runner.try_it("two")
-    assert UNANSWERED in results(runner)
-    await runner.try_it("three")
-    assert UNANSWERED in results(runner)
+        await runner.run_attempt("two")
+    assert NO_CLIENT_RESULT in dump_last_request(runner)
+    await runner.run_attempt("three")
+    assert NO_CLIENT_RESULT in dump_last_request(runner)
 
 
-async def test_a_turn_that_was_handed_over_at_its_start_knows_that_the_question_was_not_answered(runner: Desk) -> None:
-    await runner.turn("Ask. [[script:ask]]", "one")
-    runner.next_turn("Never mind. [[script:short]]")
+async def test_a_turn_handed_over_at_its_start_knows_that_the_call_has_no_result(runner: SessionRunner) -> None:
+    await runner.run_turn("Ask. [[script:ask]]", "one")
+    runner.begin_turn("Never mind. [[script:short]]")
     runner.handover.set()
     with pytest.raises(HandOver):
-        await runner.try_it("two")
+        await runner.run_attempt("two")
     runner.handover.clear()
-    await runner.try_it("three")
-    assert UNANSWERED in results(runner)
+    await runner.run_attempt("three")
+    assert NO_CLIENT_RESULT in dump_last_request(runner)
 
 
 # The CLI refuses a call while the model's response continues.
 
 
-async def test_a_refused_call_in_the_middle_of_an_answer_does_not_cut_it_in_two(world: World) -> None:
-    recorder = recorder_of(world)
-    await recorder.begin([], [])
-    stream(recorder, begin("m"), tool_block(0))
-    await recorder.mirrored(PLACE, [prompt("turn_1"), called("a", "m", "t1"), result("b", "t1", "No such tool")])
-    stream(recorder, tool_block(1), usage_delta(70), STOP)
-    await recorder.mirrored(PLACE, [called("c", "m", "t2")])
+async def test_a_refused_call_does_not_split_a_response(world: World) -> None:
+    recorder = make_recorder(world)
+    await recorder.begin_request([], [])
+    stream_events(recorder, start_event("m"), tool_block(0))
+    await recorder.record_lines(FILE, [prompt_line("turn_1"), call_line("a", "m", "t1"), result_line("b", "t1", "No such tool")])
+    stream_events(recorder, tool_block(1), usage_delta(70), STOP_EVENT)
+    await recorder.record_lines(FILE, [call_line("c", "m", "t2")])
     recorder.close()
-    assert len(world.log.of(ev.MODEL_REQUEST_START)) == 1
-    assert [event.body["is_error"] for event in world.log.of(ev.MODEL_REQUEST_END)] == [False]
+    assert len(world.log.of_type(ev.MODEL_REQUEST_START)) == 1
+    assert [event.body["is_error"] for event in world.log.of_type(ev.MODEL_REQUEST_END)] == [False]
     assert sum(used.output_tokens for used in world.log.usage) == 70
     assert sum(used.requests for used in world.log.usage) == 1
 
 
-def test_a_turn_is_not_left_in_the_middle_of_an_answer() -> None:
-    lines = [result("a", "t1"), called("b", "n", "t2"), result("c", "t2", "No such tool"), called("d", "n", "t3")]
-    facts = [transcript.fact_in(kept) for kept in entries("turn_1", *lines)]
-    assert leaving.safe_point(facts, ["t1"]) == 1
+def test_a_turn_is_not_handed_over_within_a_response() -> None:
+    lines = [result_line("a", "t1"), call_line("b", "n", "t2"), result_line("c", "t2", "No such tool"), call_line("d", "n", "t3")]
+    facts = [transcript.parse_entry(entry) for entry in make_entries("turn_1", *lines)]
+    assert leaving.find_safe_point(facts, ["t1"]) == 1
 
 
-async def test_a_call_beside_a_refused_one_is_not_lost_in_a_hand_over(runner: Desk) -> None:
+async def test_a_call_next_to_a_refused_one_is_not_lost_in_a_hand_over(runner: SessionRunner) -> None:
     """Seen with the real CLI: the turn completed, but a call that the model had requested was never run."""
     runner.custom_tools = ()
-    runner.next_turn("Go. [[script:leave]]")
-    running = asyncio.create_task(runner.try_it())
-    await until(runner, ev.AGENT_TOOL_USE, running)
+    runner.begin_turn("Go. [[script:leave]]")
+    running = asyncio.create_task(runner.run_attempt())
+    await wait_for_event(runner, ev.AGENT_TOOL_USE, running)
     runner.handover.set()
     with pytest.raises(HandOver):
         await running
     runner.handover.clear()
-    await runner.try_it()
+    await runner.run_attempt()
     assert (runner.folder / "host" / "work" / "ran").exists()
 
 
-async def test_an_answer_to_steering_that_is_cut_short_is_paid_for(world: World) -> None:
-    recorder = recorder_of(world)
-    await recorder.begin([], [])
-    stream(recorder, begin("m"), delta("Hi"), STOP)
-    await recorder.mirrored(PLACE, [prompt("turn_1"), said("a", "m", "Hi")])
-    await recorder.settle()  # the CLI ended, and a user message arrived meanwhile
+async def test_an_interrupted_response_to_steering_is_charged(world: World) -> None:
+    recorder = make_recorder(world)
+    await recorder.begin_request([], [])
+    stream_events(recorder, start_event("m"), delta_event("Hi"), STOP_EVENT)
+    await recorder.record_lines(FILE, [prompt_line("turn_1"), response_line("a", "m", "Hi")])
+    await recorder.finish()  # the CLI ended, and a user message arrived meanwhile
     before = len(world.log.usage)
-    stream(recorder, begin("n"), usage_delta(70), delta("Half an "))
-    await recorder.settle("interrupted")
-    assert types(world)[-3:] == [ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END]
+    stream_events(recorder, start_event("n"), usage_delta(70), delta_event("Half an "))
+    await recorder.finish("interrupted")
+    assert list_event_types(world)[-3:] == [ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END]
     assert [used.output_tokens for used in world.log.usage[before:]] == [70]
-    await recorder.settle("lost")  # ending the turn after that changes nothing
+    await recorder.finish("lost")  # ending the turn after that changes nothing
     assert [used.output_tokens for used in world.log.usage[before:]] == [70]
 
 
-async def test_a_hand_over_does_not_wait_for_an_answer_without_a_word(world: World) -> None:
-    recorder = recorder_of(world)
-    await recorder.begin([], [])
-    stream(recorder, begin("m"), STOP)
-    await recorder.settle()
-    stream(recorder, begin("n"), delta("And"))
+async def test_a_hand_over_does_not_wait_for_an_empty_response(world: World) -> None:
+    recorder = make_recorder(world)
+    await recorder.begin_request([], [])
+    stream_events(recorder, start_event("m"), STOP_EVENT)
+    await recorder.finish()
+    stream_events(recorder, start_event("n"), delta_event("And"))
     async with asyncio.timeout(30):
         await recorder.hand_over()
 
@@ -148,29 +148,29 @@ async def test_a_hand_over_does_not_wait_for_an_answer_without_a_word(world: Wor
 # Unexpected ends.
 
 
-async def test_a_cli_that_cannot_be_started_leaves_no_request_open(
-    runner: Desk, monkeypatch: pytest.MonkeyPatch
+async def test_a_cli_that_cannot_start_keeps_no_request_open(
+    runner: SessionRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse(*_: object, **__: object) -> None:
         raise Permanent("Claude Code cannot be started in this environment.")
 
-    monkeypatch.setattr(Connection, "open", refuse)
+    monkeypatch.setattr(CliConnection, "open", refuse)
     with pytest.raises(Permanent):
-        await runner.turn("Hello")
-    assert [event.type for event in runner.told()].count(ev.MODEL_REQUEST_START) == [
-        event.type for event in runner.told()
+        await runner.run_turn("Hello")
+    assert [event.type for event in runner.turn_events()].count(ev.MODEL_REQUEST_START) == [
+        event.type for event in runner.turn_events()
     ].count(ev.MODEL_REQUEST_END)
 
 
-async def test_a_pause_that_is_cut_off_does_not_end_the_turn(world: World) -> None:
-    recorder = recorder_of(world)
-    await recorder.begin([], [])
-    stream(recorder, begin("m"), STOP)
-    await recorder.mirrored(PLACE, [prompt("turn_1"), called("a", "m", "t1", name=NAME)])
-    await recorder.intend(Call("t1", NAME, {"command": "ls"}))
-    assert await recorder.asking.ask("t1", NAME, recorder)
-    pausing = asyncio.create_task(recorder.asking.pause(recorder))
-    await recorder.asking.over.wait()
+async def test_a_cancelled_pause_does_not_end_the_turn(world: World) -> None:
+    recorder = make_recorder(world)
+    await recorder.begin_request([], [])
+    stream_events(recorder, start_event("m"), STOP_EVENT)
+    await recorder.record_lines(FILE, [prompt_line("turn_1"), call_line("a", "m", "t1", name=TOOL_NAME)])
+    await recorder.authorize(Call("t1", TOOL_NAME, {"command": "ls"}))
+    assert await recorder.pending_calls.ask_client("t1", TOOL_NAME, recorder)
+    pausing = asyncio.create_task(recorder.pending_calls.wait_before_request(recorder))
+    await recorder.pending_calls.parked.wait()
     pausing.cancel()  # as the SDK does when the CLI withdraws its question
     await asyncio.gather(pausing, return_exceptions=True)
     assert not recorder.failed.done()

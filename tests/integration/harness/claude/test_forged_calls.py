@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 from tests.integration.harness.claude.desk import CONFIG
-from tests.integration.harness.claude.lines import PLACE, called, entries, prompt, result
-from tests.integration.harness.claude.test_store import STOP, begin, recorder_of, stream
+from tests.integration.harness.claude.lines import FILE, call_line, make_entries, prompt_line, result_line
+from tests.integration.harness.claude.test_store import STOP_EVENT, start_event, make_recorder, stream_events
 from tests.integration.harness.twins import LocalEnvironment, World
 
 from footplate.domain import events as ev
 from footplate.domain.errors import Temporary
 from footplate.domain.events import Event
 from footplate.harness import approvals
-from footplate.harness.claude.calls import Calls
+from footplate.harness.claude.calls import ThreadCalls
 from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.mapping import Call
-from footplate.harness.claude.recorder import Recorder
-from footplate.harness.claude.recovery import NOT_AS_SHOWN, settle
+from footplate.harness.claude.recorder import TurnRecorder
+from footplate.harness.claude.recovery import NOT_AS_SHOWN, plan_recovery
 from footplate.harness.claude.transcript import Transcript
 
 pytestmark = pytest.mark.timing
@@ -29,66 +29,66 @@ def world(tmp_path: Path) -> World:
     return World(LocalEnvironment(tmp_path))
 
 
-async def asked_for(world: World, name: str, command: str = "ls") -> Recorder:
-    recorder = recorder_of(world)
-    await recorder.begin([], [])
-    stream(recorder, begin("m"), STOP)
-    await recorder.mirrored(PLACE, [prompt("turn_1"), called("a", "m", "t1", command, name=name)])
+async def record_call(world: World, name: str, command: str = "ls") -> TurnRecorder:
+    recorder = make_recorder(world)
+    await recorder.begin_request([], [])
+    stream_events(recorder, start_event("m"), STOP_EVENT)
+    await recorder.record_lines(FILE, [prompt_line("turn_1"), call_line("a", "m", "t1", command, name=name)])
     return recorder
 
 
-async def test_a_call_is_not_judged_under_the_name_of_another_tool(world: World) -> None:
-    recorder = await asked_for(world, TOOL)
+async def test_a_call_is_not_evaluated_under_the_name_of_another_tool(world: World) -> None:
+    recorder = await record_call(world, TOOL)
     with pytest.raises(Temporary):
-        await recorder.intend(Call("t1", "Read", {"command": "ls"}))
-    assert not recorder.starts("t1", TOOL, {"command": "ls"})
-    assert world.log.of(ev.AGENT_TOOL_USE) == []
+        await recorder.authorize(Call("t1", "Read", {"command": "ls"}))
+    assert not recorder.claim_start("t1", TOOL, {"command": "ls"})
+    assert world.log.of_type(ev.AGENT_TOOL_USE) == []
     recorder.close()
 
 
-async def test_the_log_has_the_input_that_was_judged(world: World) -> None:
-    recorder = await asked_for(world, "Bash", "rm -rf .")
-    await recorder.intend(Call("t1", "Bash", {"command": "ls"}))
-    [use] = world.log.of(ev.AGENT_TOOL_USE)
+async def test_the_log_has_the_input_that_was_evaluated(world: World) -> None:
+    recorder = await record_call(world, "Bash", "rm -rf .")
+    await recorder.authorize(Call("t1", "Bash", {"command": "ls"}))
+    [use] = world.log.of_type(ev.AGENT_TOOL_USE)
     assert use.body["input"] == {"command": "ls"}
     recorder.close()
 
 
-async def test_a_second_call_cannot_take_the_id_of_the_first(world: World) -> None:
-    recorder = await asked_for(world, "Bash")
+async def test_a_second_call_cannot_reuse_the_id_of_the_first(world: World) -> None:
+    recorder = await record_call(world, "Bash")
     with pytest.raises(Temporary):
-        await recorder.mirrored(PLACE, [called("b", "m", "t1", "rm -rf .")])
+        await recorder.record_lines(FILE, [call_line("b", "m", "t1", "rm -rf .")])
     assert recorder.failed.done()
     assert [call.input for call, _ in Transcript(world.log.entries).open_calls()] == [{"command": "ls"}]
     recorder.close()
 
 
-async def test_a_call_that_runs_is_not_started_a_second_time(world: World) -> None:
-    recorder = await asked_for(world, "Bash")
-    await recorder.intend(Call("t1", "Bash", {"command": "ls"}))
-    again = asyncio.create_task(recorder.intend(Call("t1", "Bash", {"command": "pwd"})))
+async def test_a_running_call_is_not_started_again(world: World) -> None:
+    recorder = await record_call(world, "Bash")
+    await recorder.authorize(Call("t1", "Bash", {"command": "ls"}))
+    again = asyncio.create_task(recorder.authorize(Call("t1", "Bash", {"command": "pwd"})))
     await asyncio.sleep(0.01)
-    await recorder.mirrored(PLACE, [result("b", "t1")])
+    await recorder.record_lines(FILE, [result_line("b", "t1")])
     again.cancel()
     await asyncio.gather(again, return_exceptions=True)
-    assert len(world.log.of(ev.AGENT_TOOL_USE)) == 1
+    assert len(world.log.of_type(ev.AGENT_TOOL_USE)) == 1
     recorder.close()
 
 
-def test_an_input_that_only_python_holds_equal_is_another_input() -> None:
-    calls, call = Calls(), Call("t1", TOOL, {"force": False})
+def test_inputs_that_are_equal_only_in_python_differ() -> None:
+    calls, call = ThreadCalls(), Call("t1", TOOL, {"force": False})
     calls.open["t1"] = call
-    calls.begin(call, Event(ev.AGENT_MCP_TOOL_USE, {}))
-    assert not calls.starts("t1", TOOL, {"force": 0})
-    assert calls.starts("t1", TOOL, {"force": False})
+    calls.mark_running(call, Event(ev.AGENT_MCP_TOOL_USE, {}))
+    assert not calls.claim_start("t1", TOOL, {"force": 0})
+    assert calls.claim_start("t1", TOOL, {"force": False})
 
 
 @pytest.mark.parametrize("command", ["ls", "rm -rf ."])
-def test_an_approved_call_is_made_only_as_it_was_shown(command: str) -> None:
+def test_an_approved_call_runs_only_as_it_was_shown(command: str) -> None:
     use = ev.tool_use("bash", {"command": "ls"}, call_id="t1")
-    mark = approvals.asked("turn_1", "t1", use)
-    kept = entries("turn_1", prompt("turn_1"), called("a", "m", "t1", command))
-    word = Event(ev.USER_TOOL_CONFIRMATION, {"tool_use_id": use.id, "result": "allow"})
-    found = settle("turn_1", Transcript([*kept, mark]), [use, word], timestamp="now", custom=CustomTools(CONFIG))
-    assert len(found.allowed) == (command == "ls")
+    mark = approvals.pending_mark("turn_1", "t1", use)
+    history = make_entries("turn_1", prompt_line("turn_1"), call_line("a", "m", "t1", command))
+    decision = Event(ev.USER_TOOL_CONFIRMATION, {"tool_use_id": use.id, "result": "allow"})
+    found = plan_recovery("turn_1", Transcript([*history, mark]), [use, decision], timestamp="now", custom=CustomTools(CONFIG))
+    assert len(found.approved_calls) == (command == "ls")
     assert (NOT_AS_SHOWN in str(found.entries)) == (command != "ls")

@@ -8,9 +8,9 @@ import pytest
 
 from footplate.domain import events as ev
 from footplate.domain.json import JsonObject
-from footplate.domain.mcp import McpServer, Names
+from footplate.domain.mcp import McpServer, ToolNames
 from footplate.harness.claude import mapping, tool_names
-from footplate.harness.claude.mapping import Answered, Call, Delta, Ended, Result, Said, Told, Unknown
+from footplate.harness.claude.mapping import ToolResults, Call, TextDelta, RunEnded, ToolResult, ResponseLine, Ignored, UnknownMessage
 from footplate.testing.strict import assert_valid_event
 
 
@@ -24,28 +24,28 @@ def test_every_message_class_that_the_sdk_exports_has_a_reader() -> None:
     assert exported_messages() == set(mapping.READERS)
 
 
-def test_a_class_that_nobody_knows_is_a_fact_of_its_own() -> None:
+def test_an_unknown_class_becomes_an_unknown_fact() -> None:
     class NewMessage(sdk.SystemMessage):
         pass
 
-    assert mapping.read(NewMessage("new", {})) == Unknown("NewMessage")
-    assert mapping.read(sdk.SystemMessage("something_new", {})) == Unknown("system something_new")
-    assert mapping.read(sdk.SystemMessage("status", {})) == Told("status")
+    assert mapping.read_message(NewMessage("new", {})) == UnknownMessage("NewMessage")
+    assert mapping.read_message(sdk.SystemMessage("something_new", {})) == UnknownMessage("system something_new")
+    assert mapping.read_message(sdk.SystemMessage("status", {})) == Ignored("status")
 
 
-def test_an_answer_is_text_thoughts_and_calls() -> None:
+def test_a_response_is_text_thinking_and_calls() -> None:
     message = sdk.AssistantMessage(
         content=[sdk.ThinkingBlock("hm", "s"), sdk.TextBlock("Hi"), sdk.ToolUseBlock("t1", "Bash", {"command": "ls"})],
         model="claude-sonnet-5",
         message_id="m1",
     )
     call = Call("t1", "Bash", {"command": "ls"})
-    assert mapping.read(message) == Said("m1", (("agent.thinking", "hm"), ("agent.message", "Hi"), call), False)
+    assert mapping.read_message(message) == ResponseLine("m1", (("agent.thinking", "hm"), ("agent.message", "Hi"), call), False)
 
 
-def test_what_a_subagent_says_is_not_what_the_session_says() -> None:
+def test_a_subagents_message_is_not_the_sessions() -> None:
     message = sdk.AssistantMessage(content=[sdk.TextBlock("Hi")], model="m", parent_tool_use_id="t1")
-    assert mapping.read(message) == Told("subagent")
+    assert mapping.read_message(message) == Ignored("subagent")
 
 
 def test_results_of_calls_keep_their_blocks() -> None:
@@ -56,8 +56,8 @@ def test_results_of_calls_keep_their_blocks() -> None:
             sdk.ToolResultBlock("t2", [picture, {"type": "tool_reference"}], True),
         ]
     )
-    assert mapping.read(message) == Answered(
-        (Result("t1", (ev.text_block("out"),), False), Result("t2", (picture,), True))
+    assert mapping.read_message(message) == ToolResults(
+        (ToolResult("t1", (ev.text_block("out"),), False), ToolResult("t2", (picture,), True))
     )
 
 
@@ -65,17 +65,17 @@ def test_results_of_calls_keep_their_blocks() -> None:
     ("event", "fact"),
     [
         ({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "a"}},
-         Delta(1, "agent.message", "a")),
+         TextDelta(1, "agent.message", "a")),
         ({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "b"}},
-         Delta(0, "agent.thinking", "b")),
+         TextDelta(0, "agent.thinking", "b")),
         ({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}},
-         Told("delta input_json_delta")),
-        ({"type": "message_stop"}, mapping.Completed()),
-        ({"type": "brand_new"}, Unknown("stream_event brand_new")),
+         Ignored("delta input_json_delta")),
+        ({"type": "message_stop"}, mapping.ResponseCompleted()),
+        ({"type": "brand_new"}, UnknownMessage("stream_event brand_new")),
     ],
 )  # fmt: skip
-def test_the_stream_as_it_comes(event: dict[str, object], fact: mapping.Fact) -> None:
-    assert mapping.read(sdk.StreamEvent("u", "s", event)) == fact
+def test_stream_events_become_facts(event: dict[str, object], fact: mapping.Fact) -> None:
+    assert mapping.read_message(sdk.StreamEvent("u", "s", event)) == fact
 
 
 def test_an_error_of_the_provider_keeps_its_status() -> None:
@@ -83,23 +83,23 @@ def test_an_error_of_the_provider_keeps_its_status() -> None:
         subtype="success", duration_ms=1, duration_api_ms=1, is_error=True, num_turns=1, session_id="s",
         result="API Error: 529", api_error_status=529,
     )  # fmt: skip
-    assert mapping.read(message) == Ended("success", True, "API Error: 529", None, 529)
+    assert mapping.read_message(message) == RunEnded("success", True, "API Error: 529", None, 529)
 
 
-def test_events_are_what_the_official_sdk_takes() -> None:
-    names = Names([McpServer(name="notes", url="https://mcp.example.com")])
-    use = mapping.tool_use(Call("t1", "Read", {"file_path": "a", "offset": 3, "limit": 2}), names)
-    noted = mapping.tool_use(Call("t2", "mcp__notes__note", {"line": "a"}), names)
-    made = [
-        *mapping.spoken([("agent.thinking", "hm"), ("agent.message", "Hi"), ("agent.message", "")], {1: "sevt_1"}),
+def test_events_are_valid_for_the_official_sdk() -> None:
+    names = ToolNames([McpServer(name="notes", url="https://mcp.example.com")])
+    use = mapping.tool_use_event(Call("t1", "Read", {"file_path": "a", "offset": 3, "limit": 2}), names)
+    noted = mapping.tool_use_event(Call("t2", "mcp__notes__note", {"line": "a"}), names)
+    events = [
+        *mapping.text_events([("agent.thinking", "hm"), ("agent.message", "Hi"), ("agent.message", "")], {1: "sevt_1"}),
         use,
-        mapping.tool_result(use, Result("t1", (ev.text_block("out"),), False)),
+        mapping.tool_result_event(use, ToolResult("t1", (ev.text_block("out"),), False)),
         noted,
-        mapping.tool_result(noted, Result("t2", (ev.text_block("out"),), False)),
+        mapping.tool_result_event(noted, ToolResult("t2", (ev.text_block("out"),), False)),
         ev.context_compacted(),
         ev.mcp_error("notes", "It is not there.", is_authentication=True),
     ]
-    assert [event.type for event in made] == [
+    assert [event.type for event in events] == [
         ev.AGENT_THINKING,
         ev.AGENT_MESSAGE,
         ev.AGENT_TOOL_USE,
@@ -109,28 +109,28 @@ def test_events_are_what_the_official_sdk_takes() -> None:
         ev.CONTEXT_COMPACTED,
         ev.SESSION_ERROR,
     ]
-    assert made[1].id == "sevt_1"
-    for event in made:
+    assert events[1].id == "sevt_1"
+    for event in events:
         assert_valid_event({"id": event.id, "type": event.type, "processed_at": "2026-01-01T00:00:00Z", **event.body})
 
 
 def test_tools_have_the_names_and_inputs_of_the_reference() -> None:
-    assert tool_names.offered(("bash", "read", "web_search")) == ["Bash", "Read", "WebSearch"]
-    assert [tool_names.ours(name) for name in ("Bash", "WebFetch", "mcp__x__y")] == ["bash", "web_fetch", "mcp__x__y"]
+    assert tool_names.cli_tool_names(("bash", "read", "web_search")) == ["Bash", "Read", "WebSearch"]
+    assert [tool_names.footplate_name(name) for name in ("Bash", "WebFetch", "mcp__x__y")] == ["bash", "web_fetch", "mcp__x__y"]
     edit: JsonObject = {"file_path": "a", "old_string": "b", "new_string": "c"}
-    assert tool_names.our_input("Edit", {**edit, "replace_all": False}) == edit
-    assert tool_names.our_input("Edit", {**edit, "replace_all": True}) == {**edit, "replace_all": True}
-    assert tool_names.our_input("Bash", {"command": "ls", "timeout": 5}) == {"command": "ls", "timeout_ms": 5}
-    assert tool_names.our_input("Read", {"file_path": "a", "offset": 3, "limit": 2}) == {
+    assert tool_names.footplate_input("Edit", {**edit, "replace_all": False}) == edit
+    assert tool_names.footplate_input("Edit", {**edit, "replace_all": True}) == {**edit, "replace_all": True}
+    assert tool_names.footplate_input("Bash", {"command": "ls", "timeout": 5}) == {"command": "ls", "timeout_ms": 5}
+    assert tool_names.footplate_input("Read", {"file_path": "a", "offset": 3, "limit": 2}) == {
         "file_path": "a",
         "view_range": [3, 4],
     }
-    assert tool_names.our_input("Read", {"file_path": "a", "offset": 3})["view_range"] == [3, 0]
+    assert tool_names.footplate_input("Read", {"file_path": "a", "offset": 3})["view_range"] == [3, 0]
 
 
 def test_usage_is_priced() -> None:
-    used = mapping.usage(
+    used = mapping.to_usage(
         "claude-sonnet-4-5", {"input_tokens": 1000, "output_tokens": 100, "cache_read_input_tokens": None}
     )
     assert (used.input_tokens, used.output_tokens, used.requests, used.cost_microusd) == (1000, 100, 1, 4500)
-    assert mapping.usage("nobody-knows", {}).cost_microusd is None
+    assert mapping.to_usage("nobody-knows", {}).cost_microusd is None

@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.integration.harness.claude.desk import Desk
-from tests.integration.harness.twins import texts
+from tests.integration.harness.claude.desk import SessionRunner
+from tests.integration.harness.twins import text_of
 
 from footplate.domain import events as ev
 from footplate.domain.errors import HandOver, ModelRefused, Overloaded, Temporary
 from footplate.domain.json import JsonObject
-from footplate.domain.parts import NotTaken, PartFailed
+from footplate.domain.parts import AttachmentRefused, AttachmentFailed
 from footplate.domain.ports import Process, SteerMessage
 from footplate.domain.turns import TurnStatus
 from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import clock
+from footplate.environments.guardian import lease_clock
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
-from footplate.harness.claude.connection import Connection
+from footplate.harness.claude.connection import CliConnection
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.harness.leftovers import UNKNOWN
 from footplate.testing import ScriptedModel, cut, overloaded, replies, reply, text, thinking, tool, unauthorized
@@ -44,30 +44,30 @@ SCRIPTS = {
 
 
 @pytest.fixture
-async def runner(tmp_path: Path) -> AsyncIterator[Desk]:
+async def runner(tmp_path: Path) -> AsyncIterator[SessionRunner]:
     async with ScriptedModel(SCRIPTS) as model:
-        runner = Desk(model, tmp_path)
+        runner = SessionRunner(model, tmp_path)
         yield runner
         await runner.close()
 
 
-async def until(runner: Desk, event_type: str) -> None:
+async def wait_for_event(runner: SessionRunner, event_type: str) -> None:
     async with asyncio.timeout(20):
-        while not any(event.type == event_type for event in runner.told()):  # noqa: ASYNC110 - the in-memory log sets no event
+        while not any(event.type == event_type for event in runner.turn_events()):  # noqa: ASYNC110 - the in-memory log sets no event
             await asyncio.sleep(0.02)
 
 
 @pytest.mark.requirement("S6")
 @pytest.mark.requirement("K7")
-async def test_a_turn_and_the_next_on_another_host(runner: Desk) -> None:
-    outcome = await runner.turn("Look. [[script:look]]", "one")
+async def test_the_next_turn_runs_on_another_host(runner: SessionRunner) -> None:
+    outcome = await runner.run_turn("Look. [[script:look]]", "one")
     assert (outcome.status, outcome.text, outcome.data) == (TurnStatus.COMPLETED, "Done.", {"finish_reason": "stop"})
-    assert [event.type for event in runner.told()] == [
+    assert [event.type for event in runner.turn_events()] == [
         ev.MODEL_REQUEST_START, ev.AGENT_THINKING, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END, ev.AGENT_TOOL_USE,
         ev.AGENT_TOOL_RESULT, ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END,
     ]  # fmt: skip
-    await runner.turn("And now? [[script:short]]", "two")
-    assert runner.said_to_model() == [
+    await runner.run_turn("And now? [[script:short]]", "two")
+    assert runner.read_model_input() == [
         ("user", "Look. [[script:look]]"),
         ("assistant", "Hm."),
         ("assistant", "Looking."),
@@ -79,11 +79,11 @@ async def test_a_turn_and_the_next_on_another_host(runner: Desk) -> None:
 
 
 @pytest.mark.parametrize("script", ["talk", "wait"])
-async def test_an_interrupt_keeps_what_was_said_and_the_session_goes_on(runner: Desk, script: str) -> None:
-    runner.next_turn(f"Begin. [[script:{script}]]")
-    running = asyncio.create_task(runner.try_it())
+async def test_an_interrupt_stores_the_partial_message_and_the_session_continues(runner: SessionRunner, script: str) -> None:
+    runner.begin_turn(f"Begin. [[script:{script}]]")
+    running = asyncio.create_task(runner.run_attempt())
     if script == "wait":
-        await until(runner, ev.AGENT_TOOL_USE)
+        await wait_for_event(runner, ev.AGENT_TOOL_USE)
     else:
         async with asyncio.timeout(20):
             while not any(preview.text for preview in runner.log.previews):  # noqa: ASYNC110 - as above
@@ -93,160 +93,160 @@ async def test_an_interrupt_keeps_what_was_said_and_the_session_goes_on(runner: 
     outcome = await asyncio.wait_for(running, 30)
     assert outcome.status is TurnStatus.INTERRUPTED
     if script == "talk":
-        (said,) = [texts(event) for event in runner.told() if event.type == ev.AGENT_MESSAGE]
-        assert said.startswith("one")
-        assert said.startswith(outcome.text)
+        (message,) = [text_of(event) for event in runner.turn_events() if event.type == ev.AGENT_MESSAGE]
+        assert message.startswith("one")
+        assert message.startswith(outcome.text)
         assert outcome.text
     else:
-        assert [event.type for event in runner.told()][-1] == ev.AGENT_TOOL_RESULT
-    assert (await runner.turn("Go on. [[script:short]]")).text == "Short."
-    assert [texts(event) for event in runner.told() if event.type == ev.AGENT_MESSAGE] == ["Short."]
-    await runner.turn("And look. [[script:look]]")
-    assert [said for role, said in runner.said_to_model() if role == "assistant"][-4:-3] == ["Short."]
+        assert [event.type for event in runner.turn_events()][-1] == ev.AGENT_TOOL_RESULT
+    assert (await runner.run_turn("Go on. [[script:short]]")).text == "Short."
+    assert [text_of(event) for event in runner.turn_events() if event.type == ev.AGENT_MESSAGE] == ["Short."]
+    await runner.run_turn("And look. [[script:look]]")
+    assert [said for role, said in runner.read_model_input() if role == "assistant"][-4:-3] == ["Short."]
 
 
-async def test_a_call_in_flight_is_never_run_again(runner: Desk) -> None:
-    runner.next_turn("Wait. [[script:wait]]")
-    running = asyncio.create_task(runner.try_it("one"))
-    await until(runner, ev.AGENT_TOOL_USE)
+async def test_a_running_call_is_never_run_again(runner: SessionRunner) -> None:
+    runner.begin_turn("Wait. [[script:wait]]")
+    running = asyncio.create_task(runner.run_attempt("one"))
+    await wait_for_event(runner, ev.AGENT_TOOL_USE)
     async with asyncio.timeout(20):
         while not (runner.folder / "one" / "work" / "ran").exists():  # noqa: ASYNC110 - a tool's own file
             await asyncio.sleep(0.02)
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
-    outcome = await runner.try_it("two")
+    outcome = await runner.run_attempt("two")
     assert outcome.text == "After it."
-    (result,) = [event for event in runner.told() if event.type == ev.AGENT_TOOL_RESULT]
-    assert (texts(result), result.body["is_error"]) == (UNKNOWN, True)
+    (result,) = [event for event in runner.turn_events() if event.type == ev.AGENT_TOOL_RESULT]
+    assert (text_of(result), result.body["is_error"]) == (UNKNOWN, True)
     assert [(runner.folder / host / "work" / "ran").exists() for host in ("one", "two")] == [True, False]
-    assert UNKNOWN in [said for _, said in runner.said_to_model()]
+    assert UNKNOWN in [message for _, message in runner.read_model_input()]
 
 
-async def test_a_worker_that_stops_hands_the_turn_over_after_the_call(runner: Desk) -> None:
-    runner.next_turn("Slowly. [[script:slow]]")
-    running = asyncio.create_task(runner.try_it("one"))
-    await until(runner, ev.AGENT_TOOL_USE)
+async def test_a_stopping_worker_hands_the_turn_over_after_the_call(runner: SessionRunner) -> None:
+    runner.begin_turn("Slowly. [[script:slow]]")
+    running = asyncio.create_task(runner.run_attempt("one"))
+    await wait_for_event(runner, ev.AGENT_TOOL_USE)
     runner.handover.set()
     with pytest.raises(HandOver):
         await running
     runner.handover.clear()
-    assert (await runner.try_it("two")).text == "Heard."
-    results = [event for event in runner.told() if event.type == ev.AGENT_TOOL_RESULT]
+    assert (await runner.run_attempt("two")).text == "Heard."
+    results = [event for event in runner.turn_events() if event.type == ev.AGENT_TOOL_RESULT]
     assert [event.body["is_error"] for event in results] == [False]
 
 
-async def test_what_is_said_meanwhile_joins_the_turn_once(runner: Desk) -> None:
-    runner.next_turn("Slowly. [[script:slow]]")
-    running = asyncio.create_task(runner.try_it())
-    await until(runner, ev.AGENT_TOOL_USE)
+async def test_a_message_during_the_turn_joins_it_once(runner: SessionRunner) -> None:
+    runner.begin_turn("Slowly. [[script:slow]]")
+    running = asyncio.create_task(runner.run_attempt())
+    await wait_for_event(runner, ev.AGENT_TOOL_USE)
     runner.steering.append(SteerMessage("sevt_7", [ev.text_block("Hurry up.")]))
     assert (await running).status is TurnStatus.COMPLETED
     assert str(runner.model.requests()[-1].body).count("Hurry up.") == 1  # wrapped in the CLI's own text
 
 
-async def test_what_is_said_meanwhile_is_resolved_as_what_must_not_end_the_turn(runner: Desk) -> None:
+async def test_a_failing_attachment_of_a_message_during_the_turn_does_not_end_it(runner: SessionRunner) -> None:
     async def resolve(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
         if "Hurry" in str(blocks):
-            raise PartFailed("The file is gone.")
+            raise AttachmentFailed("The file is gone.")
         return blocks
 
     async def resolve_steering(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
         return [*blocks, ev.text_block("A file is missing.")]
 
-    runner.next_turn("Slowly. [[script:slow]]")
-    runner.environment = runner.open()
+    runner.begin_turn("Slowly. [[script:slow]]")
+    runner.environment = runner.open_host()
     context = replace(runner.context(runner.environment), resolve=resolve, resolve_steering=resolve_steering)
     running = asyncio.create_task(runner.harness.run(context))
-    await until(runner, ev.AGENT_TOOL_USE)
+    await wait_for_event(runner, ev.AGENT_TOOL_USE)
     runner.steering.append(SteerMessage("sevt_7", [ev.text_block("Hurry up.")]))
     assert (await running).status is TurnStatus.COMPLETED
     assert "A file is missing." in str(runner.model.requests()[-1].body)
 
 
-async def test_a_busy_provider_is_asked_again_by_the_engine(runner: Desk) -> None:
-    runner.next_turn("Please. [[script:busy]]")
+async def test_an_overloaded_provider_is_retried_by_the_engine(runner: SessionRunner) -> None:
+    runner.begin_turn("Please. [[script:busy]]")
     with pytest.raises(Overloaded):
-        await runner.try_it()
-    assert [event.type for event in runner.told()] == [ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END]
-    assert (await runner.try_it()).text == "At last."
-    assert runner.said_to_model() == [("user", "Please. [[script:busy]]")]
+        await runner.run_attempt()
+    assert [event.type for event in runner.turn_events()] == [ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END]
+    assert (await runner.run_attempt()).text == "At last."
+    assert runner.read_model_input() == [("user", "Please. [[script:busy]]")]
 
 
-async def test_an_answer_that_was_cut_off_is_paid_for_and_not_kept(runner: Desk) -> None:
+async def test_a_cut_response_is_charged_and_not_stored(runner: SessionRunner) -> None:
     """The CLI closes such a response as if it had ended normally."""
-    runner.next_turn("Please. [[script:cut]]")
+    runner.begin_turn("Please. [[script:cut]]")
     with pytest.raises(Temporary):
-        await runner.try_it()
-    start, end = runner.told()
+        await runner.run_attempt()
+    start, end = runner.turn_events()
     assert (end.body["model_request_start_id"], end.body["is_error"]) == (start.id, True)
     assert [used.input_tokens for used in runner.log.usage] == [1000]
-    assert (await runner.try_it()).text == "Whole."
-    assert [texts(event) for event in runner.told() if event.type == ev.AGENT_MESSAGE] == ["Whole."]
+    assert (await runner.run_attempt()).text == "Whole."
+    assert [text_of(event) for event in runner.turn_events() if event.type == ev.AGENT_MESSAGE] == ["Whole."]
 
 
-async def test_a_provider_that_refuses_is_not_asked_again(runner: Desk) -> None:
+async def test_a_refused_request_is_not_retried(runner: SessionRunner) -> None:
     with pytest.raises(ModelRefused, match="401"):
-        await runner.turn("Please. [[script:refused]]")
+        await runner.run_turn("Please. [[script:refused]]")
     assert len(runner.model.requests("refused")) == 1
 
 
-async def test_a_cli_that_was_killed_is_a_reason_to_try_again(runner: Desk) -> None:
-    runner.next_turn("Wait. [[script:wait]]")
-    running = asyncio.create_task(runner.try_it())
-    await until(runner, ev.AGENT_TOOL_USE)
+async def test_a_killed_cli_is_a_temporary_error(runner: SessionRunner) -> None:
+    runner.begin_turn("Wait. [[script:wait]]")
+    running = asyncio.create_task(runner.run_attempt())
+    await wait_for_event(runner, ev.AGENT_TOOL_USE)
     assert runner.environment is not None
     await runner.environment.run(["sh", "-c", "kill -9 $(pgrep -f _bundled/claude | head -1)"])
     with pytest.raises(Temporary):
         await running
 
 
-async def test_a_connected_cli_serves_the_next_turn(runner: Desk) -> None:
-    runner.keeps = True
-    await runner.turn("Leave something. [[script:daemon]]")
-    kept = runner.kept
-    assert isinstance(kept, Connection)
+async def test_a_warm_cli_serves_the_next_turn(runner: SessionRunner) -> None:
+    runner.keeps_warm = True
+    await runner.run_turn("Leave something. [[script:daemon]]")
+    warm = runner.warm_process
+    assert isinstance(warm, CliConnection)
     assert runner.environment is not None
-    left = await runner.environment.run(["pgrep", "-f", "sleep 321"])
-    assert left.stdout == b""
-    await runner.turn("Again. [[script:daemon]]")
-    assert runner.kept is kept
-    results = [texts(event) for event in runner.log.events if event.type == ev.AGENT_TOOL_RESULT]
+    remaining = await runner.environment.run(["pgrep", "-f", "sleep 321"])
+    assert remaining.stdout == b""
+    await runner.run_turn("Again. [[script:daemon]]")
+    assert runner.warm_process is warm
+    results = [text_of(event) for event in runner.log.events if event.type == ev.AGENT_TOOL_RESULT]
     assert results == ["turn_1", "turn_2"]
     # The next host needs nothing of that.
     await runner.close()
-    runner.keeps = False
-    await runner.turn("And now? [[script:short]]", "two")
-    assert [said for role, said in runner.said_to_model() if role == "assistant" and said == "Left it."] == [
+    runner.keeps_warm = False
+    await runner.run_turn("And now? [[script:short]]", "two")
+    assert [message for role, message in runner.read_model_input() if role == "assistant" and message == "Left it."] == [
         "Left it."
     ] * 2
 
 
-async def test_a_cli_that_was_connected_ahead_serves_the_first_turn(runner: Desk) -> None:
-    await runner.prepare()
-    prepared = runner.kept
-    assert isinstance(prepared, Connection)
+async def test_a_prewarmed_cli_serves_the_first_turn(runner: SessionRunner) -> None:
+    await runner.prewarm()
+    prewarmed = runner.warm_process
+    assert isinstance(prewarmed, CliConnection)
     assert not runner.model.requests()
     assert not runner.log.entries
-    runner.keeps = True
-    outcome = await runner.turn("Leave something. [[script:daemon]]")
+    runner.keeps_warm = True
+    outcome = await runner.run_turn("Leave something. [[script:daemon]]")
     assert outcome.status is TurnStatus.COMPLETED
-    assert runner.kept is prepared
-    assert [texts(event) for event in runner.told() if event.type == ev.AGENT_TOOL_RESULT] == ["turn_1"]
+    assert runner.warm_process is prewarmed
+    assert [text_of(event) for event in runner.turn_events() if event.type == ev.AGENT_TOOL_RESULT] == ["turn_1"]
     # The log has everything, and another host continues from there.
     await runner.close()
-    runner.keeps = False
-    await runner.turn("And now? [[script:short]]", "two")
-    assert runner.said_to_model()[0] == ("user", "Leave something. [[script:daemon]]")
+    runner.keeps_warm = False
+    await runner.run_turn("And now? [[script:short]]", "two")
+    assert runner.read_model_input()[0] == ("user", "Leave something. [[script:daemon]]")
 
 
-async def test_a_cli_that_was_connected_ahead_knows_the_conversation(runner: Desk) -> None:
-    await runner.turn("Look. [[script:look]]", "one")
-    await runner.prepare()
-    await runner.turn("And now? [[script:short]]")
-    said = [said for _, said in runner.said_to_model()]
-    assert said[:3] == ["Look. [[script:look]]", "Hm.", "Looking."]
-    assert said[-3:] == ["hi", "Done.", "And now? [[script:short]]"]
+async def test_a_prewarmed_cli_knows_the_conversation(runner: SessionRunner) -> None:
+    await runner.run_turn("Look. [[script:look]]", "one")
+    await runner.prewarm()
+    await runner.run_turn("And now? [[script:short]]")
+    messages = [said for _, said in runner.read_model_input()]
+    assert messages[:3] == ["Look. [[script:look]]", "Hm.", "Looking."]
+    assert messages[-3:] == ["hi", "Done.", "And now? [[script:short]]"]
 
 
 async def test_clis_start_one_after_the_other(tmp_path: Path) -> None:
@@ -260,14 +260,14 @@ async def test_clis_start_one_after_the_other(tmp_path: Path) -> None:
             begun.append(self.root)
             return await super().start(argv, env=env)
 
-    class Crowded(Desk):
-        def open(self, host: str = "host") -> GuardedEnvironment:
+    class Crowded(SessionRunner):
+        def open_host(self, host: str = "host") -> GuardedEnvironment:
             root = self.folder / host
             root.mkdir(parents=True)
-            return Counted(str(root), deadline=clock() + 600, home=str(root))
+            return Counted(str(root), deadline=lease_clock() + 600, home=str(root))
 
-    async def prepare(runner: Desk) -> None:
-        await runner.prepare()
+    async def prepare(runner: SessionRunner) -> None:
+        await runner.prewarm()
         connected.append(runner.environment.root if runner.environment else "")
 
     async with ScriptedModel(SCRIPTS) as model:
@@ -281,29 +281,29 @@ async def test_clis_start_one_after_the_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("K8")
-async def test_the_model_is_given_pictures_and_documents_of_an_input(runner: Desk) -> None:
+async def test_the_model_receives_images_and_documents_of_an_input(runner: SessionRunner) -> None:
     image: JsonObject = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
     document: JsonObject = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "T"}}
 
     async def resolve(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
         return [*blocks, image, document]
 
-    runner.next_turn("Look. [[script:short]]")
-    runner.environment = runner.open()
+    runner.begin_turn("Look. [[script:short]]")
+    runner.environment = runner.open_host()
     outcome = await runner.harness.run(replace(runner.context(runner.environment), resolve=resolve))
     assert outcome.text == "Short."
-    told = str(runner.model.requests()[-1].body)
-    assert PNG in told
-    assert "'type': 'document'" in told
+    request_body = str(runner.model.requests()[-1].body)
+    assert PNG in request_body
+    assert "'type': 'document'" in request_body
 
 
 @pytest.mark.requirement("K8")
-async def test_a_part_that_is_not_taken_ends_the_turn(runner: Desk) -> None:
+async def test_a_refused_attachment_ends_the_turn(runner: SessionRunner) -> None:
     async def resolve(_: Sequence[JsonObject]) -> Sequence[JsonObject]:
-        raise NotTaken("The model 'x' does not take application/zip inline.")
+        raise AttachmentRefused("The model 'x' does not take application/zip inline.")
 
-    runner.next_turn("Look. [[script:short]]")
-    runner.environment = runner.open()
-    with pytest.raises(NotTaken):
+    runner.begin_turn("Look. [[script:short]]")
+    runner.environment = runner.open_host()
+    with pytest.raises(AttachmentRefused):
         await runner.harness.run(replace(runner.context(runner.environment), resolve=resolve))
     assert runner.model.requests() == []

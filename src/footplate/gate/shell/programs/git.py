@@ -4,20 +4,20 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from footplate.gate.shell.deeds import Deeds, Write
+from footplate.gate.shell.deeds import ProgramEffects, FileWrite
 from footplate.gate.shell.words import UNKNOWN, Word
 
-_QUIET: Final = frozenset(
+_HARMLESS_GLOBAL_OPTIONS: Final = frozenset(
     {"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects", "--no-advice"}
 )
-_READING: Final = frozenset({
+_READ_SUBCOMMANDS: Final = frozenset({
     "status", "log", "diff", "show", "rev-parse", "ls-files", "ls-tree", "blame", "shortlog", "describe", "rev-list",
     "cat-file",
     "merge-base", "name-rev", "whatchanged", "count-objects", "diff-tree", "for-each-ref", "show-ref", "grep",
     "reflog", "annotate",
     "cherry", "range-diff", "check-ignore", "var", "version",
 })  # fmt: skip
-_LISTING: Final = {
+_LISTING_ARGUMENTS: Final = {
     "branch": frozenset({"-a", "-r", "-v", "-vv", "--all", "--list", "-l", "--remotes", "--show-current", "--verbose",
     "--no-color"}),
     "remote": frozenset({"show", "get-url"}),
@@ -28,9 +28,9 @@ _LISTING: Final = {
 }  # fmt: skip
 """Subcommands that only list something if all of their arguments are in the set."""
 _NAME: Final = re.compile(r"[\w.-]+")
-_FORGETTING: Final = frozenset({"expire", "delete", "drop", "write"})
+_REFLOG_CHANGES: Final = frozenset({"expire", "delete", "drop", "write"})
 """Subcommands of `git reflog` that change the reflog."""
-_RUNNING: Final = frozenset({
+_SUBCOMMANDS_NEEDING_RULE: Final = frozenset({
     "config", "filter-branch", "difftool", "mergetool", "send-email", "daemon", "instaweb", "web--browse", "gui",
     "citool", "hook",
     "credential", "credential-store", "credential-cache", "bisect", "fast-import", "fast-export", "http-backend",
@@ -41,23 +41,23 @@ _RUNNING: Final = frozenset({
     "subtree", "annex",
 })  # fmt: skip
 """Subcommands that a rule must name literally."""
-_OPTIONS: Final = re.compile(
+_RISKY_OPTIONS: Final = re.compile(
     r"--(?:ou[a-z]*|ext-d[a-z]*|textc[a-z]*|filters|op[a-z-]*|up[a-z]*-pack|receive-pack|exec|extc[a-z]*|template|config|config-env|no-i|no-in|no-ind(?:ex?)?|"
     r"separate-git-dir|reference|recurse-submodules|con(?:t(?:e[a-z]*)?)?|pathspec-from-file|file|git-dir|work-tree|exec-path|editor|gpg-sign|"
     r"show-signature|strategy|strategy-option|interactive|edit-todo|rebase-merges|trailer|from-file|mailmap|ignore-revs[a-z-]*)(?:=.*)?",
     re.DOTALL,
 )
-_SHORTENED: Final = (
+_ABBREVIATED_OPTIONS: Final = (
     "--exec", "--upload-pack", "--receive-pack", "--template", "--config", "--config-env", "--no-index", "--file",
     "--separate-git-dir", "--reference", "--recurse-submodules", "--contents", "--pathspec-from-file", "--git-dir",
     "--work-tree", "--interactive", "--from-file", "--ignore-revs-file", "--ext-diff", "--textconv",
     "--open-files-in-pager",
 )  # fmt: skip
 """Options that are also recognised when abbreviated, as git accepts abbreviations."""
-_ALLOWED: Final = frozenset(
+_SAFE_OPTIONS: Final = frozenset(
     {"--gpg-sign", "--show-signature", "--trailer", "--strategy", "--strategy-option", "--rebase-merges"}
 )
-_SHORT: Final = {
+_RISKY_SHORT_OPTIONS: Final = {
     "grep": "Of", "rebase": "xs", "fetch": "", "pull": "", "clone": "ucb", "ls-remote": "", "commit": "Ftc",
     "merge": "Fs",
     "format-patch": "o", "archive": "o", "tag": "F", "blame": "S", "annotate": "S", "config": "f",
@@ -65,64 +65,64 @@ _SHORT: Final = {
     "difftool": "xt", "cherry-pick": "", "stash": "",
 }  # fmt: skip
 """The short options of a subcommand that run a command, or read or write a file."""
-_OF_THEIR_OWN: Final = frozenset({"subtree", "lfs"})
+_SUBCOMMANDS_WITH_OWN_PUSH: Final = frozenset({"subtree", "lfs"})
 """Subcommands with their own `push` and `pull`. Rules for `git push` and `git pull` apply to them too."""
 
 
-def describe(words: Sequence[Word], deeds: Deeds) -> None:
+def analyse_git(words: Sequence[Word], effects: ProgramEffects) -> None:
     """Add the effects of a git command."""
-    at = _subcommand(words, deeds)
+    at = _find_subcommand(words, effects)
     if at is None:
-        deeds.harmless = len(words) == 2 and words[1].text in {"--version", "--help"}  # noqa: PLR2004
-        if not deeds.harmless and len(words) > 1:
-            deeds.worry("the git subcommand cannot be determined")
+        effects.harmless = len(words) == 2 and words[1].text in {"--version", "--help"}  # noqa: PLR2004
+        if not effects.harmless and len(words) > 1:
+            effects.add_concern("the git subcommand cannot be determined")
         return
     name = words[at].text
     rest = words[at + 1 :]
     if not words[at].known:
-        deeds.worry("the git subcommand cannot be determined")
+        effects.add_concern("the git subcommand cannot be determined")
         return
-    if name in _RUNNING and not _lists(name, rest):
-        deeds.worry(
+    if name in _SUBCOMMANDS_NEEDING_RULE and not _only_lists(name, rest):
+        effects.add_concern(
             f"git {name} configures, writes or runs something",
             is_visible=name not in {"config", "bisect", "submodule", "filter-branch", "send-email"},
             literal_words=at + 1,
         )
     if name in {"submodule", "bisect"} and len(rest) > 1:
-        deeds.scripts.append(" ".join(word.text for word in rest[1:]))
-    if name in _OF_THEIR_OWN and rest:
-        deeds.runs.append((at, (words[0], *rest)))
-    if any(word.splits for word in rest):
-        deeds.worry("an argument is only known at run time", is_visible=True)
-    _beyond(name, rest, deeds)
-    _arguments(name, rest, deeds)
-    deeds.harmless = not deeds.concerns and not deeds.writes and (name in _READING or _lists(name, rest))
+        effects.scripts.append(" ".join(word.text for word in rest[1:]))
+    if name in _SUBCOMMANDS_WITH_OWN_PUSH and rest:
+        effects.runs.append((at, (words[0], *rest)))
+    if any(word.may_split for word in rest):
+        effects.add_concern("an argument is only known at run time", is_visible=True)
+    _add_hidden_effects(name, rest, effects)
+    _analyse_arguments(name, rest, effects)
+    effects.harmless = not effects.concerns and not effects.writes and (name in _READ_SUBCOMMANDS or _only_lists(name, rest))
     if at > 1:
-        deeds.runs.append((at - 1, (words[0], *words[at:])))  # so that rules also match it without the global options
+        effects.runs.append((at - 1, (words[0], *words[at:])))  # so that rules also match it without the global options
 
 
-def _lists(name: str, rest: Sequence[Word]) -> bool:
-    words = _LISTING.get(name)
+def _only_lists(name: str, rest: Sequence[Word]) -> bool:
+    words = _LISTING_ARGUMENTS.get(name)
     if words is None:
         return False
     if name == "remote":
-        said = [word.text for word in rest if word.text not in {"-v", "--verbose"}]
-        return not said or (said[0] in words and all(_NAME.fullmatch(text) for text in said))
+        arguments = [word.text for word in rest if word.text not in {"-v", "--verbose"}]
+        return not arguments or (arguments[0] in words and all(_NAME.fullmatch(text) for text in arguments))
     if name in {"config", "stash", "worktree"} and rest and rest[0].text in words:
         return name != "config" or len(rest) <= 2  # noqa: PLR2004
     return all(word.text in words for word in rest) and (name in {"branch", "tag"} or bool(rest))
 
 
-def _subcommand(words: Sequence[Word], deeds: Deeds) -> int | None:
+def _find_subcommand(words: Sequence[Word], effects: ProgramEffects) -> int | None:
     at = 1
     while at < len(words):
         text = words[at].text
         if not text.startswith("-"):
             return at
-        if text in _QUIET:
+        if text in _HARMLESS_GLOBAL_OPTIONS:
             at += 1
         elif text == "-C":
-            deeds.worry("git works in another directory", is_visible=True, literal_words=at + 2)
+            effects.add_concern("git works in another directory", is_visible=True, literal_words=at + 2)
             at += 2
         elif text in {
             "-c",
@@ -134,19 +134,19 @@ def _subcommand(words: Sequence[Word], deeds: Deeds) -> int | None:
             "--super-prefix",
             "--attr-source",
         }:
-            deeds.worry(f"git is configured by {text}")
+            effects.add_concern(f"git is configured by {text}")
             if at + 1 < len(words) and "!" in words[at + 1].text:
-                deeds.scripts.append(words[at + 1].text.partition("!")[2])
+                effects.scripts.append(words[at + 1].text.partition("!")[2])
             at += 2 if text != "--exec-path" else 1
         else:
             if len(words) > 2 or text not in {"--version", "--help"}:  # noqa: PLR2004
-                deeds.worry(f"git is configured by {text}")
+                effects.add_concern(f"git is configured by {text}")
             at += 1
     return None
 
 
-def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
-    short = _SHORT.get(name, "")
+def _analyse_arguments(name: str, rest: Sequence[Word], effects: ProgramEffects) -> None:
+    short = _RISKY_SHORT_OPTIONS.get(name, "")
     takes_message = name in {"commit", "tag", "merge", "stash", "notes"}
     skip = False
     for index, word in enumerate(rest):
@@ -155,46 +155,46 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
             skip = False
             continue
         if text == "--" and word.known:
-            deeds.mentions.extend(rest[index + 1 :])
+            effects.mentions.extend(rest[index + 1 :])
             break
-        if word.loose or (word.globs and text[:1] in "*?["):
-            deeds.worry("an argument is only known at run time", is_visible=True)
+        if word.may_become_option or (word.globs and text[:1] in "*?["):
+            effects.add_concern("an argument is only known at run time", is_visible=True)
         elif takes_message and text in {"-m", "--message", "-am", "-sm"}:
             skip = True
-        elif _meant(option := text.partition("=")[0], text):
-            _option(name, text, option, rest[index + 1 :], deeds)
+        elif _is_risky_option(option := text.partition("=")[0], text):
+            _add_option_effects(name, text, option, rest[index + 1 :], effects)
         elif text.startswith("-") and not text.startswith("--"):
             letters = text[1:].split("m")[0] if takes_message else text[1:]
             if any(letter in short for letter in letters):
-                deeds.worry(f"git {name} {text} reads, writes or runs something")
-            deeds.mentions.append(word)
+                effects.add_concern(f"git {name} {text} reads, writes or runs something")
+            effects.mentions.append(word)
         elif not text.startswith("-"):
-            deeds.mentions.append(word)
+            effects.mentions.append(word)
 
 
-def _meant(option: str, text: str) -> bool:
+def _is_risky_option(option: str, text: str) -> bool:
     """Return whether an option reads, writes or runs something."""
-    if option in _ALLOWED or option == "--text":
+    if option in _SAFE_OPTIONS or option == "--text":
         return False
-    if _OPTIONS.fullmatch(text):
+    if _RISKY_OPTIONS.fullmatch(text):
         return True
-    return len(option) > len("--") and option[:2] == "--" and any(full.startswith(option) for full in _SHORTENED)
+    return len(option) > len("--") and option[:2] == "--" and any(full.startswith(option) for full in _ABBREVIATED_OPTIONS)
 
 
-def _beyond(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
+def _add_hidden_effects(name: str, rest: Sequence[Word], effects: ProgramEffects) -> None:
     """Add effects that even a read-only subcommand may have."""
-    if name == "reflog" and any(word.text in _FORGETTING for word in rest):
-        deeds.worry("git reflog deletes entries", is_visible=True, literal_words=3)
+    if name == "reflog" and any(word.text in _REFLOG_CHANGES for word in rest):
+        effects.add_concern("git reflog deletes entries", is_visible=True, literal_words=3)
     if name == "diff":
         files = [word for word in rest if not word.text.startswith("-")]
-        deeds.reads.extend(
+        effects.reads.extend(
             word for word in files if len(files) > 1 or word.globs
         )  # `git diff` compares any two files, also outside of a repository
-    if any(_open(name, word) for word in rest):
-        deeds.worry("an option is only known at run time")
+    if any(_has_unknown_name(name, word) for word in rest):
+        effects.add_concern("an option is only known at run time")
 
 
-def _open(name: str, word: Word) -> bool:
+def _has_unknown_name(name: str, word: Word) -> bool:
     """Return whether the name of an option is only known at run time."""
     option, equals, _ = word.text.partition("=")
     if option.startswith("--"):
@@ -202,9 +202,9 @@ def _open(name: str, word: Word) -> bool:
     return option.startswith("-") and (UNKNOWN in (option if name == "grep" else option[:2]) or word.globs)
 
 
-def _option(name: str, text: str, option: str, rest: Sequence[Word], deeds: Deeds) -> None:
+def _add_option_effects(name: str, text: str, option: str, rest: Sequence[Word], effects: ProgramEffects) -> None:
     if text.startswith("--ou"):
         value = text.partition("=")[2] if "=" in text else (rest[0].text if rest else "")
-        deeds.writes.append(Write(Word(value or UNKNOWN), asked_for=True))
+        effects.writes.append(FileWrite(Word(value or UNKNOWN), needs_edit_rule=True))
     else:
-        deeds.worry(f"git {name} {option} reads, writes or runs something")
+        effects.add_concern(f"git {name} {option} reads, writes or runs something")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from footplate.gate.shell.deeds import Deeds, Write
-from footplate.gate.shell.options import Arguments, meant, split
+from footplate.gate.shell.deeds import ProgramEffects, FileWrite
+from footplate.gate.shell.options import Arguments, matches_option, parse_arguments
 from footplate.gate.shell.words import Word
 
 
@@ -72,52 +72,52 @@ class Program:
     """Options with which the operands are written, such as `sed -i`."""
 
 
-def _load() -> dict[str, Program]:
+def _load_programs() -> dict[str, Program]:
     text = importlib.resources.files(__package__ or "").joinpath("programs.toml").read_text(encoding="utf-8")
-    found: dict[str, Program] = {}
+    programs: dict[str, Program] = {}
     for entry in tomllib.loads(text)["program"]:
         fields: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
         }
         names = fields.pop("names")
         fields["operands"] = Operands(fields.get("operands", Operands.MENTIONED))
-        found.update(dict.fromkeys(names, Program(**fields)))
-    return found
+        programs.update(dict.fromkeys(names, Program(**fields)))
+    return programs
 
 
-_REPORT: Final = re.compile(r"(?:--cov-report=)?(?:html|xml|json|lcov|annotate|markdown[a-z-]*):(.+)", re.DOTALL)
-PROGRAMS: Final = _load()
+_REPORT_ARGUMENT: Final = re.compile(r"(?:--cov-report=)?(?:html|xml|json|lcov|annotate|markdown[a-z-]*):(.+)", re.DOTALL)
+PROGRAMS: Final = _load_programs()
 
 
-def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
+def analyse_listed_program(name: str, words: Sequence[Word], effects: ProgramEffects) -> bool:
     """Add the effects of a program in the table. Returns False if it is not there."""
     program = PROGRAMS.get(name)
     if program is None:
         return False
-    rest = [_plainly(word) for word in words[1:]] if program.freely else words[1:]
-    given = split(rest, takes=program.takes, takes_long=program.takes_long, single=program.single)
-    for option, value in given.options:
-        _option(name, program, option, value, deeds)
-    if program.files_of_arguments and any(word.text.startswith("@") for word in given.operands):
-        deeds.worry(f"{name} reads its arguments from a file")
+    rest = [_normalise_option(word) for word in words[1:]] if program.freely else words[1:]
+    arguments = parse_arguments(rest, takes=program.takes, takes_long=program.takes_long, single=program.single)
+    for option, value in arguments.options:
+        _add_option_effects(name, program, option, value, effects)
+    if program.files_of_arguments and any(word.text.startswith("@") for word in arguments.operands):
+        effects.add_concern(f"{name} reads its arguments from a file")
     if program.reports:
-        found = [_REPORT.fullmatch(word.text) for word in words]
-        deeds.writes.extend(Write(Word(each[1]), asked_for=True) for each in found if each is not None)
+        found = [_REPORT_ARGUMENT.fullmatch(word.text) for word in words]
+        effects.writes.extend(FileWrite(Word(each[1]), needs_edit_rule=True) for each in found if each is not None)
     if program.links:
-        deeds.worry("it creates a link, after which paths refer to other files")
+        effects.add_concern("it creates a link, after which paths refer to other files")
     risky = program.runs or program.writes or program.removes
-    if given.unclear and not program.any_argument and (risky or not program.harmless):
-        deeds.worry("an argument is only known at run time", is_visible=not program.runs)
-    if any(given.has(option) for option in program.removes):
-        deeds.writes.extend(Write(word, asked_for=True) for word in given.operands)
-    _operands(program, given, deeds)
+    if arguments.is_ambiguous and not program.any_argument and (risky or not program.harmless):
+        effects.add_concern("an argument is only known at run time", is_visible=not program.runs)
+    if any(arguments.has(option) for option in program.removes):
+        effects.writes.extend(FileWrite(word, needs_edit_rule=True) for word in arguments.operands)
+    _add_operand_effects(program, arguments, effects)
     if program.harmless:
-        _beyond(name, program, words[1:], given, deeds)
-    deeds.harmless = program.harmless and not deeds.concerns and not deeds.writes
+        _add_parsing_differences(name, program, words[1:], arguments, effects)
+    effects.harmless = program.harmless and not effects.concerns and not effects.writes
     return True
 
 
-def _plainly(word: Word) -> Word:
+def _normalise_option(word: Word) -> Word:
     option, equals, value = word.text.partition("=")
     name = option.lstrip("-")
     if not option.startswith("-") or len(name) == 0 or (len(name) == 1 and option[:2] != "--"):
@@ -126,59 +126,59 @@ def _plainly(word: Word) -> Word:
     return word._replace(text=f"{spelt}{equals}{value}")
 
 
-def _beyond(name: str, program: Program, words: Sequence[Word], given: Arguments, deeds: Deeds) -> None:
+def _add_parsing_differences(name: str, program: Program, words: Sequence[Word], arguments: Arguments, effects: ProgramEffects) -> None:
     """Add the effects of programs that parse their arguments differently from `getopt_long`."""
     if any(word.text in program.runs for word in words):
-        deeds.worry(f"{name} may interpret a word as an option that runs something")
-    if program.odd and any(re.fullmatch(program.odd, word.text, re.DOTALL) for word in given.operands):
-        deeds.worry(f"an operand changes what {name} does")
+        effects.add_concern(f"{name} may interpret a word as an option that runs something")
+    if program.odd and any(re.fullmatch(program.odd, word.text, re.DOTALL) for word in arguments.operands):
+        effects.add_concern(f"an operand changes what {name} does")
     if program.operands is Operands.SECOND:
-        if given.mixed or any(word.globs for word in given.operands):
-            deeds.worry(f"{name} may write the second of its files")
+        if arguments.has_late_options or any(word.globs for word in arguments.operands):
+            effects.add_concern(f"{name} may write the second of its files")
     else:
-        deeds.reads.extend(given.late)
+        effects.reads.extend(arguments.late_values)
 
 
-def _option(name: str, program: Program, option: str, value: Word | None, deeds: Deeds) -> None:
-    def among(names: tuple[str, ...]) -> bool:
+def _add_option_effects(name: str, program: Program, option: str, value: Word | None, effects: ProgramEffects) -> None:
+    def is_among(names: tuple[str, ...]) -> bool:
         if option.startswith("--"):
             return option not in program.fine and any(
-                meant(option, full) or option.startswith(f"{full}.") for full in names
+                matches_option(option, full) or option.startswith(f"{full}.") for full in names
             )
         return option in names
 
-    if among(program.runs):
-        deeds.worry(f"{name} {option} runs something, or reads instructions from elsewhere")
-    if among(program.writes):
-        deeds.writes.append(Write(value or Word("\0"), asked_for=True))
-    if among(program.reads):
-        deeds.reads.append(value or Word("\0"))
+    if is_among(program.runs):
+        effects.add_concern(f"{name} {option} runs something, or reads instructions from elsewhere")
+    if is_among(program.writes):
+        effects.writes.append(FileWrite(value or Word("\0"), needs_edit_rule=True))
+    if is_among(program.reads):
+        effects.reads.append(value or Word("\0"))
     elif value is not None:
-        deeds.mentions.append(value)
+        effects.mentions.append(value)
 
 
-def _operands(program: Program, given: Arguments, deeds: Deeds) -> None:
-    kind, operands = program.operands, given.operands
+def _add_operand_effects(program: Program, arguments: Arguments, effects: ProgramEffects) -> None:
+    kind, operands = program.operands, arguments.operands
     if kind is Operands.READ:
-        deeds.reads.extend(word for word in operands if word.text != "-")
+        effects.reads.extend(word for word in operands if word.text != "-")
     elif kind is Operands.WRITE:
-        deeds.writes.extend(Write(word, asked_for=False) for word in operands)
+        effects.writes.extend(FileWrite(word, needs_edit_rule=False) for word in operands)
     elif kind is Operands.MOVE:
-        deeds.reads.extend(operands)
-        deeds.writes.extend(Write(word, asked_for=False) for word in operands)
+        effects.reads.extend(operands)
+        effects.writes.extend(FileWrite(word, needs_edit_rule=False) for word in operands)
     elif kind is Operands.CHANGE:
-        deeds.writes.extend(Write(word, asked_for=False) for word in operands[1:])
+        effects.writes.extend(FileWrite(word, needs_edit_rule=False) for word in operands[1:])
     elif kind is Operands.COPY:
-        last = 0 if any(write.asked_for for write in deeds.writes) else 1
-        deeds.reads.extend(operands[: len(operands) - last])
-        deeds.writes.extend(Write(word, asked_for=False) for word in operands[len(operands) - last :])
+        last = 0 if any(write.needs_edit_rule for write in effects.writes) else 1
+        effects.reads.extend(operands[: len(operands) - last])
+        effects.writes.extend(FileWrite(word, needs_edit_rule=False) for word in operands[len(operands) - last :])
     elif kind is Operands.AFTER_FIRST:
-        pattern_given = given.has("-e", "-f", "--regexp", "--file", "--files") or (
-            program.letters and any(not name[1:2].isalpha() for name, _ in given.options if name[:2] != "--")
+        pattern_given = arguments.has("-e", "-f", "--regexp", "--file", "--files") or (
+            program.letters and any(not name[1:2].isalpha() for name, _ in arguments.options if name[:2] != "--")
         )
-        deeds.reads.extend(operands if pattern_given else operands[1:])
+        effects.reads.extend(operands if pattern_given else operands[1:])
     elif kind is Operands.SECOND:
-        deeds.reads.extend(operands[:1])
-        deeds.writes.extend(Write(word, asked_for=True) for word in operands[1:])
+        effects.reads.extend(operands[:1])
+        effects.writes.extend(FileWrite(word, needs_edit_rule=True) for word in operands[1:])
     elif kind is Operands.MENTIONED:
-        deeds.mentions.extend(operands)
+        effects.mentions.extend(operands)

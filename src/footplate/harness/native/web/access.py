@@ -1,19 +1,19 @@
 """The entry point of the web tools: `WebTools` fetches pages and searches, and is shared by all turns of a process."""
 
-from footplate.domain.addresses import Reach
+from footplate.domain.addresses import AddressPolicy
 from footplate.domain.ports import WebAccess
 from footplate.harness.native.web import pages, search
-from footplate.harness.native.web.download import Downloads
+from footplate.harness.native.web.download import Downloader
 
 
-class Web:
+class WebTools:
     def __init__(self, access: WebAccess | None = None) -> None:
         limits = access or WebAccess()
-        self._downloads = Downloads(Reach(limits.allow), max_bytes=limits.max_bytes, max_seconds=limits.max_seconds)
+        self._downloads = Downloader(AddressPolicy(limits.allow), max_bytes=limits.max_bytes, max_seconds=limits.max_seconds)
         self._search = limits.search
 
     async def fetch(self, url: str) -> str:
-        return await pages.readable(await self._downloads.page(url.strip()))
+        return await pages.page_to_text(await self._downloads.download_page(url.strip()))
 
     async def search(self, query: str) -> str:
-        return await search.search(self._downloads, self._search, query)
+        return await search.search_web(self._downloads, self._search, query)

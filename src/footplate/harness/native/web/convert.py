@@ -14,7 +14,7 @@ from typing import Final
 from footplate.harness.native.failure import ToolFailure
 
 _PROGRAM: Final = str(Path(__file__).with_name("convert_main.py"))
-_SECONDS: Final = 20.0
+_MAX_SECONDS: Final = 20.0
 
 
 async def to_markdown(html: str, base_url: str) -> tuple[str, str]:
@@ -28,10 +28,10 @@ async def to_markdown(html: str, base_url: str) -> tuple[str, str]:
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_MAX_SECONDS):
             out, _ = await process.communicate(html.encode("utf-8", "replace"))
     except TimeoutError:
-        raise ToolFailure(f"{base_url} could not be converted to Markdown within {_SECONDS:g} s.") from None
+        raise ToolFailure(f"{base_url} could not be converted to Markdown within {_MAX_SECONDS:g} s.") from None
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -39,5 +39,5 @@ async def to_markdown(html: str, base_url: str) -> tuple[str, str]:
             await process.communicate()
     if process.returncode != 0:
         raise ToolFailure(f"The HTML of {base_url} could not be converted to Markdown.")
-    made: dict[str, str] = json.loads(out)
-    return made["title"], made["text"]
+    converted: dict[str, str] = json.loads(out)
+    return converted["title"], converted["text"]

@@ -13,21 +13,21 @@ from typing import Final
 from html_to_markdown import ConversionOptions, convert
 
 _CPU_SECONDS: Final = 15
-_MEMORY: Final = 2 * 1024**3
-_LONGEST: Final = 2_000_000
+_MEMORY_BYTES: Final = 2 * 1024**3
+_MAX_CHARACTERS: Final = 2_000_000
 _TITLE: Final = re.compile(r"<title[^>]*>(.{0,1000}?)</title>", re.IGNORECASE | re.DOTALL)
 
 
 def main() -> None:
     # The CPU limit also ends this process if its parent has died.
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     page = sys.stdin.buffer.read().decode("utf-8")
     options = ConversionOptions(base_url=sys.argv[1], compact_tables=True, extract_metadata=False, skip_images=True)
     text = convert(page, options).content or ""
     title = _TITLE.search(page)
-    made = {"title": " ".join(html.unescape(title[1]).split()) if title else "", "text": text[:_LONGEST]}
-    sys.stdout.write(json.dumps(made))
+    converted = {"title": " ".join(html.unescape(title[1]).split()) if title else "", "text": text[:_MAX_CHARACTERS]}
+    sys.stdout.write(json.dumps(converted))
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ from typing import Final
 
 import httpx2
 
-from footplate.domain.addresses import Address, Reach
+from footplate.domain.addresses import Address, AddressPolicy
 from footplate.harness import reaching
 from footplate.harness.native.failure import ToolFailure
 
 MAX_REDIRECTS: Final = 5
 _SCHEMES: Final = frozenset({"http", "https"})
-_CONNECT: Final = 10.0
+_CONNECT_SECONDS: Final = 10.0
 _GZIP_OR_ZLIB: Final = 47
 _MAX_PORT: Final = 65_535
 _HEADERS: Final = {
@@ -44,14 +44,14 @@ class Download:
     reason: str
     headers: Mapping[str, str]
     data: bytes
-    cut: bool
+    is_truncated: bool
     """Whether the data was truncated at the size limit."""
 
 
-class Downloads:
+class Downloader:
     def __init__(
         self,
-        policy: Reach,
+        policy: AddressPolicy,
         *,
         max_bytes: int,
         max_seconds: float,
@@ -61,8 +61,8 @@ class Downloads:
         """`tls`: certificate authorities to use instead of the default ones. `purpose`: what the download is for, for
         error messages.
         """
-        self._what = purpose
-        self._reach = policy
+        self._purpose = purpose
+        self._policy = policy
         self._tls = tls
         self._max_bytes = max_bytes
         self._max_seconds = max_seconds
@@ -78,22 +78,22 @@ class Downloads:
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             limits=httpx2.Limits(max_connections=100, max_keepalive_connections=0),
-            timeout=httpx2.Timeout(self._max_seconds, connect=min(_CONNECT, self._max_seconds)),
+            timeout=httpx2.Timeout(self._max_seconds, connect=min(_CONNECT_SECONDS, self._max_seconds)),
         )
 
-    async def page(self, url: str) -> Download:
+    async def download_page(self, url: str) -> Download:
         """Downloads a page and follows its redirects. Raises `ToolFailure` if a host is forbidden or does not
         respond.
         """
         try:
             async with asyncio.timeout(self._max_seconds):
-                return await self._follow(_checked(url))
+                return await self._follow(_check_url(url))
         except TimeoutError:
             raise ToolFailure(f"{url} took longer than {self._max_seconds:g} s.") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, zlib.error) as error:
-            raise ToolFailure(f"{url} could not be fetched: {_told(error)}.") from error
+            raise ToolFailure(f"{url} could not be fetched: {_error_text(error)}.") from error
 
-    async def trusted(self, url: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Download:
+    async def download_trusted(self, url: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Download:
         """Downloads from a URL that the operator configured, without checking its address. Raises httpx2's errors and
         `TimeoutError`.
         """
@@ -107,7 +107,7 @@ class Downloads:
             async with aclosing(await self._send(url)) as response:
                 if not response.has_redirect_location:
                     return await self._read(response, str(url))
-                url = _checked(str(url.join(response.headers["location"])))
+                url = _check_url(str(url.join(response.headers["location"])))
         raise ToolFailure(f"There were more than {MAX_REDIRECTS} redirects. The last one points to {url}.")
 
     async def _send(self, url: httpx2.URL) -> httpx2.Response:
@@ -129,18 +129,18 @@ class Downloads:
 
     async def _addresses(self, url: httpx2.URL, host: str) -> list[Address]:
         try:
-            return await reaching.addresses(self._reach, host, url.port or reaching.PORTS[url.scheme])
-        except reaching.NoAddress as error:
+            return await reaching.resolve_allowed_addresses(self._policy, host, url.port or reaching.PORTS[url.scheme])
+        except reaching.UnresolvableHost as error:
             raise ToolFailure(str(error)) from error
-        except reaching.Internal as error:
+        except reaching.ForbiddenAddress as error:
             raise ToolFailure(
-                f"{error}. This is blocked for {self._what}; the operator of this server can allow it with "
+                f"{error}. This is blocked for {self._purpose}; the operator of this server can allow it with "
                 "FOOTPLATE_WEB_ALLOW."
             ) from error
 
     async def _read(self, response: httpx2.Response, url: str) -> Download:
         data = bytearray()
-        async with aclosing(_decoded(response, self._max_bytes)) as pieces:
+        async with aclosing(_decompress(response, self._max_bytes)) as pieces:
             async for piece in pieces:
                 data += piece
                 if len(data) > self._max_bytes:
@@ -151,11 +151,11 @@ class Downloads:
             reason=response.reason_phrase,
             headers=response.headers,
             data=bytes(data[: self._max_bytes]),
-            cut=len(data) > self._max_bytes,
+            is_truncated=len(data) > self._max_bytes,
         )
 
 
-async def _decoded(response: httpx2.Response, limit: int) -> AsyncGenerator[bytes, None]:
+async def _decompress(response: httpx2.Response, limit: int) -> AsyncGenerator[bytes, None]:
     """Decompresses the body in bounded pieces, because a few kilobytes can decompress to gigabytes."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in {"", "identity"}:
@@ -169,7 +169,7 @@ async def _decoded(response: httpx2.Response, limit: int) -> AsyncGenerator[byte
         yield unpacker.decompress(piece, limit + 1)
 
 
-def _checked(url: str) -> httpx2.URL:
+def _check_url(url: str) -> httpx2.URL:
     parsed = httpx2.URL(url)
     if parsed.scheme not in _SCHEMES or not parsed.host:
         raise ToolFailure(f"{url!r} is not an http or https URL. Use a full URL such as https://example.com/page.")
@@ -180,5 +180,5 @@ def _checked(url: str) -> httpx2.URL:
     return parsed
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__

@@ -20,15 +20,15 @@ _BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_LOOKED_AT: Final = 2048
+_SNIFFED_BYTES: Final = 2048
 _FIRST_ERROR: Final = 400
-_ERROR_LENGTH: Final = 2_000
+_MAX_ERROR_LENGTH: Final = 2_000
 
 
-async def readable(download: Download) -> str:
+async def page_to_text(download: Download) -> str:
     media_type, charset = _content_type(download)
     if download.status >= _FIRST_ERROR:
-        raise ToolFailure(await _refusal(download, media_type, charset))
+        raise ToolFailure(await _error_message(download, media_type, charset))
     if not _is_text(download, media_type):
         raise ToolFailure(
             f"{download.url} is {media_type}. web_fetch reads only HTML, text, JSON and XML. "
@@ -36,7 +36,7 @@ async def readable(download: Download) -> str:
         )
     title, text = await _text(download, media_type, charset)
     head = [f"{download.url} ({media_type}, {len(download.data)} bytes)"]
-    if download.cut:
+    if download.is_truncated:
         head.append(f"[truncated: only the first {len(download.data)} bytes were read]")
     if title:
         head.append(f"Title: {title}")
@@ -50,13 +50,13 @@ async def _text(download: Download, media_type: str, charset: str) -> tuple[str,
     return "", text
 
 
-async def _refusal(download: Download, media_type: str, charset: str) -> str:
+async def _error_message(download: Download, media_type: str, charset: str) -> str:
     """The error message with the start of the response body, which often says what to do instead."""
     line = f"{download.url} responded with {download.status} {download.reason}".rstrip() + "."
     if not download.data or not _is_text(download, media_type):
         return line
     _, text = await _text(download, media_type, charset)
-    return f"{line}\n\n{text.strip()[:_ERROR_LENGTH]}".rstrip()
+    return f"{line}\n\n{text.strip()[:_MAX_ERROR_LENGTH]}".rstrip()
 
 
 def _content_type(download: Download) -> tuple[str, str]:
@@ -64,22 +64,22 @@ def _content_type(download: Download) -> tuple[str, str]:
     value = download.headers.get("content-type", "")
     media_type, _, parameters = value.partition(";")
     named = re.search(r"charset\s*=\s*\"?([\w.:-]+)", parameters, re.IGNORECASE)
-    charset = named[1] if named else _declared(download.data)
+    charset = named[1] if named else _declared_encoding(download.data)
     return media_type.strip().lower() or "text/plain", charset
 
 
-def _declared(data: bytes) -> str:
+def _declared_encoding(data: bytes) -> str:
     for mark, name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return name
-    start = data[:_LOOKED_AT]
+    start = data[:_SNIFFED_BYTES]
     found = _DECLARED.search(start) or _ENCODING_XML.search(start)
     return found[1].decode("ascii") if found else "utf-8"
 
 
 def _is_text(download: Download, media_type: str) -> bool:
-    wide = _declared(download.data).startswith("utf-16")
-    return bool(_TEXT.fullmatch(media_type)) and (wide or b"\x00" not in download.data[:_LOOKED_AT])
+    wide = _declared_encoding(download.data).startswith("utf-16")
+    return bool(_TEXT.fullmatch(media_type)) and (wide or b"\x00" not in download.data[:_SNIFFED_BYTES])
 
 
 def _decode(data: bytes, charset: str) -> str:

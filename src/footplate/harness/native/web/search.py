@@ -17,43 +17,43 @@ import structlog
 
 from footplate.domain.ports import SearchProvider
 from footplate.harness.native.failure import ToolFailure
-from footplate.harness.native.web.download import Download, Downloads
+from footplate.harness.native.web.download import Download, Downloader
 
 MAX_RESULTS: Final = 10
 _TAG: Final = re.compile(r"</?[a-zA-Z][^<>]*>")
-_SNIPPET: Final = 1_000
-_READ: Final = 10_000
+_MAX_SNIPPET_LENGTH: Final = 1_000
+_MAX_FIELD_LENGTH: Final = 10_000
 """Maximum characters of a result's field that are processed."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SearchResult:
     title: str
     url: str
     snippet: str
 
 
-async def search(downloads: Downloads, provider: SearchProvider | None, query: str) -> str:
+async def search_web(downloads: Downloader, provider: SearchProvider | None, query: str) -> str:
     if provider is None:
         raise ToolFailure(
             "web_search is not available: this server has no search provider. Continue without it. If you have "
             "web_fetch, you can read pages whose URL you know. (For the operator: set FOOTPLATE_SEARCH_PROVIDER.)"
         )
-    url, params, headers = _request(provider, query)
+    url, params, headers = _build_request(provider, query)
     try:
-        answer = await downloads.trusted(url, params, headers)
+        response = await downloads.download_trusted(url, params, headers)
     except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, zlib.error) as error:
         # The error's message may contain the provider's URL, and the URL may contain a password.
         log.warning("search failed", action="search.failed", provider=provider.name, error=type(error).__name__)
         raise ToolFailure(
             f"The search provider ({provider.name}) does not respond ({type(error).__name__}). Try again later."
         ) from None
-    return _listing(_results(provider, answer))
+    return _format_results(_parse_results(provider, response))
 
 
-def _request(provider: SearchProvider, query: str) -> tuple[str, Mapping[str, str], Mapping[str, str]]:
+def _build_request(provider: SearchProvider, query: str) -> tuple[str, Mapping[str, str], Mapping[str, str]]:
     if provider.name == "brave":
         params = {"q": query, "count": str(MAX_RESULTS)}
         return provider.url, params, {"accept": "application/json", "x-subscription-token": provider.api_key or ""}
@@ -63,38 +63,38 @@ def _request(provider: SearchProvider, query: str) -> tuple[str, Mapping[str, st
     return f"{provider.url.rstrip('/')}/search", {"q": query, "format": "json"}, headers
 
 
-def _results(provider: SearchProvider, answer: Download) -> Sequence[Result]:
-    if answer.status != HTTPStatus.OK:
-        log.warning("search refused", action="search.refused", provider=provider.name, status=answer.status)
-        raise ToolFailure(_refusal(provider, answer.status))
+def _parse_results(provider: SearchProvider, response: Download) -> Sequence[SearchResult]:
+    if response.status != HTTPStatus.OK:
+        log.warning("search refused", action="search.refused", provider=provider.name, status=response.status)
+        raise ToolFailure(_error_message(provider, response.status))
     try:
-        body: Any = json.loads(answer.data)
+        body: Any = json.loads(response.data)
         found = body["web"]["results"] if provider.name == "brave" and "web" in body else body.get("results", [])
         snippet = "description" if provider.name == "brave" else "content"
         return [
-            Result(_plain(item.get("title")), str(item["url"]), _plain(item.get(snippet)))
+            SearchResult(_strip_tags(item.get("title")), str(item["url"]), _strip_tags(item.get(snippet)))
             for item in found[:MAX_RESULTS]
         ]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ToolFailure(f"The response of the search provider ({provider.name}) could not be parsed.") from None
 
 
-def _refusal(provider: SearchProvider, status: int) -> str:
+def _error_message(provider: SearchProvider, status: int) -> str:
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return f"The rate limit of the search provider ({provider.name}) is exceeded. Try again later."
-    why = f"The search provider ({provider.name}) refused the request with {status}."
+    message = f"The search provider ({provider.name}) refused the request with {status}."
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        mend = "its settings.yml must list json under search.formats" if provider.name == "searxng" else "check the key"
-        return f"{why} Do not try again. (For the operator: {mend}.)"
-    return f"{why} Try other keywords, or try again later."
+        fix = "its settings.yml must list json under search.formats" if provider.name == "searxng" else "check the key"
+        return f"{message} Do not try again. (For the operator: {fix}.)"
+    return f"{message} Try other keywords, or try again later."
 
 
-def _plain(text: object) -> str:
+def _strip_tags(text: object) -> str:
     """The text without the tags that providers add to highlight matches."""
-    return " ".join(html.unescape(_TAG.sub("", str(text or "")[:_READ])).split())[:_SNIPPET]
+    return " ".join(html.unescape(_TAG.sub("", str(text or "")[:_MAX_FIELD_LENGTH])).split())[:_MAX_SNIPPET_LENGTH]
 
 
-def _listing(results: Sequence[Result]) -> str:
+def _format_results(results: Sequence[SearchResult]) -> str:
     if not results:
         return "No results."
     return "\n\n".join(
