@@ -36,7 +36,7 @@ async def install_node(name: str, *requirements: str) -> Path:
 
 
 def _locate(name: str, requirements: tuple[str, ...]) -> tuple[Path, bool]:
-    """Returns its directory, named after what is pinned, and whether the installation there is complete."""
+    """Returns its directory, named after the pinned version, and whether the installation there is complete."""
     directory = _CACHE / f"{name}-{requirements[0].rpartition('=')[2].rpartition('@')[2]}"
     directory.parent.mkdir(parents=True, exist_ok=True)
     return directory, (directory / _COMPLETE).exists()

@@ -35,7 +35,7 @@ _NO_PROXY: Final = "http://127.0.0.1:9"
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """What a client sees of the interrupted call after the restart."""
+    """The interrupted call as a client sees it after the restart."""
 
     state: Literal["settled", "open", "lost"]
     """`settled`: the call has a result. `open`: it still looks as if it is running. `lost`: there is no call."""

@@ -147,7 +147,7 @@ async def interrupt_of_a_slow_model(client: Client) -> None:
 
     ended = await _interrupted(client, "slow", saying)
     (kept,) = texts(ended)
-    require(holds=bool(kept) and ("one word after another " * 50).startswith(kept), otherwise=f"kept {kept!r}")
+    require(holds=bool(kept) and ("one word after another " * 50).startswith(kept), otherwise=f"the stored text is {kept!r}")
 
 
 async def interrupt_of_a_silent_model(client: Client) -> None:

@@ -26,7 +26,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
 _UNIT_SECONDS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _HOST_PATTERN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SECRET_BYTES: Final = range(24, 65)
-_SECRET_ADVICE: Final = 'Create one with: echo "whsec_$(head -c 32 /dev/urandom | base64)"'
+_SIGNING_KEY_ADVICE: Final = 'Create one with: echo "whsec_$(head -c 32 /dev/urandom | base64)"'
 
 
 def default_data_dir() -> Path:
@@ -352,9 +352,9 @@ class Settings(BaseSettings, RequestLimits):
         except ValueError as error:
             raise ValueError(f"FOOTPLATE_HOOK_HOSTS: {error}") from None
         if hosts and self.hook_secret is None:
-            raise ValueError(f"FOOTPLATE_HOOK_HOSTS needs FOOTPLATE_HOOK_SECRET. {_SECRET_ADVICE}")
+            raise ValueError(f"FOOTPLATE_HOOK_HOSTS needs FOOTPLATE_HOOK_SECRET. {_SIGNING_KEY_ADVICE}")
         if self.hook_secret is not None and not _is_webhook_secret(self.hook_secret.get_secret_value()):
-            raise ValueError(f"FOOTPLATE_HOOK_SECRET is not valid. {_SECRET_ADVICE}")
+            raise ValueError(f"FOOTPLATE_HOOK_SECRET is not valid. {_SIGNING_KEY_ADVICE}")
         return self
 
     @model_validator(mode="after")

@@ -22,8 +22,8 @@ SCHEMAS: Final = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 
 
 def _delegate(subagent: str, script: str) -> Mapping[str, Any]:
-    input = {"description": "Look", "prompt": f"Go. [[script:{script}]]", "subagent_type": subagent}
-    return {"tool": "Agent", "input": input}
+    tool_input = {"description": "Look", "prompt": f"Go. [[script:{script}]]", "subagent_type": subagent}
+    return {"tool": "Agent", "input": tool_input}
 
 
 SCRIPTS: Final[Mapping[str, Any]] = {

@@ -48,11 +48,11 @@ def render() -> str:
         "## Responses\n\nResponses also have fields that only Footplate has. Clients must tolerate unknown fields.\n",
         *(
             _section(title, reader.rows(title, model.model_fields), level=3)
-            for title, model in reference.ANSWERS.items()
+            for title, model in reference.RESPONSES.items()
         ),
         _section("Events", reader.rows(reference.EVENTS, reference.event_types())),
     ]
-    reader.complain()
+    reader.raise_if_incomplete()
     return "\n".join(parts)
 
 
@@ -73,7 +73,7 @@ class _Reader:
     def rows(self, where: str, names: Iterable[str]) -> list[Row]:
         return [(name, claim) for name in names if (claim := self.claim(where, name)) is not None]
 
-    def complain(self) -> None:
+    def raise_if_incomplete(self) -> None:
         foreign = [" ".join(key).strip() for key in CLAIMS if key not in self._used]
         if self._missing or foreign:
             raise Incomplete(f"no probe covers: {self._missing}; the SDK does not have: {foreign}")

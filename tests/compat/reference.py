@@ -32,7 +32,7 @@ RESOURCES: Final[Mapping[str, Any]] = {
     "sessions.threads": AsyncThreads,
     "sessions.threads.events": AsyncThreadEvents,
 }
-ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
+RESPONSES: Final[Mapping[str, type[BaseModel]]] = {
     "Agent": BetaManagedAgentsAgent,
     "Environment": BetaEnvironment,
     "File": BetaFileMetadata,

@@ -19,7 +19,7 @@ def test_the_sdk_is_the_one_we_claim() -> None:
 
 
 @pytest.mark.parametrize("scenario", quickstart.STORIES, ids=lambda scenario: scenario.__name__)
-async def test_story(client: Client, scenario: quickstart.Story) -> None:
+async def test_quickstart_scenario(client: Client, scenario: quickstart.Story) -> None:
     await scenario(client)
     assert client.ledger.validated > 0
 

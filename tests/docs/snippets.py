@@ -24,7 +24,7 @@ from footplate.stack.ports import find_free_port
 ROOT: Final = Path(__file__).resolve().parents[2]
 _BLOCK: Final = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 _PASSED: Final = re.compile(r"(?i)(HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|PIP_CERT|(https?|all|no)_proxy)")
-_PATIENCE: Final = 120.0
+_START_TIMEOUT: Final = 120.0
 _CREATE: Final = "python3 -m venv .venv"
 _ACTIVATE: Final = "source .venv/bin/activate"
 _COPIED: Final = ("src", "bench", "docs", "pyproject.toml", "requirements.lock", "justfile", "README.md", "LICENSE")
@@ -62,7 +62,7 @@ def pages() -> Iterator[Path]:
     yield from sorted((ROOT / "docs").rglob("*.md"))
 
 
-class Shared:
+class SharedProcesses:
     """Virtual environments and background processes that pages share until `close`."""
 
     def __init__(self, scratch: Path) -> None:
@@ -80,11 +80,11 @@ class Shared:
             self._environments[started] = {**_environment(home), "FOOTPLATE_PORT": str(find_free_port())}
         return self._environments[started]
 
-    def runs(self, snippet: Snippet) -> bool:
+    def is_running(self, snippet: Snippet) -> bool:
         process = self._running.get(snippet.code)
         return process is not None and process.poll() is None
 
-    def keep(self, snippet: Snippet, process: subprocess.Popen[bytes]) -> None:
+    def keep_running(self, snippet: Snippet, process: subprocess.Popen[bytes]) -> None:
         """Registers a process that runs until the last page has ended."""
         self._running[snippet.code] = process
 
@@ -95,10 +95,10 @@ class Shared:
         assert set(codes) <= {0, -signal.SIGINT}, f"{[*self._running]} ended with {codes}"
 
 
-class Reader:
+class PageRunner:
     """Runs the snippets of one page."""
 
-    def __init__(self, page: Path, scratch: Path, shared: Shared) -> None:
+    def __init__(self, page: Path, scratch: Path, shared: SharedProcesses) -> None:
         self._snippets = [snippet for snippet in snippets(page) if snippet.is_run]
         self._checkout = scratch / "footplate"
         self._state = scratch / "state"
@@ -111,7 +111,7 @@ class Reader:
     def run(self) -> None:
         for snippet in self._snippets:
             if snippet.is_background:
-                if not self._shared.runs(snippet):
+                if not self._shared.is_running(snippet):
                     self._start(snippet)
             elif snippet.code in self._shared.virtual_environments:
                 self._state.write_text(self._shared.virtual_environments[snippet.code])
@@ -142,9 +142,9 @@ class Reader:
             process = subprocess.Popen(
                 self._argv(snippet), env=self._environment, stdout=output, stderr=subprocess.STDOUT
             )
-        self._shared.keep(snippet, process)
+        self._shared.keep_running(snippet, process)
         awaited = next(option.removeprefix("until=") for option in snippet.options if option.startswith("until="))
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _START_TIMEOUT
         while awaited.replace("_", " ").encode() not in log.read_bytes():
             ended = process.poll() is not None or time.monotonic() > deadline
             assert not ended, f"{snippet.page}:{snippet.line} did not print {awaited}\n{log.read_text()[-3000:]}"
@@ -191,12 +191,12 @@ def _provide_dependencies(environment: Path) -> None:
     `just prove door-8` measures how long the real installation takes.
     """
     packages = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
-    for place in (packages, Path("bin")):
-        there = [path.name for path in (environment / place).iterdir()]
+    for directory in (packages, Path("bin")):
+        existing = [path.name for path in (environment / directory).iterdir()]
         shutil.copytree(
-            Path(sys.prefix) / place,
-            environment / place,
-            ignore=shutil.ignore_patterns("footplate*", "_editable*", *there),
+            Path(sys.prefix) / directory,
+            environment / directory,
+            ignore=shutil.ignore_patterns("footplate*", "_editable*", *existing),
             copy_function=_link_or_copy,
             symlinks=True,
             dirs_exist_ok=True,

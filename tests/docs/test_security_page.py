@@ -25,20 +25,20 @@ def test_every_sentence_about_a_boundary_is_tied_to_an_attempt() -> None:
     assert read.untied(attempt.names(suite.ATTEMPTS)) == []
 
 
-def test_a_sentence_that_nothing_shows_is_found() -> None:
+def test_a_sentence_without_an_attempt_is_found() -> None:
     read = page.read(SECURITY.replace(page.UNPROTECTED, f"- Nobody reads minds: `read-minds`.\n\n{page.UNPROTECTED}"))
     known = attempt.names(suite.ATTEMPTS)
     assert read.untied(known) == ["- Nobody reads minds: `read-minds`.\n"]
     assert "read-minds" in read.named(known)
 
 
-def test_the_suite_has_enough_of_every_kind() -> None:
+def test_the_suite_has_attempts_of_every_category() -> None:
     assert len(suite.ATTEMPTS) >= 60
     assert {tried.category for tried in suite.ATTEMPTS} == set(attempt.CATEGORIES)
     assert len(set(attempt.names(suite.ATTEMPTS))) == len(suite.ATTEMPTS)
 
 
-def test_every_setting_of_the_environments_exists_and_is_told() -> None:
+def test_every_environment_setting_exists_and_is_documented() -> None:
     fields = {name.upper(): field for name, field in Settings.model_fields.items()}
     named = set(re.findall(r"FOOTPLATE_([A-Z_]+)", ENVIRONMENTS))
     assert {name for name in fields if name.startswith("SANDBOX_")} | {"ENVIRONMENT"} <= named <= set(fields)
@@ -50,6 +50,6 @@ def test_every_setting_of_the_environments_exists_and_is_told() -> None:
     assert (SandboxLimits().memory, SandboxLimits().disk) == (fields["SANDBOX_MEMORY"].default, fields["SANDBOX_DISK"].default)
 
 
-def test_every_place_inside_is_told() -> None:
-    for place in (view.WORKSPACE_MOUNT, *view.STATE_MOUNTS.values()):
-        assert f"| `{place}` |" in ENVIRONMENTS
+def test_every_path_inside_is_documented() -> None:
+    for path in (view.WORKSPACE_MOUNT, *view.STATE_MOUNTS.values()):
+        assert f"| `{path}` |" in ENVIRONMENTS

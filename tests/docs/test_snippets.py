@@ -10,15 +10,15 @@ PAGES = [page for page in snippets.pages() if any(snippet.is_run for snippet in 
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[snippets.Shared]:
-    opened = snippets.Shared(tmp_path_factory.mktemp("pages"))
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[snippets.SharedProcesses]:
+    opened = snippets.SharedProcesses(tmp_path_factory.mktemp("pages"))
     yield opened
     opened.close()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_reader_can_follow_the_page(page: Path, tmp_path: Path, shared: snippets.Shared) -> None:
-    snippets.Reader(page, tmp_path, shared).run()
+def test_a_reader_can_follow_the_page(page: Path, tmp_path: Path, shared: snippets.SharedProcesses) -> None:
+    snippets.PageRunner(page, tmp_path, shared).run()
 
 
 def test_the_readme_is_run() -> None:

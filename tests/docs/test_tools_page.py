@@ -20,7 +20,7 @@ def test_every_tool_and_input_is_listed() -> None:
         assert listed[name] == list(model.model_fields), name
 
 
-def test_every_setting_exists_and_its_default_is_told() -> None:
+def test_every_setting_exists_and_its_default_is_documented() -> None:
     named = set(re.findall(r"FOOTPLATE_(\w+)", PAGE))
     fields = {name.upper(): field for name, field in Settings.model_fields.items()}
     wanted = {name for name in fields if name.startswith(("WEB_", "SEARCH_"))}
@@ -29,7 +29,7 @@ def test_every_setting_exists_and_its_default_is_told() -> None:
     assert f"{fields['WEB_FETCH_SECONDS'].default:g} s until the page is here" in PAGE
 
 
-def test_the_limits_are_told() -> None:
+def test_the_limits_are_documented() -> None:
     assert f"{tools.OUTPUT_LIMIT:,} characters" in PAGE
     assert f"{tools.DEFAULT_TIMEOUT:g} s unless" in PAGE
     assert f"| redirects | {MAX_REDIRECTS}," in PAGE

@@ -18,7 +18,7 @@ def _packages() -> set[str]:
     return {path.parent.name for path in SOURCE.glob("*/__init__.py")}
 
 
-def test_architecture_names_every_package_and_module_of_the_top() -> None:
+def test_architecture_names_every_package_and_top_level_module() -> None:
     text = _read("ARCHITECTURE.md")
     modules = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py"}
     missing = [name for name in _packages() if f"`{name}/`" not in text] + [
@@ -57,9 +57,9 @@ def test_every_error_code_is_explained() -> None:
     assert codes - explained == set()
 
 
-def test_every_word_of_the_glossary_is_there() -> None:
-    words = set(re.findall(r"^\*\*([a-z ]+)\*\*", _read("docs/glossary.md"), re.MULTILINE))
-    assert words >= {
+def test_the_glossary_has_every_term() -> None:
+    terms = set(re.findall(r"^\*\*([a-z ]+)\*\*", _read("docs/glossary.md"), re.MULTILINE))
+    assert terms >= {
         *("agent", "environment", "session", "step", "turn", "event", "position", "preview", "epoch", "guardian"),
         *("snapshot", "gate", "park", "proxy", "cell"),
     }
@@ -71,7 +71,7 @@ def test_links_between_pages_lead_somewhere() -> None:
         assert [target for target in targets if not (page.parent / target).exists()] == [], page
 
 
-def test_the_lock_file_names_no_host_and_no_place() -> None:
+def test_the_lock_file_names_no_host_and_no_path() -> None:
     text = _read("requirements.lock")
     assert "--hash=sha256:" in text
     assert re.findall(r"https?://|--(?:extra-)?index-url|--find-links|file:", text) == []

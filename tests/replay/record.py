@@ -26,7 +26,7 @@ from footplate.stack.temporal import Temporal
 from footplate.stack.temporal_connection import connect_temporal
 
 HISTORIES: Final = Path(__file__).parent / "histories"
-PATIENCE: Final = 30.0
+TIMEOUT: Final = 30.0
 ORGANISATION: Final = "org_recorded"
 SUGGEST_AFTER: Final = 60
 """History events after which Temporal suggests continue-as-new. Its default would make a file of megabytes."""
@@ -89,7 +89,7 @@ class Recorder:
         async def prepared() -> bool:
             return session_id in self.turns.prepared
 
-        assert await wait_until(prepared, PATIENCE)
+        assert await wait_until(prepared, TIMEOUT)
         await asyncio.sleep(0.3)
 
     @asynccontextmanager
@@ -111,12 +111,12 @@ class Recorder:
         """Waits until the last outcome was used and the workflow has received it."""
 
         async def done() -> bool:
-            return not self.turns.outcomes[session_id] and not await self._works(session_id)
+            return not self.turns.outcomes[session_id] and not await self._has_pending_activities(session_id)
 
-        assert await wait_until(done, PATIENCE)
+        assert await wait_until(done, TIMEOUT)
         await asyncio.sleep(0.3)
 
-    async def _works(self, session_id: str) -> bool:
+    async def _has_pending_activities(self, session_id: str) -> bool:
         described = await self.handle(session_id).describe()
         return len(described.raw_description.pending_activities) > 0
 
@@ -124,7 +124,7 @@ class Recorder:
         async def over() -> bool:
             return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
 
-        assert await wait_until(over, PATIENCE)
+        assert await wait_until(over, TIMEOUT)
 
     async def write(self, name: str, handle: WorkflowHandle[object, object]) -> None:
         history = await handle.fetch_history()
@@ -211,7 +211,7 @@ async def swept(recorder: Recorder) -> None:
         runs[:] = [run.id async for run in recorder.client.list_workflows("WorkflowType = 'SweepWorkflow'")]
         return bool(runs)
 
-    assert await wait_until(started, PATIENCE)
+    assert await wait_until(started, TIMEOUT)
     handle: WorkflowHandle[object, object] = recorder.client.get_workflow_handle(runs[0])
     await recorder.until_over(handle)
     await recorder.write("swept", handle)

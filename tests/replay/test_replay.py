@@ -135,13 +135,13 @@ async def test_a_wake_before_continue_as_new_reaches_the_next_run(*, more: bool,
 def _with_last_turn(events: list[dict[str, Any]], *, more: bool, wakes: int) -> list[dict[str, Any]]:
     """Returns a history whose last turn returns `more`, and during which the session is woken `wakes` times."""
     completed = "activityTaskCompletedEventAttributes"
-    place = max(index for index, event in enumerate(events) if completed in event)
-    result = events[place][completed]["result"]["payloads"][0]
+    last_index = max(index for index, event in enumerate(events) if completed in event)
+    result = events[last_index][completed]["result"]["payloads"][0]
     result["data"] = base64.b64encode(json.dumps(more).encode()).decode()
     (wake,) = [event for event in events if event["eventType"] == "EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED"]
-    later = [_moved(event, events[place]["eventId"], by=wakes) for event in events[place:]]
-    inserted = [{**wake, "eventId": str(place + 1 + number)} for number in range(wakes)]
-    return [*events[:place], *inserted, *later]
+    later = [_moved(event, events[last_index]["eventId"], by=wakes) for event in events[last_index:]]
+    inserted = [{**wake, "eventId": str(last_index + 1 + number)} for number in range(wakes)]
+    return [*events[:last_index], *inserted, *later]
 
 
 def _moved(value: Any, first: str, *, by: int) -> Any:
@@ -171,13 +171,13 @@ def test_the_first_version_has_every_kind_of_history() -> None:
     assert kinds["swept"]["ACTIVITY_TASK_COMPLETED"] == 1
 
 
-def test_the_second_version_has_what_is_done_ahead_of_a_turn() -> None:
+def test_the_second_version_has_a_prepared_session() -> None:
     kinds = _kinds(FIRST.with_name("v2") / "prepared.json")
     assert (kinds["MARKER_RECORDED"], kinds["ACTIVITY_TASK_COMPLETED"]) == (2, 2)
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=_name)
-def test_a_history_holds_ids_and_flags_alone(path: Path) -> None:
+def test_a_history_contains_only_ids_and_flags(path: Path) -> None:
     assert path.stat().st_size < 100_000
     assert "stackTrace" not in path.read_text()
 

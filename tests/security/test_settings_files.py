@@ -2,7 +2,7 @@
 
 import json
 
-from bench.claims.gate.existing_claude_settings import WHY_STRICTER
+from bench.claims.gate.existing_claude_settings import STRICTER_REASONS
 from bench.support.existing_files.shapes import LOCAL, SETTINGS, shapes
 
 
@@ -14,12 +14,12 @@ def test_there_are_many_shapes_of_permissions_hooks_and_layers() -> None:
     assert any(shape.settings(LOCAL) for shape in found)
 
 
-def test_every_call_can_be_told_by_its_effect_and_from_every_other() -> None:
+def test_every_call_has_a_distinct_observable_effect() -> None:
     for shape in shapes():
         inputs = [json.dumps(call.input, sort_keys=True) for call in shape.calls]
         assert len({*inputs}) == len(inputs), shape.name
         assert all(bool(call.shows) != bool(call.leaves) for call in shape.calls), shape.name
 
 
-def test_every_reason_is_one_that_is_told_and_is_needed() -> None:
-    assert {call.stricter for shape in shapes() for call in shape.calls} - {""} == set(WHY_STRICTER)
+def test_every_reason_for_a_stricter_decision_is_documented_and_used() -> None:
+    assert {call.stricter for shape in shapes() for call in shape.calls} - {""} == set(STRICTER_REASONS)

@@ -11,36 +11,36 @@ from bench.claims.core import kill_any_process, stale_worker_is_fenced
 from bench.prove.figure import Figure
 from bench.support import backends
 
-_WITHOUT: Final = "unsandboxed"
+_UNSANDBOXED: Final = "unsandboxed"
 # A sample kills workers only: the other failures of core-2 do not depend on where commands run.
-_SMALL: Final = replace(kill_any_process.QUICK, apis=0, temporal=0, postgres=0, redis=0)
+_QUICK_SIZE: Final = replace(kill_any_process.QUICK, apis=0, temporal=0, postgres=0, redis=0)
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    others = [name for name in backends.present() if name not in {_WITHOUT, backends.default()}]
+    other_backends = [name for name in backends.present() if name not in {_UNSANDBOXED, backends.default()}]
     figures = [
         figure
-        for backend in others
+        for backend in other_backends
         for figure in (
-            await kill_any_process.prove_at(_SMALL if quick else kill_any_process.FULL, backend),
+            await kill_any_process.prove_at(_QUICK_SIZE if quick else kill_any_process.FULL, backend),
             await stale_worker_is_fenced.prove_in(backend, quick=quick),
         )
     ]
-    absent = sorted(set(backends.known()) - {_WITHOUT, *backends.present()})
+    absent = sorted(set(backends.known()) - {_UNSANDBOXED, *backends.present()})
     missing = [f"not available on this machine: {', '.join(absent)}"] if absent else []
     summaries = [*(figure.summary for figure in figures), *missing]
     return Figure(
-        headline=_headline(others, figures),
+        headline=_headline(other_backends, figures),
         summary="; ".join([*summaries, f"core-2 and core-3 themselves cover `{backends.default()}`"]),
         holds=bool(figures) and all(figure.holds for figure in figures),
         details={str(number): figure.details for number, figure in enumerate(figures)},
     )
 
 
-def _headline(others: Sequence[str], figures: Sequence[Figure]) -> str:
+def _headline(other_backends: Sequence[str], figures: Sequence[Figure]) -> str:
     failed = sum(not figure.holds for figure in figures)
     if failed:
-        return f"{failed} of {len(figures)} crash suites fail in {'/'.join(others)}"
+        return f"{failed} of {len(figures)} crash suites fail in {'/'.join(other_backends)}"
     if not figures:
         return "no other backend is available on this machine"
-    return f"crash suite in {others[0]}: {figures[0].headline.partition(': ')[2]}"
+    return f"crash suite in {other_backends[0]}: {figures[0].headline.partition(': ')[2]}"

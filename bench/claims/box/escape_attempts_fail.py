@@ -20,32 +20,32 @@ from bench.support.escape import backends, neighbour, suite
 from bench.support.escape.attempt import CATEGORIES
 from bench.support.escape.suite import Outcome
 
-_MOST_SLOWER: Final = 1.25
-_SANE: Final = 3.0
-_FEWEST: Final = 60
+_MAX_SLOWDOWN: Final = 1.25
+_MAX_SLOWDOWN_QUICK: Final = 3.0
+_MIN_ATTEMPTS: Final = 60
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    outcomes = await _attempts(quick=quick)
-    measured = [backends.BOUNDARIES[name] for name in engines.present() if name in backends.BOUNDARIES]
-    slow = [await _slowdowns(opened, rounds=2 if quick else 25) for opened in measured[: 1 if quick else None]]
+    outcomes = await _run_attempts(quick=quick)
+    measured_backends = [backends.BOUNDARIES[name] for name in engines.present() if name in backends.BOUNDARIES]
+    slowdowns = [await _measure_slowdowns(opened, rounds=2 if quick else 25) for opened in measured_backends[: 1 if quick else None]]
     escaped, unproven = suite.escapes(outcomes), suite.unproven(outcomes)
-    tried = Counter(outcome.backend for outcome in outcomes)
-    boundaries = {name: number for name, number in tried.items() if name != backends.CONTROL}
+    attempt_counts = Counter(outcome.backend for outcome in outcomes)
+    boundaries = {name: number for name, number in attempt_counts.items() if name != backends.CONTROL}
     missing = set(CATEGORIES) - {attempt.category for attempt in suite.ATTEMPTS}
     absent = sorted(set(backends.BOUNDARIES) - set(engines.present()))
-    worst = max(slowdown.ratio for _, found in slow for slowdown in found)
+    worst = max(slowdown.ratio for _, found in slowdowns for slowdown in found)
     ratios = "; ".join(
         f"in {name} " + ", ".join(f"{slowdown.kind} {slowdown.ratio:.2f} ({slowdown.alone:.2f})" for slowdown in found)
-        for name, found in slow
+        for name, found in slowdowns
     )
-    loop = statistics.median(slowdown.loop for _, found in slow for slowdown in found)
-    controls = tried[backends.CONTROL]
+    loop = statistics.median(slowdown.loop for _, found in slowdowns for slowdown in found)
+    controls = attempt_counts[backends.CONTROL]
     summary = (
         f"{', '.join(f'{number} attempts in {name}' for name, number in boundaries.items())}: "
         f"{len(escaped)} succeeded; {controls - len(unproven)} of {controls} succeed unsandboxed; duration of another "
         f"turn while an attacker occupies a core, as a multiple of its duration beside a plain busy loop (in brackets: "
-        f"of its duration alone): {ratios}; the busy loop itself: {loop:.2f}; limit {_MOST_SLOWER}"
+        f"of its duration alone): {ratios}; the busy loop itself: {loop:.2f}; limit {_MAX_SLOWDOWN}"
         f"{''.join(f'; not available on this machine: {name}' for name in absent)}"
     )
     if escaped or unproven:
@@ -53,8 +53,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             f"fails without a sandbox too: {name}" for name in unproven
         ]
         summary = f"{len(wrong)} attempts with the wrong outcome: {'; '.join(wrong)}. {summary}"
-    slowed = worst > (_SANE if quick else _MOST_SLOWER)
-    enough = all(number >= _FEWEST for number in boundaries.values()) or quick
+    slowed = worst > (_MAX_SLOWDOWN_QUICK if quick else _MAX_SLOWDOWN)
+    enough = all(number >= _MIN_ATTEMPTS for number in boundaries.values()) or quick
     names = " and ".join(dict.fromkeys(name.split()[0] for name in boundaries))
     headline = (
         f"{sum(boundaries.values())} attempts in {names}: {len(escaped)} succeeded; "
@@ -63,20 +63,20 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     if missing or not enough:
         headline = f"the escape suite is incomplete: {len(missing)} categories have no attempt"
     elif slowed and not escaped and not unproven:
-        headline = f"another turn takes {worst:.2f} times as long beside an attacker (limit {_MOST_SLOWER})"
+        headline = f"another turn takes {worst:.2f} times as long beside an attacker (limit {_MAX_SLOWDOWN})"
     return Figure(
         headline=headline,
         summary=summary,
         holds=not escaped and not unproven and not missing and enough and not slowed,
         details={
-            "attempts": dict(tried),
+            "attempts": dict(attempt_counts),
             "slowdown": {
                 f"{name}: {slowdown.kind}": [
                     round(slowdown.ratio, 3),
                     round(slowdown.alone, 3),
                     round(slowdown.loop, 3),
                 ]
-                for name, found in slow
+                for name, found in slowdowns
                 for slowdown in found
             },
             "peaks": {f"{outcome.backend}: {outcome.attempt}": outcome.peak for outcome in outcomes if outcome.peak},
@@ -84,12 +84,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _attempts(*, quick: bool) -> Sequence[Outcome]:
+async def _run_attempts(*, quick: bool) -> Sequence[Outcome]:
     """Runs the attempts in a separate process; as root, in a network where cloud metadata addresses respond."""
-    apart = ("unshare", "--net", "--") if os.geteuid() == 0 and shutil.which("unshare") else ()
-    options = [*(["quick"] if quick else []), *(["own-network"] if apart else [])]
+    network_prefix = ("unshare", "--net", "--") if os.geteuid() == 0 and shutil.which("unshare") else ()
+    options = [*(["quick"] if quick else []), *(["own-network"] if network_prefix else [])]
     process = await asyncio.create_subprocess_exec(
-        *apart, sys.executable, "-m", "bench.support.escape", *options, stdout=asyncio.subprocess.PIPE
+        *network_prefix, sys.executable, "-m", "bench.support.escape", *options, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     outcomes = []
@@ -104,10 +104,10 @@ async def _attempts(*, quick: bool) -> Sequence[Outcome]:
     return outcomes
 
 
-async def _slowdowns(opened: backends.Open, rounds: int) -> tuple[str, Sequence[neighbour.Slowdown]]:
+async def _measure_slowdowns(open_backend: backends.Open, rounds: int) -> tuple[str, Sequence[neighbour.Slowdown]]:
     root = neighbour.new_root()
     try:
-        async with opened(root) as backend:
+        async with open_backend(root) as backend:
             return backend.name, await neighbour.measure(backend, rounds)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)

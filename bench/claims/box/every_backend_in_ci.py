@@ -20,48 +20,48 @@ from footplate.testing import replies, text, tool
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 _TESTS: Final = "tests/integration/environments"
-_CI_NEEDS: Final = ("bwrap:bubblewrap", "dockerd:docker.io", "FOOTPLATE_TESTS_NEED_DOCKER=1")
+_CI_SETTINGS: Final = ("bwrap:bubblewrap", "dockerd:docker.io", "FOOTPLATE_TESTS_NEED_DOCKER=1")
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     ci = await asyncio.to_thread((ROOT / ".ci" / "run").read_text)
-    missing = [setting for setting in _CI_NEEDS if setting not in ci]
+    missing = [setting for setting in _CI_SETTINGS if setting not in ci]
     require(holds=not missing, otherwise=f".ci/run does not contain {missing}")
-    counts = Counter[str]() if quick else await _tests()
-    refused = await _refusals()
-    ran = ", ".join(f"{number} in {name}" for name, number in counts.items())
+    test_counts = Counter[str]() if quick else await _count_tests()
+    refused = await _check_refusals()
+    ran = ", ".join(f"{number} in {name}" for name, number in test_counts.items())
     tested = f"environment tests: {ran}, all passed and none skipped" if ran else "the tests run in CI's lanes"
-    headline = f"{counts.total()} tests on {len(counts)} backends passed, none skipped"
+    headline = f"{test_counts.total()} tests on {len(test_counts)} backends passed, none skipped"
     if quick:
         headline = f"workers refuse to start on {len(refused)} unsuitable machines"
-    elif set(counts) < set(backends.known()):
-        headline = f"tests ran on only {len(counts)} of {len(backends.known())} backends"
+    elif set(test_counts) < set(backends.known()):
+        headline = f"tests ran on only {len(test_counts)} of {len(backends.known())} backends"
     return Figure(
         headline=headline,
         summary=f"{tested}; a worker without {', '.join(refused)} reports it and claims no turn",
-        holds=quick or set(counts) >= set(backends.known()),
-        details={"tests": dict(counts), "refused": [*refused]},
+        holds=quick or set(test_counts) >= set(backends.known()),
+        details={"tests": dict(test_counts), "refused": [*refused]},
     )
 
 
-async def _tests() -> Counter[str]:
+async def _count_tests() -> Counter[str]:
     """Runs the environment tests and counts them by backend."""
     names = await suite.ran(_TESTS, FOOTPLATE_TESTS_NEED_DOCKER="1")
     parameters = [set(re.findall(r"\w+", name.partition("[")[2])) for name in names]
     return Counter(name for name in backends.known() for found in parameters if name in found)
 
 
-async def _refusals() -> list[str]:
+async def _check_refusals() -> list[str]:
     """Starts unsuitable workers while a message waits, then a suitable one; returns what each machine lacked."""
     async with open_cluster(workers=0) as cluster, Client(cluster) as client:
         await cluster.model.install("waiting", replies([tool("bash", {"command": "echo here"})], [text("Done.")]))
         session_id = await client.session()
         await client.send_text(session_id, "[[script:waiting]]")
         await refusals.try_all(cluster)
-        asked = await cluster.model.requests()
-        require(holds=not asked, otherwise="a worker that cannot provide its backend ran a turn")
+        requests = await cluster.model.requests()
+        require(holds=not requests, otherwise="a worker that cannot provide its backend ran a turn")
         async with client.stream(session_id) as stream:
             await cluster.add_worker()
-            said = texts(await stream.until_idle())
-        require(holds=said == ["Done."], otherwise=f"the waiting turn produced {said}")
+            messages = texts(await stream.until_idle())
+        require(holds=messages == ["Done."], otherwise=f"the waiting turn produced {messages}")
     return [machine.lacks for machine in refusals.MACHINES]

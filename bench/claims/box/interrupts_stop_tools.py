@@ -16,17 +16,17 @@ from bench.support.cluster import Cluster, open_cluster
 from footplate.domain import events
 from footplate.testing import replies, text, tool
 
-_WITHIN: Final = 1.0
-_AFTER_LIMIT: Final = 6.0
-_LIMIT: Final = 1.0
-_UNRULY: Final = 5
+_MAX_INTERRUPT_SECONDS: Final = 1.0
+_MAX_SECONDS_AFTER_TIMEOUT: Final = 6.0
+_TIMEOUT_SECONDS: Final = 1.0
+_UNRULY_PROCESSES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class BackendTimes:
     backend: str
     interrupted: list[float]
-    deaf: list[float]
+    after_timeout: list[float]
 
     @property
     def p95(self) -> float:
@@ -34,7 +34,7 @@ class Times:
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    interrupts, deaf = (3, 1) if quick else (60, 5)
+    interrupts, stubborn_tools = (3, 1) if quick else (60, 5)
     found = []
     for backend in backends.present()[: 1 if quick else None]:
         async with (
@@ -43,10 +43,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             Client(cluster) as client,
         ):
             found.append(
-                Times(
+                BackendTimes(
                     backend,
-                    [await _interrupt(cluster, client) for _ in range(interrupts)],
-                    [await _outlast(cluster, client) for _ in range(deaf)],
+                    [await _measure_interrupt(cluster, client) for _ in range(interrupts)],
+                    [await _measure_stubborn_tool(cluster, client) for _ in range(stubborn_tools)],
                 )
             )
     by_backend = "; ".join(
@@ -54,12 +54,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         f"{len(times.deaf)} stubborn tools gone at most {max(times.deaf):.1f} s after their timeout"
         for times in found
     )
-    within, after_limit = time_limit(_WITHIN, quick=quick), time_limit(_AFTER_LIMIT, quick=quick)
+    within, after_limit = time_limit(_MAX_INTERRUPT_SECONDS, quick=quick), time_limit(_MAX_SECONDS_AFTER_TIMEOUT, quick=quick)
     return Figure(
         headline=f"{sum(len(times.interrupted) for times in found)} interrupts: p95 "
         f"{max(times.p95 for times in found):.2f} s at most; stubborn tools gone after "
         f"{max(max(times.deaf) for times in found):.1f} s",
-        summary=f"{by_backend} (limits: {_WITHIN:g} and {_AFTER_LIMIT:g} s); their output is in their results",
+        summary=f"{by_backend} (limits: {_MAX_INTERRUPT_SECONDS:g} and {_MAX_SECONDS_AFTER_TIMEOUT:g} s); their output is in their results",
         holds=all(times.p95 < within and max(times.deaf) <= after_limit for times in found),
         details={
             times.backend: {
@@ -71,13 +71,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _interrupt(cluster: Cluster, client: Client) -> float:
+async def _measure_interrupt(cluster: Cluster, client: Client) -> float:
     sleepers = Sleepers()
     await cluster.model.install("unruly", replies([tool("bash", {"command": sleepers.unruly})], [text("never said")]))
     session_id = await client.session()
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "Go. [[script:unruly]]")
-        await sleepers.born(_UNRULY)
+        await sleepers.born(_UNRULY_PROCESSES)
         began = time.monotonic()
         await client.interrupt(session_id)
         ended = await sleepers.gone()
@@ -85,10 +85,10 @@ async def _interrupt(cluster: Cluster, client: Client) -> float:
     return ended - began
 
 
-async def _outlast(cluster: Cluster, client: Client) -> float:
+async def _measure_stubborn_tool(cluster: Cluster, client: Client) -> float:
     """Returns the seconds from the timeout of a stubborn tool to its end."""
     sleepers = Sleepers()
-    call = tool("bash", {"command": sleepers.deaf, "timeout_ms": int(_LIMIT * 1000)})
+    call = tool("bash", {"command": sleepers.deaf, "timeout_ms": int(_TIMEOUT_SECONDS * 1000)})
     await cluster.model.install("deaf", replies([call], [text("Well.")]))
     session_id = await client.session()
     async with client.stream(session_id) as stream:
@@ -98,7 +98,7 @@ async def _outlast(cluster: Cluster, client: Client) -> float:
         ended = await sleepers.gone()
         seen = await stream.until_idle()
     (result,) = [event for event in seen if event["type"] == events.AGENT_TOOL_RESULT]
-    said = "".join(block["text"] for block in result["content"])
-    require(holds="partial" in said, otherwise=f"the output that a tool printed before its end is lost: {said!r}")
-    require(holds="timed out after 1 s" in said, otherwise=f"a result does not mention the timeout: {said!r}")
-    return ended - began - _LIMIT
+    output = "".join(block["text"] for block in result["content"])
+    require(holds="partial" in output, otherwise=f"the output that a tool printed before its end is lost: {output!r}")
+    require(holds="timed out after 1 s" in output, otherwise=f"a result does not mention the timeout: {output!r}")
+    return ended - began - _TIMEOUT_SECONDS

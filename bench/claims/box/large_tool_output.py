@@ -20,52 +20,52 @@ from bench.support.cluster import Cluster, open_cluster
 from footplate.domain import events
 from footplate.testing import replies, text, tool
 
-_MOST: Final = 30 << 20
+_MAX_GROWTH_BYTES: Final = 30 << 20
 _MIB: Final = 1 << 20
-_SPOOLED: Final = 10 * _MIB
-_YES: Final = b"yes\n" * (_SPOOLED // 8)
-_LOOK_EVERY: Final = 0.01
+_STORED_BYTES: Final = 10 * _MIB
+_HALF_OF_YES: Final = b"yes\n" * (_STORED_BYTES // 8)
+_SAMPLE_SECONDS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Flood:
+class OutputCase:
     name: str
     command: str
-    right: Callable[[dict[str, Any], bytes], bool]
+    is_correct: Callable[[dict[str, Any], bytes], bool]
     """Checks the result's `command` and the standard output in the object store."""
     seconds: float = 60
 
 
-def _same(expected: bytes) -> Callable[[dict[str, Any], bytes], bool]:
-    def right(command: dict[str, Any], stored: bytes) -> bool:
+def _equals(expected: bytes) -> Callable[[dict[str, Any], bytes], bool]:
+    def is_correct(command: dict[str, Any], stored: bytes) -> bool:
         digest = hashlib.sha256(expected).digest()
         whole = command["stdout"]["bytes"] == len(expected) and hashlib.sha256(stored).digest() == digest
         return whole and command["status"] == "completed" and command["exit_code"] == 0
 
-    return right
+    return is_correct
 
 
-def _ends_are_there(command: dict[str, Any], stored: bytes) -> bool:
+def _has_both_ends(command: dict[str, Any], stored: bytes) -> bool:
     """Output above the storage limit: both ends are stored, with a line that gives the number of omitted bytes."""
-    left_out = f"\n[... {command['stdout']['bytes'] - _SPOOLED} bytes omitted ...]\n".encode()
-    return stored == _YES + left_out + _YES and command["stdout"]["bytes"] == 1 << 30 and command["exit_code"] == 0
+    omission_line = f"\n[... {command['stdout']['bytes'] - _STORED_BYTES} bytes omitted ...]\n".encode()
+    return stored == _HALF_OF_YES + omission_line + _HALF_OF_YES and command["stdout"]["bytes"] == 1 << 30 and command["exit_code"] == 0
 
 
-def _cut_off(command: dict[str, Any], stored: bytes) -> bool:
-    return command["status"] == "timed_out" and command["stdout"]["bytes"] > _SPOOLED and stored[:8] == b"yes\nyes\n"
+def _is_cut_by_timeout(command: dict[str, Any], stored: bytes) -> bool:
+    return command["status"] == "timed_out" and command["stdout"]["bytes"] > _STORED_BYTES and stored[:8] == b"yes\nyes\n"
 
 
 _NUMBERS: Final = b"".join(b"%d\n" % number for number in range(1, 1_400_001))[: 10 * 1000 * 1000]
-FLOODS: Final = (
-    Flood("10 MB", "seq 1 1400000 | head -c 10000000", _same(_NUMBERS)),
-    Flood("a line of 5 MB", "head -c 5000000 /dev/zero | tr '\\0' x", _same(b"x" * 5_000_000)),
-    Flood(
+OUTPUT_CASES: Final = (
+    OutputCase("10 MB", "seq 1 1400000 | head -c 10000000", _equals(_NUMBERS)),
+    OutputCase("a line of 5 MB", "head -c 5000000 /dev/zero | tr '\\0' x", _equals(b"x" * 5_000_000)),
+    OutputCase(
         "binary",
         "for n in $(seq 1 4000); do printf '\\377\\376\\0\\1\\200'; head -c 95 /dev/zero; done",
-        _same((b"\xff\xfe\0\1\x80" + bytes(95)) * 4000),
+        _equals((b"\xff\xfe\0\1\x80" + bytes(95)) * 4000),
     ),
-    Flood("1 GB of yes", "yes yes | head -c 1073741824", _ends_are_there),
-    Flood("yes until its limit", "yes yes", _cut_off, seconds=3),
+    OutputCase("1 GB of yes", "yes yes | head -c 1073741824", _has_both_ends),
+    OutputCase("yes until its limit", "yes yes", _is_cut_by_timeout, seconds=3),
 )
 
 
@@ -78,9 +78,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             open_cluster(environment=settings) as cluster,
             Client(cluster) as client,
         ):
-            await _flood(cluster, client, Flood("warm", "seq 1 100000", lambda *_: True))
+            await _measure_growth(cluster, client, OutputCase("warm", "seq 1 100000", lambda *_: True))
             grown[backend] = {
-                flood.name: max([await _flood(cluster, client, flood) for _ in range(rounds)]) for flood in FLOODS
+                flood.name: max([await _measure_growth(cluster, client, flood) for _ in range(rounds)]) for flood in OUTPUT_CASES
             }
     worst = max(growth for floods in grown.values() for growth in floods.values())
     by_backend = "; ".join(
@@ -88,53 +88,53 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for backend, floods in grown.items()
     )
     return Figure(
-        headline=f"all results right; the worker grew by at most {worst / _MIB:.0f} MiB (limit {_MOST / _MIB:.0f})",
+        headline=f"all results right; the worker grew by at most {worst / _MIB:.0f} MiB (limit {_MAX_GROWTH_BYTES / _MIB:.0f})",
         summary=f"all results are correct and complete in the object store; growth of the worker in MiB: {by_backend} "
-        f"(limit {_MOST / _MIB:.0f})",
-        holds=worst <= _MOST,
+        f"(limit {_MAX_GROWTH_BYTES / _MIB:.0f})",
+        holds=worst <= _MAX_GROWTH_BYTES,
         details={backend: dict(floods) for backend, floods in grown.items()},
     )
 
 
-async def _flood(cluster: Cluster, client: Client, flood: Flood) -> int:
+async def _measure_growth(cluster: Cluster, client: Client, case: OutputCase) -> int:
     """Runs one command in a turn; returns the largest growth of the worker's memory, in bytes."""
-    call = tool("bash", {"command": flood.command, "timeout_ms": int(flood.seconds * 1000)})
+    call = tool("bash", {"command": case.command, "timeout_ms": int(case.seconds * 1000)})
     await cluster.model.install("flood", replies([call], [text("Well.")]))
     session_id = await client.session()
     pid = cluster.workers[0].pid
     assert pid is not None
     worker = psutil.Process(pid)
     before = worker.memory_info().rss
-    peak = _Peak(worker)
+    peak = _PeakMemory(worker)
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "Go. [[script:flood]]")
-        seen = await stream.until_idle(patience=flood.seconds + 30)
-    most = await peak.stop()
+        seen = await stream.until_idle(patience=case.seconds + 30)
+    peak_bytes = await peak.stop()
     (result,) = [event for event in seen if event["type"] == events.AGENT_TOOL_RESULT]
     command = result["command"]
     key = command["stdout"].get("object")
     stored = (cluster.directory / "data" / "objects" / key).read_bytes() if key else b""
     require(
-        holds=flood.right(command, stored),
-        otherwise=f"{flood.name}: {len(stored)} bytes stored, the result is {str(command)[:400]}",
+        holds=case.is_correct(command, stored),
+        otherwise=f"{case.name}: {len(stored)} bytes stored, the result is {str(command)[:400]}",
     )
-    return max(0, most - before)
+    return max(0, peak_bytes - before)
 
 
-class _Peak:
+class _PeakMemory:
     """Samples the memory of a process and records the peak."""
 
     def __init__(self, process: psutil.Process) -> None:
         self._process = process
-        self._most = process.memory_info().rss
-        self._task = asyncio.create_task(self._look())
+        self._peak = process.memory_info().rss
+        self._task = asyncio.create_task(self._sample())
 
     async def stop(self) -> int:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        return self._most
+        return self._peak
 
-    async def _look(self) -> None:
+    async def _sample(self) -> None:
         while True:
-            self._most = max(self._most, self._process.memory_info().rss)
-            await asyncio.sleep(_LOOK_EVERY)
+            self._peak = max(self._peak, self._process.memory_info().rss)
+            await asyncio.sleep(_SAMPLE_SECONDS)

@@ -13,8 +13,8 @@ from bench.support.nothing_left.search import Search
 from footplate.domain.json import JsonObject
 
 _SETTINGS: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "4", "FOOTPLATE_LEASE": "2", "FOOTPLATE_RETRY_WAIT": "0.2"}
-_AT_ONCE: Final = 10
-_COMMANDS: Final = 500
+_CONCURRENT_COMMANDS: Final = 10
+_MIN_COMMANDS: Final = 500
 """At least this many in all backends together."""
 
 
@@ -24,9 +24,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     commands_run = 0
     details: JsonObject = {}
     present = backends.present()[: 1 if quick else None]
-    rounds = 1 if quick else math.ceil(_COMMANDS / (len(present) * len(WAYS) * _AT_ONCE))
+    rounds = 1 if quick else math.ceil(_MIN_COMMANDS / (len(present) * len(WAYS) * _CONCURRENT_COMMANDS))
     for backend in present:
-        tallies, kinds = await _in(backend, rounds=rounds, at_once=2 if quick else _AT_ONCE)
+        tallies, kinds = await _run_backend(backend, rounds=rounds, at_once=2 if quick else _CONCURRENT_COMMANDS)
         found = [thing for tally in tallies.values() for thing in tally.left]
         leftovers += found
         commands_run = sum(tally.commands for tally in tallies.values())
@@ -41,7 +41,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(headline=headline, summary="; ".join(summaries), holds=not leftovers, details=details)
 
 
-async def _in(backend: str, *, rounds: int, at_once: int) -> tuple[dict[str, Tally], list[str]]:
+async def _run_backend(backend: str, *, rounds: int, at_once: int) -> tuple[dict[str, Tally], list[str]]:
     async with (
         backends.settings(backend) as settings,
         open_cluster(apis=1, workers=1, environment={**_SETTINGS, **settings}) as cluster,

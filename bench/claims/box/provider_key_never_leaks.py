@@ -33,7 +33,7 @@ from footplate.domain import events as ev
 from footplate.stack import Stack
 from footplate.testing import http_error, replies, reply, text, tool
 
-_QUICK: Final = ("work", "429")
+_QUICK_SCENARIOS: Final = ("work", "429")
 _TOOLS: Final = [{**TOOLSET, "configs": [{"name": name, "enabled": True} for name in ("web_fetch", "web_search")]}]
 _SETTINGS: Final = {
     "FOOTPLATE_METRICS_ADDRESS": "127.0.0.1:0",
@@ -44,7 +44,7 @@ _SETTINGS: Final = {
     "OTEL_BSP_SCHEDULE_DELAY": "200",
 }
 # Copies every readable file except those of the operating system and the interpreter, which existed before.
-_SPY: Final = f"""
+_COPY_COMMAND: Final = f"""
 cd /; {{ env -0; export -p; set; mount; ls -laR /run /home /mnt /etc /tmp /dev 2>&1
 timeout 20 find /proc -maxdepth 3 -type f ! -name kmsg ! -name 'kpage*' ! -name mem ! -name pagemap \
     -exec timeout 2 head -c 1000000 {{}} + 2>&1
@@ -59,7 +59,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     key = Canary.new()
     # `/proc/PID/environ` of a forked worker would not show the worker's own environment.
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory, real_starts():
-        async with open_sink() as sink, _collected(sink) as endpoint, Site() as site, Stack(Path(directory)) as stack:
+        async with open_sink() as sink, _open_collector(sink) as endpoint, Site() as site, Stack(Path(directory)) as stack:
             environment = {
                 **_SETTINGS,
                 **site.settings(),
@@ -71,16 +71,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 open_cluster(workers=2, environment=environment, stack=stack) as cluster,
                 Client(cluster) as client,
             ):
-                told = await _stories(cluster, client, sink, site, key, quick=quick)
-                await _was_used(cluster, key)
+                scenario_run = await _run_scenarios(cluster, client, sink, site, key, quick=quick)
+                await _check_key_was_used(cluster, key)
                 finds, searched = await _search(cluster, sink, [key])
-                planted, missed = await _planted(cluster, client, sink, endpoint, told)
+                planted, missed = await _find_planted_keys(cluster, client, sink, endpoint, scenario_run)
     megabytes = sum(searched.values()) / 1e6
     headline = (
         f"{len(finds)} copies of the key in {megabytes:.0f} MB; {planted - len(missed)} of {planted} planted keys found"
     )
     summary = (
-        f"a canary key served {told.requests} model requests of {told.turns} turns; a search of {len(searched)} "
+        f"a canary key served {scenario_run.requests} model requests of {scenario_run.turns} turns; a search of {len(searched)} "
         f"locations ({megabytes:.0f} MB) for {len(key.looks())} forms of it found 0 copies, and "
         f"{planted - len(missed)} of {planted} planted canaries"
     )
@@ -96,60 +96,60 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-class _Told:
+class _ScenarioRun:
     def __init__(self) -> None:
         self.turns = 0
         self.requests = 0
-        self.spied = ""
+        self.spied_session_id = ""
         """The session whose agent copied everything that it could read."""
 
 
-async def _stories(cluster: Cluster, client: Client, sink: Sink, site: Site, key: Canary, *, quick: bool) -> _Told:
-    told, stop = _Told(), asyncio.Event()
+async def _run_scenarios(cluster: Cluster, client: Client, sink: Sink, site: Site, key: Canary, *, quick: bool) -> _ScenarioRun:
+    scenario_run, stop = _ScenarioRun(), asyncio.Event()
     seen: list[bytes] = []
     watching = asyncio.create_task(places.watch_processes(cluster, seen, stop))
     await quickstart.install(cluster)
     for live in quickstart.STORIES[:2] if quick else quickstart.STORIES:
         await live(client)
     agent = await client.agent(tools=_TOOLS)
-    chosen = [story for story in stories(site) if not quick or story.name in _QUICK]
+    chosen = [story for story in stories(site) if not quick or story.name in _QUICK_SCENARIOS]
     for story in chosen:
         await cluster.model.install(story.script_name, story.script)
         for model in FORMATS:
-            await _tell(client, story, agent, model)
+            await _run_scenario(client, story, agent, model)
     await tracing.one_turn(cluster, client, sink)
     if not quick:
         await tracing.after_a_crash(cluster, client, sink)
     async with Client(cluster, key=await cluster.create_key("broken")) as broken:
         await tracing.an_exception(cluster, broken, sink, organisation="broken")
-    await _told_by_the_provider(cluster, client, key, agent)
-    told.spied = await client.session()
-    await spy(cluster, client, told.spied)
+    await _run_provider_errors(cluster, client, key, agent)
+    scenario_run.spied_session_id = await client.session()
+    await copy_readable_files(cluster, client, scenario_run.spied_session_id)
     stop.set()
     require(holds=await watching > 0, otherwise="no process was inspected")
     found = [form for data in seen for form in key.found_in(data)]
     require(holds=not found, otherwise=f"a process of a turn has the key: {found[:3]}")
-    told.requests = len(await cluster.model.requests(bodies=False))
-    told.turns = await _turns(cluster)
-    return told
+    scenario_run.requests = len(await cluster.model.requests(bodies=False))
+    scenario_run.turns = await _count_turns(cluster)
+    return scenario_run
 
 
-async def _tell(client: Client, story: Story, agent: str, model: str) -> None:
-    session_id = await client.session(_on(agent, model))
+async def _run_scenario(client: Client, scenario: Story, agent: str, model: str) -> None:
+    session_id = await client.session(_with_model(agent, model))
     async with client.stream(session_id, deltas=[ev.AGENT_MESSAGE, ev.AGENT_THINKING]) as stream:
-        await client.send_text(session_id, f"Please. [[script:{story.script_name}]]")
-        if story.interrupted_at is not None:
-            await stream.until(story.interrupted_at)
+        await client.send_text(session_id, f"Please. [[script:{scenario.script_name}]]")
+        if scenario.interrupted_at is not None:
+            await stream.until(scenario.interrupted_at)
             await client.interrupt(session_id)
         await stream.until_idle()
 
 
-def _on(agent: str, model: str) -> Any:
+def _with_model(agent: str, model: str) -> Any:
     """Returns the same agent with another model."""
     return {"type": "agent_with_overrides", "id": agent, "model": model}
 
 
-async def _turns(cluster: Cluster) -> int:
+async def _count_turns(cluster: Cluster) -> int:
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
         return int(await connection.fetchval("select count(*) from turns"))
@@ -157,14 +157,14 @@ async def _turns(cluster: Cluster) -> int:
         await connection.close()
 
 
-async def _told_by_the_provider(cluster: Cluster, client: Client, key: Canary, agent: str) -> None:
+async def _run_provider_errors(cluster: Cluster, client: Client, key: Canary, agent: str) -> None:
     """Runs turns against providers that repeat the key: with a 401 in body and header, and with a 500."""
     wrong = f"Incorrect API key provided: {key.value}"
     await cluster.model.install("repeats", replies(reply(http_error(401, message=wrong, headers={"x-key": key.value}))))
     await cluster.model.install("fails", replies(reply(http_error(500, message=wrong), repeat=True)))
     for script in ("repeats", "fails"):
         for model in FORMATS:
-            session_id = await client.session(_on(agent, model))
+            session_id = await client.session(_with_model(agent, model))
             seen = await client.run_turn(session_id, f"Please. [[script:{script}]]")
             errors = [event["error"]["message"] for event in seen if event["type"] == ev.SESSION_ERROR]
             require(holds=bool(errors), otherwise=f"{model}: no error was reported")
@@ -174,8 +174,8 @@ async def _told_by_the_provider(cluster: Cluster, client: Client, key: Canary, a
             )
 
 
-async def spy(cluster: Cluster, client: Client, session_id: str) -> None:
-    await cluster.model.install("spy", replies([tool("bash", {"command": _SPY})], [text("Seen.")]))
+async def copy_readable_files(cluster: Cluster, client: Client, session_id: str) -> None:
+    await cluster.model.install("spy", replies([tool("bash", {"command": _COPY_COMMAND})], [text("Seen.")]))
     seen = await client.run_turn(session_id, "Look around. [[script:spy]]", patience=180)
     results = [event for event in seen if event["type"] == ev.AGENT_TOOL_RESULT]
     require(holds=not results[0]["is_error"], otherwise=f"the agent could not copy what it can read: {results}")
@@ -183,10 +183,10 @@ async def spy(cluster: Cluster, client: Client, session_id: str) -> None:
     require(holds=copied.stat().st_size > 100_000, otherwise="the agent copied less than 100 kB")
 
 
-async def _was_used(cluster: Cluster, key: Canary) -> None:
+async def _check_key_was_used(cluster: Cluster, key: Canary) -> None:
     """Checks that every request at the provider has the key, and no other credential."""
-    given = Counter(str(record["headers"].get("authorization")) for record in await cluster.model.requests())  # type: ignore[union-attr]
-    require(holds=set(given) == {f"Bearer {key.value}"}, otherwise=f"{len(given)} credentials were used")
+    credentials = Counter(str(record["headers"].get("authorization")) for record in await cluster.model.requests())  # type: ignore[union-attr]
+    require(holds=set(credentials) == {f"Bearer {key.value}"}, otherwise=f"{len(credentials)} credentials were used")
 
 
 async def _search(
@@ -202,10 +202,10 @@ async def _search(
     return finds, searched
 
 
-async def _planted(cluster: Cluster, client: Client, sink: Sink, endpoint: str, told: _Told) -> tuple[int, list[str]]:
+async def _find_planted_keys(cluster: Cluster, client: Client, sink: Sink, endpoint: str, scenario_run: _ScenarioRun) -> tuple[int, list[str]]:
     plants = planting.new_plants()
-    await planting.plant(cluster, sink, endpoint, plants, told.spied)
-    await spy(cluster, client, told.spied)
+    await planting.plant(cluster, sink, endpoint, plants, scenario_run.spied_session_id)
+    await copy_readable_files(cluster, client, scenario_run.spied_session_id)
     with planting.planted_processes(cluster, plants):
         finds, _ = await _search(cluster, sink, list(plants.values()))
     found = {(core, place) for core, place, _ in finds}
@@ -215,7 +215,7 @@ async def _planted(cluster: Cluster, client: Client, sink: Sink, endpoint: str, 
 
 
 @asynccontextmanager
-async def _collected(sink: Sink) -> AsyncIterator[str]:
+async def _open_collector(sink: Sink) -> AsyncIterator[str]:
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         async with open_collector(Path(directory), sink.url) as endpoint:
             yield endpoint

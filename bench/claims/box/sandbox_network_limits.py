@@ -33,18 +33,18 @@ from footplate.proxy.models import ModelProxy
 from footplate.testing import ScriptedModel, replies, reply, text
 
 UID: Final = 65_520
-_PATIENCE: Final = 300.0
+_TIMEOUT_SECONDS: Final = 300.0
 _PROGRAM: Final = Path(inside.__file__).read_bytes()
 
 
-class _Names:
+class _NameTable:
     """The name service of this claim. It records lookups, because a name must be resolved once per connection."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.lookups: list[str] = []
 
     async def __call__(self, host: str, _port: int) -> Sequence[Address]:
-        self.asked.append(host)
+        self.lookups.append(host)
         name = host.lower().removesuffix(".")
         if name not in cases.LEADS_TO:
             raise socket.gaierror(f"{host} is not in the table")
@@ -60,7 +60,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with open_servers() as servers:
         for _ in range(rounds):
             for mode, count in counts.items():
-                passed, refused, found = await _round(servers, mode)
+                passed, refused, found = await _run_round(servers, mode)
                 count[0] += passed
                 count[1] += refused
                 faults += found
@@ -79,21 +79,21 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _round(servers: Servers, mode: str) -> tuple[int, int, list[str]]:
-    names = _Names()
+async def _run_round(servers: Servers, mode: str) -> tuple[int, int, list[str]]:
+    names = _NameTable()
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
-        heard, tried = await _attempts(Path(directory), servers, mode, names)
-    faults = [fault for case in tried if (fault := _judge(case, heard[case.name], mode))]
-    faults += [f"{mode}: a server received a request for {path!r}" for path in servers.asked if not _may_be_asked(path)]
+        responses, cases_tried = await _make_attempts(Path(directory), servers, mode, names)
+    faults = [fault for case in cases_tried if (fault := _find_fault(case, responses[case.name], mode))]
+    faults += [f"{mode}: a server received a request for {path!r}" for path in servers.asked if not _is_expected_request(path)]
     faults += [f"{mode}: a datagram arrived" for _ in servers.heard if mode != "open"]
-    faults += [f"{mode}: {name} was looked up" for name in names.asked if not _is_listed(name)]
+    faults += [f"{mode}: {name} was looked up" for name in names.lookups if not _is_listed(name)]
     servers.asked.clear()
     servers.heard.clear()
-    return sum(case.passes for case in tried), sum(not case.passes for case in tried), faults
+    return sum(case.passes for case in cases_tried), sum(not case.passes for case in cases_tried), faults
 
 
-async def _attempts(
-    directory: Path, servers: Servers, mode: str, names: _Names
+async def _make_attempts(
+    directory: Path, servers: Servers, mode: str, names: _NameTable
 ) -> tuple[dict[str, dict[str, str]], list[Case]]:
     found = await probe_sandbox(UID)
     listed = [f"{host}:{servers.port}" for host in cases.ALLOWED]
@@ -106,38 +106,38 @@ async def _attempts(
         ScriptedModel({"hi": hi}) as model,
         ModelProxy({"anthropic": Endpoint(secrets.token_hex(20), model.url)}) as proxy,
     ):
-        deadline = lease_clock() + _PATIENCE
+        deadline = lease_clock() + _TIMEOUT_SECONDS
         grant = proxy.grant(deadline=deadline)
-        tried = {"allow": cases.of_list, "none": cases.of_none, "open": cases.of_open}[mode](servers)
-        tried += cases.with_token(grant.endpoints["anthropic"].api_key)
+        cases_tried = {"allow": cases.of_list, "none": cases.of_none, "open": cases.of_open}[mode](servers)
+        cases_tried += cases.with_token(grant.endpoints["anthropic"].api_key)
         environment = await sandboxed.open_environment(
             "org", "session", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant
         )
         try:
             await environment.write("attempts.py", _PROGRAM)
-            given = orjson.dumps([case.sent for case in tried])
-            result = await environment.run(["python3", "attempts.py"], stdin=given, timeout=_PATIENCE)
+            request_body = orjson.dumps([case.sent for case in cases_tried])
+            result = await environment.run(["python3", "attempts.py"], stdin=request_body, timeout=_TIMEOUT_SECONDS)
         finally:
             await environment.aclose()
             await grant.aclose()
     if result.exit_code != 0:
         raise NotHeld(f"the attempts did not run: {result.stderr.decode(errors='replace')[-500:]} {result.error}")
-    heard: dict[str, dict[str, str]] = orjson.loads(result.stdout)
-    return heard, tried
+    responses: dict[str, dict[str, str]] = orjson.loads(result.stdout)
+    return responses, cases_tried
 
 
-def _judge(case: Case, answer: dict[str, str], mode: str) -> str | None:
-    heard = answer.get("heard")
+def _find_fault(case: Case, response: dict[str, str], mode: str) -> str | None:
+    heard = response.get("heard")
     if case.passes:
         right = heard is not None and case.expected in heard
         if case.way == "interfaces":
             right = heard == case.expected
-        return None if right else f"{mode}: {case.name} did not pass: {answer}"
+        return None if right else f"{mode}: {case.name} did not pass: {response}"
     reached = heard is not None and case.expected in heard
     return f"{mode}: {case.name} got through: {heard!r}" if reached else None
 
 
-def _may_be_asked(path: str) -> bool:
+def _is_expected_request(path: str) -> bool:
     """Whether a server may receive this request: allowed attempts and the redirects, but not their targets."""
     return path.startswith(("ok-", "to/")) or path == "first"
 

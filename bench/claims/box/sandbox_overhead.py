@@ -10,14 +10,14 @@ from bench.prove.figure import Figure, time_limit
 from bench.support import backends
 from bench.support.speed import docker, proxy, sandbox
 
-_SLACK: Final = 3.0
+_QUICK_SLACK: Final = 3.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    rounds, slack = (20, _SLACK) if quick else (300, 1.0)
+    rounds, slack = (20, _QUICK_SLACK) if quick else (300, 1.0)
     found = [await sandbox.measure(rounds, slack=slack)]
-    absent = "docker" not in backends.present()
-    if not absent:
+    docker_is_missing = "docker" not in backends.present()
+    if not docker_is_missing:
         found.append(await docker.measure(rounds, slack=slack))
     found.append(await proxy.measure(100 if quick else 2000, slack=time_limit(1.0, quick=quick)))
     ratio, limit = found[0].figures["ratio"], found[0].figures["limit"]
@@ -28,7 +28,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(
         headline=headline,
         summary="; ".join(measured.text for measured in found)
-        + ("; not available on this machine: docker" if absent else ""),
+        + ("; not available on this machine: docker" if docker_is_missing else ""),
         holds=all(measured.holds for measured in found),
         details={name: value for measured in found for name, value in measured.details.items()},
     )

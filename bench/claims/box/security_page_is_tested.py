@@ -13,18 +13,18 @@ from bench.prove.figure import Figure
 from bench.support.escape import attempt, page, suite
 
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "security.md"
-_FEWEST: Final = 60
+_MIN_ATTEMPTS: Final = 60
 
 
 async def prove(quick: bool) -> Figure:  # noqa: ARG001, FBT001 - every claim's signature; it takes no time
-    read = page.read(await asyncio.to_thread(PAGE.read_text))
+    security_page = page.read(await asyncio.to_thread(PAGE.read_text))
     known = attempt.names(suite.ATTEMPTS)
-    untied = read.untied(known)
-    wrong = sorted((Counter(known) - Counter(read.named(known))) + (Counter(read.named(known)) - Counter(known)))
-    sentences, named = len(read.sentences), len(known) - len(set(known) & set(wrong))
+    untied = security_page.untied(known)
+    wrong = sorted((Counter(known) - Counter(security_page.named(known))) + (Counter(security_page.named(known)) - Counter(known)))
+    sentences, named = len(security_page.sentences), len(known) - len(set(known) & set(wrong))
     summary = (
         f"{sentences} sentences about boundaries, {len(untied)} of them tied to no attempt; "
-        f"{named} of {len(known)} attempts named exactly once; {len(read.unprotected)} items listed as not protected"
+        f"{named} of {len(known)} attempts named exactly once; {len(security_page.unprotected)} items listed as not protected"
     )
     if wrong:
         summary = f"different from the suite: {', '.join(wrong)}. {summary}"
@@ -32,6 +32,6 @@ async def prove(quick: bool) -> Figure:  # noqa: ARG001, FBT001 - every claim's 
         headline=f"{sentences - len(untied)} of {sentences} sentences are tied to attempts, {named} of {len(known)} "
         "attempts named",
         summary=summary,
-        holds=not untied and not wrong and len(known) >= _FEWEST and bool(read.threats and read.unprotected),
-        details={"sentences": len(read.sentences), "attempts": len(known), "unprotected": len(read.unprotected)},
+        holds=not untied and not wrong and len(known) >= _MIN_ATTEMPTS and bool(security_page.threats and security_page.unprotected),
+        details={"sentences": len(security_page.sentences), "attempts": len(known), "unprotected": len(security_page.unprotected)},
     )

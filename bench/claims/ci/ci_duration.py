@@ -16,22 +16,22 @@ _LIMIT_BUSY: Final = 45 * 60
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     lanes = ("unit",) if quick else ()
-    alone = [await _green(*lanes) for _ in range(1 if quick else _RUNS)]
+    alone_runs = [await _run_passing_ci(*lanes) for _ in range(1 if quick else _RUNS)]
     async with busy_loops(2):
-        busy = await _green(*lanes)
-    minutes = [round(ended.seconds / 60, 1) for ended in alone]
+        busy_run = await _run_passing_ci(*lanes)
+    minutes = [round(ended.seconds / 60, 1) for ended in alone_runs]
     return Figure(
-        headline=f"CI took at most {max(minutes)} minutes (limit {_LIMIT // 60}), {busy.seconds / 60:.1f} beside busy "
+        headline=f"CI took at most {max(minutes)} minutes (limit {_LIMIT // 60}), {busy_run.seconds / 60:.1f} beside busy "
         f"loops (limit {_LIMIT_BUSY // 60})",
-        summary=f"{len(alone)} runs of CI in fresh clones passed in {', '.join(map(str, minutes))} minutes (limit "
-        f"{_LIMIT // 60}); beside two busy loops in {busy.seconds / 60:.1f} (limit {_LIMIT_BUSY // 60})",
-        holds=max(ended.seconds for ended in alone) <= time_limit(_LIMIT, quick=quick)
-        and busy.seconds <= time_limit(_LIMIT_BUSY, quick=quick),
-        details={"seconds": [round(ended.seconds) for ended in alone], "seconds_busy": round(busy.seconds)},
+        summary=f"{len(alone_runs)} runs of CI in fresh clones passed in {', '.join(map(str, minutes))} minutes (limit "
+        f"{_LIMIT // 60}); beside two busy loops in {busy_run.seconds / 60:.1f} (limit {_LIMIT_BUSY // 60})",
+        holds=max(ended.seconds for ended in alone_runs) <= time_limit(_LIMIT, quick=quick)
+        and busy_run.seconds <= time_limit(_LIMIT_BUSY, quick=quick),
+        details={"seconds": [round(ended.seconds) for ended in alone_runs], "seconds_busy": round(busy_run.seconds)},
     )
 
 
-async def _green(*lanes: str) -> Ended:
+async def _run_passing_ci(*lanes: str) -> Ended:
     ended = await run_ci(*lanes, limit=90 * 60)
     print(ended.tail if ended.exit_code == 0 else ended.output, flush=True)
     require(holds=ended.exit_code == 0, otherwise=f"CI failed after {ended.seconds:.0f} s")

@@ -19,15 +19,15 @@ _PASSED: Final = re.compile(r"^(\d+) passed", re.MULTILINE)
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (tests/\S+)", re.MULTILINE)
 
 
-def _is_marked(lane: Lane) -> bool:
+def _has_timing_tests(lane: Lane) -> bool:
     """Whether one of the lane's tests has the marker: pytest fails when it has no test to run."""
-    places = [ROOT / path for path in lane.test_paths]
-    files = [file for place in places for file in (place.rglob("test_*.py") if place.is_dir() else [place])]
+    paths = [ROOT / path for path in lane.test_paths]
+    files = [file for place in paths for file in (place.rglob("test_*.py") if place.is_dir() else [place])]
     return any("pytest.mark.timing" in file.read_text() for file in files)
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    lanes = ["unit"] if quick else [lane.name for lane in load_lanes().values() if _is_marked(lane)]
+    lanes = ["unit"] if quick else [lane.name for lane in load_lanes().values() if _has_timing_tests(lane)]
     environment = {**os.environ, PYTEST_OPTIONS: "-m timing", "FOOTPLATE_TESTS_NEED_DOCKER": "1"}
     rounds, passed, failures = 1 if quick else _ROUNDS, 0, Counter[str]()
     async with busy_loops(2):

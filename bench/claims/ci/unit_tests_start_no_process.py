@@ -12,7 +12,7 @@ from bench.ci.fresh_clone import fresh_clone, run
 from bench.prove.figure import Figure, require, time_limit
 
 _LIMIT: Final = 60.0
-_PLANTED: Final = """
+_FORBIDDEN_TESTS: Final = """
 import socket
 import subprocess
 
@@ -32,9 +32,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         environment = {**os.environ, "PYTHONPATH": f"{clone / 'src'}:{clone}"}
         ended = await run(*pytest, "tests/unit", directory=clone, environment=environment)
         require(holds=ended.exit_code == 0, otherwise=f"the unit tests failed:\n{ended.tail}")
-        planted = clone / "tests" / "unit" / "test_planted.py"
-        planted.write_text(_PLANTED)
-        forbidden = await run(*pytest, str(planted), directory=clone, environment=environment)
+        planted_file = clone / "tests" / "unit" / "test_planted.py"
+        planted_file.write_text(_FORBIDDEN_TESTS)
+        forbidden = await run(*pytest, str(planted_file), directory=clone, environment=environment)
     expected = ("starts a process (subprocess.Popen)", "starts a server at", "2 failed")
     missing = [message for message in expected if message not in forbidden.output]
     require(holds=not missing, otherwise=f"a unit test can start a process or a server:\n{forbidden.tail}")

@@ -35,12 +35,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 )
                 await watcher.ended(2 * (number + 1))
         events = await one.events(session_id)
-        asked = _in_order(events)
-        shown = [message for role, message in said((await cluster.model.requests(_SCRIPT))[-1]) if role == "user"]
-        if shown != asked:
-            faults.append(f"the model saw {len(shown)} messages, the log has {len(asked)}, or in another order")
-        if len(set(asked)) != 2 * times:
-            faults.append(f"{2 * times} messages were sent, {len(set(asked))} processed")
+        sent_texts = _texts_in_processing_order(events)
+        seen_by_model = [message for role, message in said((await cluster.model.requests(_SCRIPT))[-1]) if role == "user"]
+        if seen_by_model != sent_texts:
+            faults.append(f"the model saw {len(seen_by_model)} messages, the log has {len(sent_texts)}, or in another order")
+        if len(set(sent_texts)) != 2 * times:
+            faults.append(f"{2 * times} messages were sent, {len(set(sent_texts))} processed")
         if len(texts(events)) != 2 * times:
             faults.append(f"{len(texts(events))} responses to {2 * times} messages")
     headline = f"{2 * times} messages sent two at once: all processed, one after the other"
@@ -53,8 +53,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(headline=headline, summary=summary, holds=not faults, details={"faults": [*faults]})
 
 
-def _in_order(events: list[dict[str, object]]) -> list[str]:
+def _texts_in_processing_order(events: list[dict[str, object]]) -> list[str]:
     """Returns the messages in the order in which they were processed."""
-    taken = [event for event in events if event["type"] == "user.message" and event["processed_at"]]
-    ordered = dict.fromkeys((str(event["id"]), str(event["content"][0]["text"])) for event in taken)  # type: ignore[index]
+    processed = [event for event in events if event["type"] == "user.message" and event["processed_at"]]
+    ordered = dict.fromkeys((str(event["id"]), str(event["content"][0]["text"])) for event in processed)  # type: ignore[index]
     return [text_ for _, text_ in ordered]

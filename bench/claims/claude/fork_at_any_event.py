@@ -21,17 +21,17 @@ from footplate.testing import replies, reply, text
 HARNESSES: Final = ("native", "claude")
 # With a warm CLI, a parent of a thousand turns takes minutes to make. Its forks start their own CLI.
 _SETTINGS: Final = {"FOOTPLATE_KEPT_SESSIONS": "2", "FOOTPLATE_SLOTS": "0"}
-_MOST_TIME: Final = 1.2
-_SANITY: Final = 2.0
-_MOST_BYTES: Final = 8 * 1024
-_SANE_BYTES: Final = 256 * 1024
+_MAX_TIME_RATIO: Final = 1.2
+_MAX_TIME_RATIO_QUICK: Final = 2.0
+_MAX_BYTES: Final = 8 * 1024
+_MAX_BYTES_QUICK: Final = 256 * 1024
 """The limit for a sample of a few forks, during which the database may write other data too."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     every, turns, forks, writes = (15, 12, 10, 2) if quick else (1, 1000, 400, 20)
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
-        shown = [await histories.forked_at_each(cluster, client, harness, every=every) for harness in HARNESSES]
+        fork_counts = [await histories.forked_at_each(cluster, client, harness, every=every) for harness in HARNESSES]
         validated = client.ledger.validated
         await cluster.model.clear()
         await cluster.model.install("linear", replies(reply(text("Yes, {n}."), repeat=True)))
@@ -42,30 +42,30 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 )
                 for harness in HARNESSES
             }
-    bounds = (_SANITY, _SANE_BYTES) if quick else (_MOST_TIME, _MOST_BYTES)
-    return _judge(sum(shown), validated, costs, *bounds)
+    limits = (_MAX_TIME_RATIO_QUICK, _MAX_BYTES_QUICK) if quick else (_MAX_TIME_RATIO, _MAX_BYTES)
+    return _judge(sum(fork_counts), validated, costs, *limits)
 
 
-def _judge(forks: int, validated: int, costs: Mapping[str, Costs], most_time: float, most_bytes: int) -> Figure:
+def _judge(forks: int, validated: int, costs: Mapping[str, Costs], max_time_ratio: float, max_bytes: int) -> Figure:
     figures = [
         f"{harness}: forking {cost.turns} turns takes {cost.ratio:.2f} times as long as forking {SHORT} "
-        f"({median(cost.long) * 1000:.1f} ms; limit {most_time}) and writes {cost.bytes_long:,.0f} bytes besides its "
-        f"first turn ({cost.bytes_short:,.0f} of {SHORT} turns; limit {most_bytes:,})"
+        f"({median(cost.long) * 1000:.1f} ms; limit {max_time_ratio}) and writes {cost.bytes_long:,.0f} bytes besides its "
+        f"first turn ({cost.bytes_short:,.0f} of {SHORT} turns; limit {max_bytes:,})"
         for harness, cost in costs.items()
     ]
     worst = max(costs.values(), key=lambda cost: cost.ratio)
-    most_written = max(max(cost.bytes_long, cost.bytes_short) for cost in costs.values())
+    max_written = max(max(cost.bytes_long, cost.bytes_short) for cost in costs.values())
     headline = (
         f"{forks} forks had exactly their history; forking {worst.turns:,} turns costs {worst.ratio:.2f} times {SHORT}"
     )
-    if most_written > most_bytes:
-        headline = f"a fork writes {most_written:,.0f} bytes (limit {most_bytes:,})"
+    if max_written > max_bytes:
+        headline = f"a fork writes {max_written:,.0f} bytes (limit {max_bytes:,})"
     return Figure(
         headline=headline,
         summary=f"{forks} forks at the events of a session of {histories.EVENTS} ({', '.join(HARNESSES)}): the model "
         f"got exactly the history up to the event, the parent did not change; {'; '.join(figures)}",
         holds=all(
-            cost.ratio <= most_time and max(cost.bytes_long, cost.bytes_short) <= most_bytes for cost in costs.values()
+            cost.ratio <= max_time_ratio and max(cost.bytes_long, cost.bytes_short) <= max_bytes for cost in costs.values()
         ),
         details={
             "validated": validated,

@@ -29,31 +29,31 @@ from footplate.stack.leftovers import wait_until
 
 # No CLI stays warm for the next turn, so any process that is alive after a turn is an orphan.
 _SETTINGS: Final = {**kill_any_process.SETTINGS, "FOOTPLATE_MAX_FAILURES": "1000", "FOOTPLATE_KEPT_SESSIONS": "0"}
-_PATIENCE: Final = 120.0
-_MISSES: Final = 25
-_SHORTER: Final = 0.95
+_TIMEOUT_SECONDS: Final = 120.0
+_MAX_MISSES: Final = 25
+_SHORTEN_FACTOR: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     victims: Sequence[Victim]
-    of_each: int
+    kills_per_victim: int
     """The turns that each kind of kill interrupts, uniformly distributed over the turn."""
     at_points: Sequence[str]
     stopped_at: Sequence[str]
     """The failpoints at which a worker is stopped; it wakes when another one has its turn."""
-    cells: int
+    clusters: int
     """The clusters that run at once, each with a share of the kills."""
 
 
 FULL: Final = Size(
     victims=VICTIMS,
-    of_each=100,
+    kills_per_victim=100,
     at_points=[point for point in POINTS for _ in range(12)],
     stopped_at=POINTS * 3,
-    cells=3,
+    clusters=3,
 )
-QUICK: Final = Size(victims=("cli", "worker"), of_each=1, at_points=[], stopped_at=[], cells=1)
+QUICK: Final = Size(victims=("cli", "worker"), kills_per_victim=1, at_points=[], stopped_at=[], clusters=1)
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -64,21 +64,21 @@ async def prove_at(size: Size) -> Figure:
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
     chance = random.Random(seed)
-    moments: list[tuple[Victim, float]] = [
-        (victim, (number + chance.random()) / size.of_each) for victim in size.victims for number in range(size.of_each)
+    kill_times: list[tuple[Victim, float]] = [
+        (victim, (number + chance.random()) / size.kills_per_victim) for victim in size.victims for number in range(size.kills_per_victim)
     ]
-    chance.shuffle(moments)
+    chance.shuffle(kill_times)
     at_points = chance.sample(size.at_points, len(size.at_points))
     tally = _Tally()
     async with asyncio.TaskGroup() as group:
-        for number in range(size.cells):
-            share = slice(number, None, size.cells)
-            group.create_task(_in_a_cell(tally, moments[share], at_points[share], size.stopped_at[share]))
+        for number in range(size.clusters):
+            share = slice(number, None, size.clusters)
+            group.create_task(_run_cluster(tally, kill_times[share], at_points[share], size.stopped_at[share]))
     return tally.figure()
 
 
-async def _in_a_cell(
-    tally: "_Tally", moments: Sequence[tuple[Victim, float]], at_points: Sequence[str], stopped_at: Sequence[str]
+async def _run_cluster(
+    tally: "_Tally", kill_times: Sequence[tuple[Victim, float]], at_points: Sequence[str], stopped_at: Sequence[str]
 ) -> None:
     """Runs one turn after the other and interrupts each once. It mostly waits for leases to expire."""
     async with (
@@ -91,14 +91,14 @@ async def _in_a_cell(
         for name, script in {**fencing.scripts("Bash"), work.SCRIPT: work.script()}.items():
             await cluster.model.install(name, script)
         agent = await client.agent(extra_body={"harness": "claude"})
-        matrix = _Matrix(tally, cluster, client, Crew(cluster, survivors, database), agent)
+        matrix = _Killer(tally, cluster, client, Crew(cluster, survivors, database), agent)
         await matrix.measure()
-        for victim, moment in moments:
-            await matrix.broken_off(victim, moment)
+        for victim, moment in kill_times:
+            await matrix.kill_at_time(victim, moment)
         for point in at_points:
-            await matrix.at_point(point, random.random() / 2)
+            await matrix.kill_at_failpoint(point, random.random() / 2)
         for point in stopped_at:
-            await matrix.stopped_at(point)
+            await matrix.stop_at_failpoint(point)
 
 
 @dataclass(slots=True)
@@ -110,12 +110,12 @@ class _Tally:
     unstarted: int = 0
     gone_after: float = 0.0
 
-    def hit(self, what: str) -> None:
-        self.hits[what] += 1
+    def count_hit(self, kind: str) -> None:
+        self.hits[kind] += 1
         if (count := sum(self.hits.values())) % 20 == 0:
             print(f"  {count} turns interrupted by kills", flush=True)
 
-    def dead(self, death: Death) -> None:
+    def count_death(self, death: Death) -> None:
         self.gone_after = max(self.gone_after, death.aftermath.seconds)
         if death.aftermath.alive:
             self.found.fault(f"still alive {LIMIT:.0f} s after its worker: {death.aftermath.alive}")
@@ -141,7 +141,7 @@ class _Tally:
         )
 
 
-class _Matrix:
+class _Killer:
     """Interrupts the turns of one cluster in every way."""
 
     def __init__(self, tally: _Tally, cluster: Cluster, client: Client, crew: Crew, agent: str) -> None:
@@ -154,26 +154,26 @@ class _Matrix:
         """Seconds that an undisturbed turn takes."""
 
     async def measure(self) -> None:
-        session_id = await self._session()
+        session_id = await self._create_session()
         async with Watcher(self._client, session_id) as watcher:
             await self._client.send_text(session_id, work.PROMPT)
             await self._crew.claimed(session_id)
             began = time.monotonic()
-            await watcher.ended(patience=_PATIENCE)
+            await watcher.ended(patience=_TIMEOUT_SECONDS)
             self._turn = time.monotonic() - began
-            await self._ended(session_id, watcher)
+            await self._check_end(session_id, watcher)
         print(f"  a turn of {work.CALLS} calls, undisturbed: {self._turn:.2f} s", flush=True)
 
-    async def broken_off(self, victim: Victim, moment: float) -> None:
+    async def kill_at_time(self, victim: Victim, fraction: float) -> None:
         """Kills at a fraction of the turn's duration, from 0 to 1. If the turn ended sooner, it tries with another."""
-        for _ in range(_MISSES):
-            if await self._hit(victim, moment * self._turn):
+        for _ in range(_MAX_MISSES):
+            if await self._kill_once(victim, fraction * self._turn):
                 return
-            self._turn *= _SHORTER
-        self._tally.found.fault(f"no turn was still running at {moment:.2f} of its measured duration")
+            self._turn *= _SHORTEN_FACTOR
+        self._tally.found.fault(f"no turn was still running at {fraction:.2f} of its measured duration")
 
-    async def _hit(self, victim: Victim, after: float) -> bool:
-        session_id = await self._session()
+    async def _kill_once(self, victim: Victim, after: float) -> bool:
+        session_id = await self._create_session()
         async with Watcher(self._client, session_id) as watcher:
             await self._client.send_text(session_id, work.PROMPT)
             await self._crew.claimed(session_id)
@@ -183,58 +183,58 @@ class _Matrix:
             await asyncio.sleep(max(0.0, claimed + after - time.monotonic()))
             hit, death = await kill(victim, self._crew, session_id)
             if hit:
-                self._tally.hit(victim)
+                self._tally.count_hit(victim)
             if death is not None:
-                self._tally.dead(death)
-            await self._ended(session_id, watcher)
+                self._tally.count_death(death)
+            await self._check_end(session_id, watcher)
             return hit > 0
 
     async def _has_cli(self, session_id: str) -> bool:
         """Whether the session has a CLI process: in a turn's first milliseconds there is none to kill."""
         return bool(victims.clis(self._cluster, session_id))
 
-    async def stopped_at(self, point: str) -> None:
+    async def stop_at_failpoint(self, point: str) -> None:
         """Stops a worker at the failpoint; it wakes when another one has taken over and ended its turn."""
         trial = await fencing.stop_at(
             self._cluster, self._client, self._agent, point, wake_early=False, unstarted=work.unstarted
         )
         self._tally.found.fault(*trial.faults)
-        self._tally.hit("stopped")
+        self._tally.count_hit("stopped")
 
-    async def at_point(self, point: str, moment: float) -> None:
+    async def kill_at_failpoint(self, point: str, fraction: float) -> None:
         """Lets a worker kill itself at the failpoint."""
         armed, hit = (self._cluster.failpoints / name for name in (point, f"{point}.hit"))
         hit.unlink(missing_ok=True)
-        session_id = await self._session()
+        session_id = await self._create_session()
         async with Watcher(self._client, session_id) as watcher:
             await self._client.send_text(session_id, work.PROMPT)
             await self._crew.claimed(session_id)
-            await asyncio.sleep(moment * self._turn)
+            await asyncio.sleep(fraction * self._turn)
             armed.write_text("kill")
-            dead = await self._crew.killed_itself(patience=_PATIENCE)
+            dead = await self._crew.killed_itself(patience=_TIMEOUT_SECONDS)
             if dead is None:
                 self._tally.found.fault(f"no turn reached {point}")
                 armed.unlink(missing_ok=True)
             else:
-                self._tally.hit(point)
-                self._tally.dead(dead[1])
+                self._tally.count_hit(point)
+                self._tally.count_death(dead[1])
                 await self._cluster.restart_worker(dead[0])
-            await self._ended(session_id, watcher)
+            await self._check_end(session_id, watcher)
 
-    async def _session(self) -> str:
+    async def _create_session(self) -> str:
         return await self._client.session(self._agent, title=secrets.token_hex(8))
 
-    async def _ended(self, session_id: str, watcher: Watcher) -> None:
-        await watcher.ended(patience=_PATIENCE)
+    async def _check_end(self, session_id: str, watcher: Watcher) -> None:
+        await watcher.ended(patience=_TIMEOUT_SECONDS)
         found, unstarted = await work.judged(self._cluster, session_id, watcher.seen)
         self._tally.found.add(found)
         self._tally.unstarted += unstarted
         began = time.monotonic()
 
-        async def gone() -> bool:
+        async def all_gone() -> bool:
             return not victims.of(self._cluster, session_id)
 
-        if not await wait_until(gone, LIMIT):
+        if not await wait_until(all_gone, LIMIT):
             self._tally.found.fault(
                 f"still alive {LIMIT:.0f} s after its turn: {victims.of(self._cluster, session_id)}"
             )

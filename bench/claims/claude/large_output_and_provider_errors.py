@@ -21,27 +21,27 @@ from footplate.testing import (
 
 _RETRY_WAIT: Final = 0.2
 _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": str(_RETRY_WAIT), "FOOTPLATE_MAX_FAILURES": "2"}
-_START: Final = 10.0
+_MAX_TURN_SECONDS: Final = 10.0
 """Seconds that a cold start and a turn may take on a busy machine, without the waits for a provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     script: Replies
-    ends: str
+    stop_reason: str
     """The `stop_reason` of the turn."""
     error: str | None = None
     """The last `session.error`, if the turn fails."""
     attempts: int = 1
 
 
-def _printing(command: str) -> Replies:
+def _script_printing(command: str) -> Replies:
     return replies([tool("Bash", {"command": command})], [text("Seen.")])
 
 
 _CASES: Final = {
-    "10 MB of output": Case(_printing("head -c 10000000 /dev/zero | tr '\\0' x | fold -w 99"), "end_turn"),
-    "a line of 5 MB": Case(_printing("head -c 5000000 /dev/zero | tr '\\0' y"), "end_turn"),
+    "10 MB of output": Case(_script_printing("head -c 10000000 /dev/zero | tr '\\0' x | fold -w 99"), "end_turn"),
+    "a line of 5 MB": Case(_script_printing("head -c 5000000 /dev/zero | tr '\\0' y"), "end_turn"),
     "a message of 2 MB": Case(replies([text("z" * 2_000_000, chunks=20)]), "end_turn"),
     "401": Case(replies(reply(unauthorized(), repeat=True)), "retries_exhausted", "model_request_failed_error"),
     "429 once": Case(replies(reply(text("Seen."), first_attempts=[[rate_limited(1)]])), "end_turn", attempts=2),
@@ -68,7 +68,7 @@ _ROUNDS: Final = 5
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     faults: list[str] = []
-    told = 0
+    turns = 0
     slowest: dict[str, float] = {}
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
         agent = await client.agent(extra_body={"harness": "claude"})
@@ -81,24 +81,24 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 events = await client.run_turn(await client.session(agent), f"Go. [[script:{script}]]")
                 took = time.monotonic() - began
                 slowest[name] = max(took, slowest.get(name, 0.0))
-                told += 1
-                faults += [f"{name}: {fault}" for fault in _faults(case, events, took)]
+                turns += 1
+                faults += [f"{name}: {fault}" for fault in _find_faults(case, events, took)]
     longest = max(slowest.values())
-    headline = f"{told} turns of {len(slowest)} kinds ended as documented, the slowest after {longest:.1f} s"
+    headline = f"{turns} turns of {len(slowest)} kinds ended as documented, the slowest after {longest:.1f} s"
     summary = (
-        f"{told} turns of {len(slowest)} kinds ({', '.join(slowest)}): each ended as documented, the slowest after "
+        f"{turns} turns of {len(slowest)} kinds ({', '.join(slowest)}): each ended as documented, the slowest after "
         f"{longest:.1f} s"
     )
     if faults:
-        headline, summary = f"{told} turns of {len(slowest)} kinds: {len(faults)} faults", faults[0]
+        headline, summary = f"{turns} turns of {len(slowest)} kinds: {len(faults)} faults", faults[0]
     for fault in faults:
         print(f"  FAULT {fault}", flush=True)
     return Figure(headline=headline, summary=summary, holds=not faults, details={"slowest": {**slowest}})
 
 
-def _faults(case: Case, events: list[Event], took: float) -> list[str]:
+def _find_faults(case: Case, events: list[Event], took: float) -> list[str]:
     found = []
-    if (ends := events[-1]["stop_reason"]["type"]) != case.ends:
+    if (ends := events[-1]["stop_reason"]["type"]) != case.stop_reason:
         found.append(f"ended with {ends}")
     errors = [event["error"]["type"] for event in events if event["type"] == "session.error"]
     if case.error and (not errors or errors[-1] != case.error):
@@ -109,6 +109,6 @@ def _faults(case: Case, events: list[Event], took: float) -> list[str]:
     if running != case.attempts:
         found.append(f"{running} attempts, not {case.attempts}")
     waits = sum(max(_RETRY_WAIT * 2**number, 1.0) for number in range(case.attempts - 1))
-    if took > _START * case.attempts + waits:
+    if took > _MAX_TURN_SECONDS * case.attempts + waits:
         found.append(f"took {took:.1f} s")
     return found

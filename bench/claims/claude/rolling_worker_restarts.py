@@ -22,7 +22,7 @@ from footplate.testing import Replies, replies, text, tool
 
 _SCRIPT: Final = "rolling"
 _SECONDS: Final = 1.0
-_PATIENCE: Final = 180.0
+_TIMEOUT_SECONDS: Final = 180.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -34,23 +34,23 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await cluster.model.install(_SCRIPT, _script(named(harness)("bash"), calls))
             agent = await client.agent(extra_body={"harness": harness})
             for number in range(rounds):
-                found += [_look(*each, calls) for each in await _round(cluster, client, agent, turns, exits)]
+                found += [_summarise_turn(*each, calls) for each in await _run_round(cluster, client, agent, turns, exits)]
                 print(f"  {harness}, round {number + 1}: {len(found)} turns", flush=True)
     return _judge(found, exits, rounds, calls)
 
 
 def _script(bash: str, calls: int) -> Replies:
-    asked = [[tool(bash, {"command": f"echo call-{n} >> ran; sleep {_SECONDS}"})] for n in range(calls)]
-    return replies(*asked, [tool(bash, {"command": "cat ran"})], [text("Done.")])
+    calls_made = [[tool(bash, {"command": f"echo call-{n} >> ran; sleep {_SECONDS}"})] for n in range(calls)]
+    return replies(*calls_made, [tool(bash, {"command": "cat ran"})], [text("Done.")])
 
 
-async def _round(
+async def _run_round(
     cluster: Cluster, client: Client, agent: str, turns: int, exits: list[float]
 ) -> Sequence[tuple[list[Event], dict[str, Any]]]:
     sessions = [await client.session(agent) for _ in range(turns)]
     async with asyncio.TaskGroup() as group:
-        running = [group.create_task(_turn(client, session_id)) for session_id in sessions]
-        await _all_in_a_tool(client, sessions)
+        running = [group.create_task(_run_turn(client, session_id)) for session_id in sessions]
+        await _wait_until_all_run_a_tool(client, sessions)
         for index in range(2):
             began = time.monotonic()
             await cluster.kill_worker(index, signal.SIGTERM)
@@ -64,18 +64,18 @@ async def _round(
     return found
 
 
-async def _turn(client: Client, session_id: str) -> list[Event]:
-    return await client.run_turn(session_id, f"Go. [[script:{_SCRIPT}]]", patience=_PATIENCE)
+async def _run_turn(client: Client, session_id: str) -> list[Event]:
+    return await client.run_turn(session_id, f"Go. [[script:{_SCRIPT}]]", patience=_TIMEOUT_SECONDS)
 
 
-async def _all_in_a_tool(client: Client, sessions: Sequence[str]) -> None:
-    async def in_a_tool() -> bool:
+async def _wait_until_all_run_a_tool(client: Client, sessions: Sequence[str]) -> None:
+    async def all_run_a_tool() -> bool:
         return all([await client.events(each, types=[ev.AGENT_TOOL_USE]) for each in sessions])
 
-    require(holds=await wait_until(in_a_tool, _PATIENCE), otherwise="not every turn reached its first tool")
+    require(holds=await wait_until(all_run_a_tool, _TIMEOUT_SECONDS), otherwise="not every turn reached its first tool")
 
 
-def _look(received: list[Event], turn: dict[str, Any], calls: int) -> dict[str, Any]:
+def _summarise_turn(received: list[Event], turn: dict[str, Any], calls: int) -> dict[str, Any]:
     results = [event for event in received if event["type"] == ev.AGENT_TOOL_RESULT]
     require(holds=bool(results), otherwise=f"a turn without results: {turn}")
     ran = Counter(results[-1]["content"][0]["text"].split())
@@ -92,15 +92,15 @@ def _look(received: list[Event], turn: dict[str, Any], calls: int) -> dict[str, 
 def _judge(found: list[dict[str, Any]], exits: list[float], rounds: int, calls: int) -> Figure:
     failed = sum(turn["status"] != "completed" for turn in found)
     sums = {name: sum(turn[name] for turn in found) for name in ("twice", "missing", "unknown", "errors")}
-    handed = sum(turn["attempts"] - 1 for turn in found)
+    handovers = sum(turn["attempts"] - 1 for turn in found)
     harnesses = ", ".join(HARNESSES)
     return Figure(
         headline=f"{len(found)} turns through {rounds} rounds of restarts: {failed} failed, {sums['twice']} tools ran "
         "twice",
         summary=f"{rounds} rounds of restarting two workers during {len(found)} turns ({harnesses}), each in the "
-        f"middle of a call: {failed} failed, {handed} handovers; of {len(found) * (calls + 1)} calls {sums['twice']} "
+        f"middle of a call: {failed} failed, {handovers} handovers; of {len(found) * (calls + 1)} calls {sums['twice']} "
         f"ran twice, {sums['missing']} did not run, {sums['unknown']} have an unknown outcome; {sums['errors']} errors "
         f"reported; a worker exited at most {max(exits):.1f} s after SIGTERM",
-        holds=failed == 0 and not any(sums.values()) and handed >= len(found),
-        details={"seconds_to_stop": [round(each, 2) for each in exits], "handed_over": handed},
+        holds=failed == 0 and not any(sums.values()) and handovers >= len(found),
+        details={"seconds_to_stop": [round(each, 2) for each in exits], "handed_over": handovers},
     )

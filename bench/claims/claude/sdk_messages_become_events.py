@@ -15,38 +15,38 @@ from footplate.harness.claude import mapping
 
 _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
 _QUICK: Final = ("thoughts", "calls-at-once", "files", "mcp-server", "asking")
-_NOTES: Final = 1
+_NOTES_PER_RUN: Final = 1
 """The notes that the scenario of the MCP server writes in each run."""
 _ROUNDS: Final = 5
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    missing = _exported() ^ set(mapping.READERS)
+    missing = _exported_message_types() ^ set(mapping.READERS)
     compared, events, faults = 0, 0, [f"no reader, or one too many: {kind.__name__}" for kind in missing]
     async with (
         open_cluster(environment=_SETTINGS) as cluster,
         Client(cluster) as client,
         McpProcess(cluster.directory / "notes") as notes,
     ):
-        given = {**notes.definition, "tools": [*notes.definition["tools"], ASK]}
-        agents = {name: await client.agent(**given, extra_body={"harness": name}) for name in HARNESSES}
+        agent_fields = {**notes.definition, "tools": [*notes.definition["tools"], ASK]}
+        agents = {name: await client.agent(**agent_fields, extra_body={"harness": name}) for name in HARNESSES}
         for harness in HARNESSES:
             for name, script in stories(harness).items():
                 await cluster.model.install(f"{harness}-{name}", script)
         for _ in range(1 if quick else _ROUNDS):
             for name in _QUICK if quick else stories("native"):
-                both = {harness: await _tell(client, agents[harness], f"{harness}-{name}") for harness in HARNESSES}
+                both = {harness: await _run_scenario(client, agents[harness], f"{harness}-{name}") for harness in HARNESSES}
                 compared += 1
                 events += sum(map(len, both.values()))
-                faults += _differences(name, both["native"], both["claude"])
+                faults += _find_differences(name, both["native"], both["claude"])
         checked = client.ledger.validated
         rounds = 1 if quick else _ROUNDS
-        if len(notes.noted()) != rounds * _NOTES * len(HARNESSES):
+        if len(notes.noted()) != rounds * _NOTES_PER_RUN * len(HARNESSES):
             faults.append(f"the MCP server's tool ran {len(notes.noted())} times")
     mismatches = len(client.ledger.mismatches)
     headline = f"{compared} scenarios on both harnesses: {events:,} events the same, {mismatches} mismatches"
     summary = (
-        f"claude-agent-sdk {sdk.__version__}: {len(mapping.READERS)} of {len(_exported())} message classes have a "
+        f"claude-agent-sdk {sdk.__version__}: {len(mapping.READERS)} of {len(_exported_message_types())} message classes have a "
         f"reader; {compared} scenarios run by both harnesses, one with an MCP server's tools, one with a custom tool: "
         f"{events} events with the same order, names, inputs and usage; {checked} strictly validated, "
         f"{mismatches} mismatches"
@@ -59,24 +59,24 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(headline=headline, summary=summary, holds=not faults, details={"faults": [*faults]})
 
 
-def _exported() -> set[type]:
+def _exported_message_types() -> set[type]:
     found = (getattr(sdk, name) for name in sdk.__all__)
     return {item for item in found if inspect.isclass(item) and issubclass(item, typing.get_args(sdk.Message))}
 
 
-async def _tell(client: Client, agent: str, script: str) -> list[Event]:
+async def _run_scenario(client: Client, agent: str, script: str) -> list[Event]:
     """Runs the scenario and responds to the agent's custom tool calls, one at a time."""
     session_id = await client.session(agent)
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, f"Go on. [[script:{script}]]")
         seen = await stream.until_idle()
-        while asked := seen[-1]["stop_reason"].get("event_ids"):
-            await client.answer_tool(session_id, asked[-1], f"answer with {len(asked)} open")
+        while pending_calls := seen[-1]["stop_reason"].get("event_ids"):
+            await client.answer_tool(session_id, pending_calls[-1], f"answer with {len(pending_calls)} open")
             seen += await stream.until_idle()
         return seen
 
 
-def _differences(name: str, native: list[Event], claude: list[Event]) -> list[str]:
+def _find_differences(name: str, native: list[Event], claude: list[Event]) -> list[str]:
     one, other = [told(event) for event in native], [told(event) for event in claude]
     if one == other:
         return []

@@ -21,26 +21,26 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         await cluster.model.install(_SCRIPT, replies([call], [text("Answer {n}.")]))
         hosts = [host(cluster, "a", "sandbox"), host(cluster, "b", "unsandboxed")]
         session_id = await client.session(await client.agent(extra_body={"harness": "claude"}))
-        places = set()
+        tool_outputs = set()
         expected: list[tuple[str, str]] = []
         for number in range(turns):
-            at = hosts[number % 2]
-            await at.start()
+            current_host = hosts[number % 2]
+            await current_host.start()
             try:
                 prompt = f"This is message {number}. [[script:{_SCRIPT}]]"
                 events = await client.run_turn(session_id, prompt)
             finally:
-                await at.stop()
+                await current_host.stop()
             expected.append(("user", prompt))
-            shown = said((await cluster.model.requests(_SCRIPT))[-1])
-            if shown != expected:
-                faults.append(f"turn {number}: the model saw {shown[-4:]}, not {expected[-4:]}")
+            seen_by_model = said((await cluster.model.requests(_SCRIPT))[-1])
+            if seen_by_model != expected:
+                faults.append(f"turn {number}: the model saw {seen_by_model[-4:]}, not {expected[-4:]}")
             expected.append(("assistant", "Answer 1."))
-            places |= {
+            tool_outputs |= {
                 block["text"] for event in events if event["type"] == "agent.tool_result" for block in event["content"]
             }
-        if len({place.partition("\n")[0] for place in places}) != len(hosts):
-            faults.append(f"the hosts do not differ: {places}")
+        if len({place.partition("\n")[0] for place in tool_outputs}) != len(hosts):
+            faults.append(f"the hosts do not differ: {tool_outputs}")
     unbroken = f"one unbroken history {turns - len(faults)} times"
     headline = f"{turns} turns alternated between two hosts: {unbroken}"
     summary = (

@@ -33,7 +33,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for name in names:
             began = time.monotonic()
             scene = Scene(name, Desk(cluster.directory / f"desk-{name}", cluster.model), cluster.model)
-            count, fault = await _journey(cluster, client, scene)
+            count, fault = await _run_journey(cluster, client, scene)
             lines += count
             faults += [f"{name}: {fault}"] if fault else []
             print(f"  {name}: {fault or 'correct'} ({count} lines, {time.monotonic() - began:.1f} s)", flush=True)
@@ -49,51 +49,51 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _journey(cluster: Cluster, client: Client, scene: Scene) -> tuple[int, str | None]:
+async def _run_journey(cluster: Cluster, client: Client, scene: Scene) -> tuple[int, str | None]:
     session_id = await SHAPES[scene.name](scene)
     path = scene.desk.transcript(session_id)
     history = await _history(cluster, scene, path)
-    place = {"url": cluster.base_urls[0], "key": cluster.key}
+    server = {"url": cluster.base_urls[0], "key": cluster.key}
     imported = []
     for _ in range(2):  # the second import returns the same session
-        answer = await scene.desk.footplate("import", "--json", "--model", MODEL, str(path), **place)
-        imported += json.loads(answer)
-    ours = imported[0]["session_id"]
-    if ours is None or {each["session_id"] for each in imported} != {ours}:
+        output = await scene.desk.footplate("import", "--json", "--model", MODEL, str(path), **server)
+        imported += json.loads(output)
+    footplate_session_id = imported[0]["session_id"]
+    if footplate_session_id is None or {each["session_id"] for each in imported} != {footplate_session_id}:
         return 0, f"it was imported as {imported}"
-    shown = await _shown(client, ours)
-    here = f"{_HERE} [[script:{scene.name}-here]]"
+    shown = await _list_texts(client, footplate_session_id)
+    prompt_here = f"{_HERE} [[script:{scene.name}-here]]"
     await cluster.model.install(f"{scene.name}-here", replies([text("Gladly.")]))
-    if texts(await client.run_turn(ours, here, patience=120))[-1:] != ["Gladly."]:
+    if texts(await client.run_turn(footplate_session_id, prompt_here, patience=120))[-1:] != ["Gladly."]:
         return 0, "Footplate did not continue it"
-    wanted: list[Told] = [*history, ("user", here)]
-    fault = difference(_found(scene, await _last(cluster, f"{scene.name}-here")), wanted) or _untold(shown, history)
+    wanted: list[Told] = [*history, ("user", prompt_here)]
+    fault = difference(_without_killed_calls(scene, await _last_request(cluster, f"{scene.name}-here")), wanted) or _find_missing_text(shown, history)
     if fault:
         return 0, f"in Footplate, {fault}"
-    pulled = json.loads(await scene.desk.footplate("pull", ours, "--json", **place))
-    there = f"{_THERE} [[script:{scene.name}-there]]"
+    pulled = json.loads(await scene.desk.footplate("pull", footplate_session_id, "--json", **server))
+    prompt_there = f"{_THERE} [[script:{scene.name}-there]]"
     await cluster.model.install(f"{scene.name}-there", replies([text("At home.")]))
-    await scene.desk.resume(pulled["transcript_id"], there)
-    wanted += [("assistant", "Gladly."), ("user", there)]
-    fault = difference(_found(scene, await _last(cluster, f"{scene.name}-there")), wanted)
+    await scene.desk.resume(pulled["transcript_id"], prompt_there)
+    wanted += [("assistant", "Gladly."), ("user", prompt_there)]
+    fault = difference(_without_killed_calls(scene, await _last_request(cluster, f"{scene.name}-there")), wanted)
     return imported[0]["lines"], f"in the plain CLI, {fault}" if fault else None
 
 
 async def _history(cluster: Cluster, scene: Scene, path: Path) -> list[Told]:
     """Returns the model's last request and, from the end of the transcript, its response to it."""
-    history = await _last(cluster, scene.script)
+    history = await _last_request(cluster, scene.script)
     messages = await asyncio.to_thread(_whole_lines, path)
-    answers = [line for line in messages if line["type"] == "assistant" and not line.get("isSidechain")]
-    last = [line for line in answers if line["message"]["id"] == answers[-1]["message"]["id"]]
+    assistant_lines = [line for line in messages if line["type"] == "assistant" and not line.get("isSidechain")]
+    last = [line for line in assistant_lines if line["message"]["id"] == assistant_lines[-1]["message"]["id"]]
     ids = [block["id"] for line in last for block in line["message"]["content"] if block["type"] == "tool_use"]
-    said = [{"role": "assistant", "content": block} for line in last for block in [line["message"]["content"]]]
-    results = [line["message"] for line in messages if line["type"] == "user" and _answers(line, {*ids})]
-    history += told({"body": {"messages": [*said, *results]}})
-    answered = {item[1].split()[0] for item in history if item[0] == "result"}
-    return [*history, *(("result", f"{call_id} {UNKNOWN}") for call_id in ids if call_id not in answered)]
+    assistant_messages = [{"role": "assistant", "content": block} for line in last for block in [line["message"]["content"]]]
+    results = [line["message"] for line in messages if line["type"] == "user" and _has_result_for(line, {*ids})]
+    history += told({"body": {"messages": [*assistant_messages, *results]}})
+    finished_call_ids = {item[1].split()[0] for item in history if item[0] == "result"}
+    return [*history, *(("result", f"{call_id} {UNKNOWN}") for call_id in ids if call_id not in finished_call_ids)]
 
 
-def _found(scene: Scene, found: list[Told]) -> list[Told]:
+def _without_killed_calls(scene: Scene, found: list[Told]) -> list[Told]:
     """Removes calls that were killed: the plain CLI forgets them, Footplate reports an unknown outcome."""
     lost = {text_.split()[0] for kind, text_ in found if scene.lost and kind == "result" and text_.endswith(UNKNOWN)}
     return [item for item in found if item[0] not in {"call", "result"} or item[1].split()[0] not in lost]
@@ -107,17 +107,17 @@ def _whole_lines(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _answers(line: dict[str, object], ids: set[str]) -> bool:
+def _has_result_for(line: dict[str, object], ids: set[str]) -> bool:
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     return isinstance(content, list) and any(block.get("tool_use_id") in ids for block in content)
 
 
-async def _last(cluster: Cluster, script: str) -> list[Told]:
+async def _last_request(cluster: Cluster, script: str) -> list[Told]:
     return told((await cluster.model.requests(script))[-1])
 
 
-async def _shown(client: Client, session_id: str) -> list[str]:
+async def _list_texts(client: Client, session_id: str) -> list[str]:
     """Returns all text in the session's events."""
     found = []
     for event in await client.events(session_id):
@@ -125,12 +125,12 @@ async def _shown(client: Client, session_id: str) -> list[str]:
     return found
 
 
-def _untold(shown: Sequence[str], history: Sequence[Told]) -> str | None:
+def _find_missing_text(shown: Sequence[str], history: Sequence[Told]) -> str | None:
     """Returns a message of the user or the model that is not in the session's events, if there is one."""
     whole = "\n".join(shown)
-    for kind, words in history:
-        if kind in {"user", "assistant"} and words[:60] not in whole and not words.startswith(_SUMMARY):
-            return f"no event contains {words[:60]!r}"
+    for kind, text_ in history:
+        if kind in {"user", "assistant"} and text_[:60] not in whole and not text_.startswith(_SUMMARY):
+            return f"no event contains {text_[:60]!r}"
     return None
 
 

@@ -18,20 +18,20 @@ _EVERYTHING: Final = "everything"
 _WRITES: Final = "writes"
 _SHORT: Final = "short"
 _UNTRUSTED: Final = (Trust.NOTHING, Trust.INSTRUCTIONS)
-_TOOLS_OF_OTHERS: Final = ("Skill", "SlashCommand", "Agent", "Task", "mcp__project-stdio__x", "mcp__project-http__x")
+_PROJECT_TOOLS: Final = ("Skill", "SlashCommand", "Agent", "Task", "mcp__project-stdio__x", "mcp__project-http__x")
 _ROUNDS: Final = 5
 
 
 def _scripts(server: str) -> dict[str, Replies]:
     """Scripts that make the CLI load settings: calls of every kind, and a file next to nested instructions."""
-    given = {"skill": "evil", "command": "/evil", "subagent_type": "evil", "description": "x", "prompt": "x"}
+    tool_input = {"skill": "evil", "command": "/evil", "subagent_type": "evil", "description": "x", "prompt": "x"}
     return {
         _EVERYTHING: replies(
             [tool("Bash", {"command": "ls -a; cd src"})],
             [tool("Read", {"file_path": "/workspace/src/main.py"})],
             [tool("Write", {"file_path": "/workspace/src/more.py", "content": "x = 1\n"})],
             [tool("Bash", {"command": "exit 3"})],
-            *[[tool(name, given)] for name in _TOOLS_OF_OTHERS],
+            *[[tool(name, tool_input)] for name in _PROJECT_TOOLS],
             [text("Done.")],
         ),
         _WRITES: replies([tool("Bash", {"command": hostile.writing(server)})], [text("Written.")]),
@@ -40,29 +40,29 @@ def _scripts(server: str) -> dict[str, Replies]:
 
 
 @dataclass(slots=True)
-class Count:
+class CaseCount:
     sessions: int = 0
     turns: int = 0
     faults: list[str] = field(default_factory=list)
 
 
-_Case = Callable[[Scene, Trust, Count], Awaitable[None]]
+_Case = Callable[[Scene, Trust, CaseCount], Awaitable[None]]
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    count = Count()
+    count = CaseCount()
     async with Scene.open(_scripts) as scene:
         cases: Mapping[str, _Case] = {
-            "everything": _hostile,
-            "hooks turned off": _disabling,
-            "links": _links,
-            "the agent's own": _own,
+            "everything": _run_hostile_files,
+            "hooks turned off": _run_disabled_hooks,
+            "links": _run_links,
+            "the agent's own": _run_agent_written_files,
         }
         for _ in range(1 if quick else _ROUNDS):
             for name, case in cases.items():
-                await asyncio.gather(*(_one(name, case, scene, trust, count) for trust in _UNTRUSTED))
+                await asyncio.gather(*(_run_case(name, case, scene, trust, count) for trust in _UNTRUSTED))
         count.faults += [f"request elsewhere: {line}" for line in scene.server.asked]
-        ran = await _control(scene)
+        ran = await _check_trusted_repository(scene)
     count.faults += [f"through the API: {fault}" for fault in await whole.faults()]
     for fault in count.faults:
         print(f"  FAULT {fault}", flush=True)
@@ -79,78 +79,78 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(headline=headline, summary=summary, holds=not count.faults)
 
 
-async def _one(name: str, case: _Case, scene: Scene, trust: Trust, count: Count) -> None:
-    own = Count()
+async def _run_case(name: str, case: _Case, scene: Scene, trust: Trust, count: CaseCount) -> None:
+    own = CaseCount()
     await case(scene, trust, own)
     count.sessions += own.sessions
     count.turns += own.turns
     count.faults += [f"{name}, {trust.value}: {fault}" for fault in own.faults]
 
 
-async def _hostile(scene: Scene, trust: Trust, count: Count) -> None:
+async def _run_hostile_files(scene: Scene, trust: Trust, count: CaseCount) -> None:
     session = await scene.session(trust, hostile.files(scene.server.url))
-    await _run(session, count, f"/evil now @CLAUDE.md [[script:{_EVERYTHING}]]")
-    await _judge(session, trust, count)
+    await _run_turns(session, count, f"/evil now @CLAUDE.md [[script:{_EVERYTHING}]]")
+    await _check_session(session, trust, count)
 
 
-async def _disabling(scene: Scene, trust: Trust, count: Count) -> None:
+async def _run_disabled_hooks(scene: Scene, trust: Trust, count: CaseCount) -> None:
     """A repository that turns hooks off cannot keep a call out of the log."""
     session = await scene.session(trust, hostile.disabling(scene.server.url))
-    await _run(session, count, f"Go. [[script:{_EVERYTHING}]]")
-    await _judge(session, trust, count)
+    await _run_turns(session, count, f"Go. [[script:{_EVERYTHING}]]")
+    await _check_session(session, trust, count)
 
 
-async def _links(scene: Scene, trust: Trust, count: Count) -> None:
+async def _run_links(scene: Scene, trust: Trust, count: CaseCount) -> None:
     outside = scene.directory / f"outside-{secrets.token_hex(4)}"
     await asyncio.to_thread(outside.mkdir)
     await asyncio.to_thread((outside / "words.md").write_text, hostile.OUTSIDE)
     links = {path: target.format(outside=outside) for path, target in hostile.LINKS.items()}
     session = await scene.session(trust, hostile.linked(scene.server.url), links)
-    await _run(session, count, f"Go. [[script:{_EVERYTHING}]]")
+    await _run_turns(session, count, f"Go. [[script:{_EVERYTHING}]]")
     if await session.told(hostile.OUTSIDE):
         count.faults.append("the model saw the target of a link")
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
 
 
-async def _own(scene: Scene, trust: Trust, count: Count) -> None:
+async def _run_agent_written_files(scene: Scene, trust: Trust, count: CaseCount) -> None:
     """The repository is clean; the agent writes the hostile files where the CLI looks for them, and commits them."""
     session = await scene.session(trust, {"src/main.py": "x = 1\n"})
-    await _run(session, count, f"Write. [[script:{_WRITES}]]", f"/evil go [[script:{_EVERYTHING}]]")
+    await _run_turns(session, count, f"Write. [[script:{_WRITES}]]", f"/evil go [[script:{_EVERYTHING}]]")
     results = [event.body for event in session.log.events if event.type == ev.AGENT_TOOL_RESULT]
     require(holds=not results[0]["is_error"], otherwise=f"the agent could not write: {results[0]['content']}")
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
     if await session.told(hostile.OWN):
         count.faults.append("the model saw the agent's own file as instructions")
-    await _run(session, count, f"Look. [[script:{_SHORT}]]")
+    await _run_turns(session, count, f"Look. [[script:{_SHORT}]]")
     require(holds=session.marks() == ["git"], otherwise="the agent's own git did not follow its configuration")
 
 
-async def _run(session: Session, count: Count, *prompts: str) -> None:
+async def _run_turns(session: Session, count: CaseCount, *prompts: str) -> None:
     count.sessions += session.number == 0
     for prompt in prompts:
         outcome = await session.turn(prompt)
         count.turns += 1
         if outcome.status is not TurnStatus.COMPLETED:
             count.faults.append(f"a turn ended as {outcome.status.value}: {outcome.error_message}")
-    told = [event.type for event in session.log.events]
-    if told.count(ev.AGENT_TOOL_USE) != told.count(ev.AGENT_TOOL_RESULT) or ev.AGENT_TOOL_USE not in told:
+    event_types = [event.type for event in session.log.events]
+    if event_types.count(ev.AGENT_TOOL_USE) != event_types.count(ev.AGENT_TOOL_RESULT) or ev.AGENT_TOOL_USE not in event_types:
         count.faults.append("a call is not in the log with its result")
 
 
-async def _judge(session: Session, trust: Trust, count: Count) -> None:
+async def _check_session(session: Session, trust: Trust, count: CaseCount) -> None:
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
-    for word in hostile.NEVER.values():
-        if await session.told(word):
-            count.faults.append(f"the model saw {word}")
-    for word in hostile.WORDS.values():
-        if await session.told(word) != (trust is Trust.INSTRUCTIONS):
-            count.faults.append(f"the model {'did not see' if trust is Trust.INSTRUCTIONS else 'saw'} {word}")
+    for marker in hostile.NEVER.values():
+        if await session.told(marker):
+            count.faults.append(f"the model saw {marker}")
+    for marker in hostile.WORDS.values():
+        if await session.told(marker) != (trust is Trust.INSTRUCTIONS):
+            count.faults.append(f"the model {'did not see' if trust is Trust.INSTRUCTIONS else 'saw'} {marker}")
     records = [event.body.get("repository") for event in session.log.events if event.type == ev.MODEL_REQUEST_START]
     if bool(records[0]) != (trust is not Trust.NOTHING):
         count.faults.append("the event does not record what was loaded")
 
 
-async def _control(scene: Scene) -> int:
+async def _check_trusted_repository(scene: Scene) -> int:
     """Checks that the traps work: in a trusted repository the same programs run and the same server gets requests."""
     session = await scene.session(Trust.ALL, hostile.files(scene.server.url))
     await session.turn(f"Go. [[script:{_SHORT}]]")

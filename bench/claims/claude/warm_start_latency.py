@@ -22,7 +22,7 @@ _PROMPT: Final = "Hello [[script:first]]"
 _COUNT: Final = "Count [[script:count]]"
 _CONNECTED, _SLOT, _COLD = 0.35, 0.5, 1.25
 _P50_MS, _P99_MS = 5.0, 50.0
-_SLOT_SECONDS: Final = 30.0
+_PREWARM_TIMEOUT_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +47,17 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
     async with open_cluster() as cluster, Lean(cluster.base_urls[0], cluster.key) as client:
         await cluster.model.install("first", replies(reply(text("One two three.", chunks=3), repeat=True)))
         await cluster.model.install("count", replies(reply(stamps(size.stamps, delay=0.02), repeat=True)))
-        race = _Race(cluster, client, await _seat(client))
-        await race.warm_up()
-        found = await race.first_tokens(size.samples)
-        theirs, ours = await race.lateness()
-        crowd = await race.at_once(size.at_once, size.rounds) if size.at_once else None
-        validated = check(race.received)
+        run = _LatencyRun(cluster, client, await _create_seat(client))
+        await run.warm_up()
+        found = await run.measure_first_tokens(size.samples)
+        theirs, ours = await run.measure_delta_delays()
+        crowd = await run.measure_at_once(size.at_once, size.rounds) if size.at_once else None
+        validated = check(run.received)
     added = {share: milliseconds(quantile(ours, share) - quantile(theirs, share)) for share in (0.5, 0.99)}
-    alone = median(found.alone)
+    alone = median(found.bare)
     ratios = {
-        "connected": median(found.connected) / alone,
-        "slot": median(found.slot) / alone,
+        "connected": median(found.warm) / alone,
+        "slot": median(found.prewarmed) / alone,
         "cold": median(found.cold) / alone,
     }
     lines = [
@@ -90,7 +90,7 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
     )
 
 
-async def _seat(client: Lean) -> dict[str, str]:
+async def _create_seat(client: Lean) -> dict[str, str]:
     """Like `Lean.seat`, with Claude Code and its tools."""
     seat = await client.seat()
     agent = await client.post(
@@ -101,17 +101,17 @@ async def _seat(client: Lean) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Firsts:
+class _FirstTokenTimes:
     """Seconds to first tokens."""
 
-    alone: list[float] = field(default_factory=list)
+    bare: list[float] = field(default_factory=list)
     """The bare SDK, cold. The others are Footplate's."""
     cold: list[float] = field(default_factory=list)
-    connected: list[float] = field(default_factory=list)
-    slot: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
+    prewarmed: list[float] = field(default_factory=list)
 
 
-class _Race:
+class _LatencyRun:
     """Alternates between both sides, so that other load on the machine affects both."""
 
     def __init__(self, cluster: Cluster, client: Lean, seat: dict[str, str]) -> None:
@@ -122,24 +122,24 @@ class _Race:
 
     async def warm_up(self) -> None:
         await bare.cold(self._cluster.model, _PROMPT)
-        await self._cold(1)
+        await self._measure_cold(1)
 
-    async def first_tokens(self, samples: int) -> _Firsts:
-        found = _Firsts()
+    async def measure_first_tokens(self, samples: int) -> _FirstTokenTimes:
+        found = _FirstTokenTimes()
         for _ in range(samples):
-            found.alone.append(await bare.cold(self._cluster.model, _PROMPT))
-            cold, following = await self._cold(2)
+            found.bare.append(await bare.cold(self._cluster.model, _PROMPT))
+            cold, following = await self._measure_cold(2)
             found.cold.append(cold)
-            found.connected.append(following)
-            found.slot.append(await self._from_slot())
+            found.warm.append(following)
+            found.prewarmed.append(await self._measure_prewarmed())
         return found
 
-    async def lateness(self) -> tuple[list[float], list[float]]:
+    async def measure_delta_delays(self) -> tuple[list[float], list[float]]:
         """Returns the delays of deltas from the model to the client: with the bare SDK, and in Footplate's stream."""
         async with bare.client(self._cluster.model) as connected:
             found = await bare.deltas(connected, _COUNT)
         theirs = [at - float(sent) for piece, at in found for sent in piece.split()]
-        session_id = await self._new()
+        session_id = await self._create_session()
         async with self._client.stream(events_path(session_id, deltas=True)) as frames:
             await self._client.send(session_id, _COUNT)
             turn = await frames.until_idle()
@@ -152,40 +152,40 @@ class _Race:
         ]
         return theirs, ours
 
-    async def at_once(self, count: int, rounds: int) -> tuple[float, float]:
+    async def measure_at_once(self, count: int, rounds: int) -> tuple[float, float]:
         """Returns when the last of `count` simultaneous sessions has its first token: bare, Footplate."""
         theirs, ours = [], []
         for _ in range(rounds):
             alone = await asyncio.gather(*(bare.cold(self._cluster.model, _PROMPT) for _ in range(count)))
-            here = await asyncio.gather(*(self._cold(1) for _ in range(count)))
+            here = await asyncio.gather(*(self._measure_cold(1) for _ in range(count)))
             theirs.append(max(alone))
             ours.append(max(first for (first,) in here))
         return median(theirs), median(ours)
 
-    async def _cold(self, turns: int) -> Sequence[float]:
+    async def _measure_cold(self, turns: int) -> Sequence[float]:
         """Returns the times to first token of a session's turns; the first includes the creation of the session."""
         began = time.time()
-        session_id = await self._new(initial_events=[message(_PROMPT)])
+        session_id = await self._create_session(initial_events=[message(_PROMPT)])
         async with self._client.stream(events_path(session_id, deltas=True, after=0)) as frames:
             found = [await self._first_token(frames) - began]
-            return [*found, *[await self._turn(session_id, frames) for _ in range(turns - 1)]]
+            return [*found, *[await self._measure_turn(session_id, frames) for _ in range(turns - 1)]]
 
-    async def _from_slot(self) -> float:
-        session_id = await self._new()
-        await self._slot_is_ready(session_id)
+    async def _measure_prewarmed(self) -> float:
+        session_id = await self._create_session()
+        await self._wait_until_prewarmed(session_id)
         async with self._client.stream(events_path(session_id, deltas=True)) as frames:
-            return await self._turn(session_id, frames)
+            return await self._measure_turn(session_id, frames)
 
-    async def _slot_is_ready(self, session_id: str) -> None:
+    async def _wait_until_prewarmed(self, session_id: str) -> None:
         log = self._cluster.directory / "logs" / "worker-0.log"
 
-        async def told() -> bool:
+        async def is_logged() -> bool:
             lines = (await asyncio.to_thread(log.read_text)).splitlines()
             return any("slot.ready" in line and session_id in line for line in lines)
 
-        require(holds=await wait_until(told, _SLOT_SECONDS), otherwise="no CLI was prewarmed for a new session")
+        require(holds=await wait_until(is_logged, _PREWARM_TIMEOUT_SECONDS), otherwise="no CLI was prewarmed for a new session")
 
-    async def _turn(self, session_id: str, frames: Frames) -> float:
+    async def _measure_turn(self, session_id: str, frames: Frames) -> float:
         began = time.time()
         await self._client.send(session_id, _PROMPT)
         return await self._first_token(frames) - began
@@ -195,5 +195,5 @@ class _Race:
         self.received += turn
         return next(frame.at for frame in turn if frame.event in {"event_delta", "agent.message"})
 
-    async def _new(self, **fields: Any) -> str:
+    async def _create_session(self, **fields: Any) -> str:
         return str((await self._client.post("/v1/sessions", {**self._seat, **fields}))["id"])

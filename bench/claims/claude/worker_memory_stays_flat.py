@@ -27,13 +27,13 @@ from footplate.stack.leftovers import wait_until
 from footplate.testing import replies, text, tool
 
 _SETTINGS: Final = {"FOOTPLATE_KEPT_SECONDS": "2", "FOOTPLATE_SLOT_SECONDS": "2", "FOOTPLATE_LINGER": "2"}
-_MOST: Final = 1.10
-_BREATHES: Final = {"descriptors": 4}
+_MAX_GROWTH: Final = 1.10
+_TOLERANCES: Final = {"descriptors": 4}
 """The number of connections to the stores varies by a few; a leak would add 180."""
 _MIB: Final = 1 << 20
-_SETTLES_WITHIN: Final = 60.0
+_SETTLE_SECONDS: Final = 60.0
 _GROUPS: Final = Path("/sys/fs/cgroup")
-_OF_SESSIONS: Final = (WORKSPACES, PRIVATE_TREES, "objects")
+_SESSION_DIRECTORIES: Final = (WORKSPACES, PRIVATE_TREES, "objects")
 _SCRIPTS: Final = {
     "works": replies([tool("Bash", {"command": "seq 1 2000 > made; wc made"})], [text("Made.")]),
     "talks": replies([text("Well.")]),
@@ -62,36 +62,36 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
         for name, script in _SCRIPTS.items():
             await cluster.model.install(name, script)
         agent = await client.agent(extra_body={"harness": "claude"})
-        before = await _look(cluster)
+        before = await _count_resources(cluster)
         for number in range(size.first):
-            await _session(client, agent, number)
-        early = await _look(cluster)
+            await _run_session(client, agent, number)
+        early = await _count_resources(cluster)
         for number in range(size.first, size.all):
-            await _session(client, agent, number)
+            await _run_session(client, agent, number)
             if number % 20 == 19:
                 print(f"  {number + 1} sessions", flush=True)
-        late = await _look(cluster)
+        late = await _count_resources(cluster)
     growth = late.rss / early.rss
-    left = {
+    leaked = {
         name: count
         for name, count in asdict(late).items()
-        if name != "rss" and count > getattr(early, name) + _BREATHES.get(name, 0)
+        if name != "rss" and count > getattr(early, name) + _TOLERANCES.get(name, 0)
     }
     sizes = f"{early.rss / _MIB:.0f} MiB after {size.first} sessions, {late.rss / _MIB:.0f} after {size.all}"
-    headline = f"memory after {size.all} sessions is {growth:.3f} times that after {size.first} (limit {_MOST:.2f})"
-    if left:
-        headline = f"leaked after {size.all} sessions: {', '.join(left)}"
+    headline = f"memory after {size.all} sessions is {growth:.3f} times that after {size.first} (limit {_MAX_GROWTH:.2f})"
+    if leaked:
+        headline = f"leaked after {size.all} sessions: {', '.join(leaked)}"
     return Figure(
         headline=headline,
-        summary=f"the worker uses {sizes}: {growth:.3f} times (limit {_MOST:.2f}); descriptors {early.descriptors} and "
+        summary=f"the worker uses {sizes}: {growth:.3f} times (limit {_MAX_GROWTH:.2f}); descriptors {early.descriptors} and "
         f"{late.descriptors}, processes {early.processes} and {late.processes}, leases {early.leases} and "
         f"{late.leases}, control groups {early.groups} and {late.groups}, other files {early.files} and {late.files}",
-        holds=not left and (growth <= _MOST or not judge),
+        holds=not leaked and (growth <= _MAX_GROWTH or not judge),
         details={"before": asdict(before), "early": asdict(early), "late": asdict(late)},
     )
 
 
-async def _session(client: Client, agent: str, number: int) -> None:
+async def _run_session(client: Client, agent: str, number: int) -> None:
     session_id = await client.session(agent)
     if number % 4 == 0:
         await asyncio.sleep(1.5)  # by then its CLI is prewarmed
@@ -109,7 +109,7 @@ async def _session(client: Client, agent: str, number: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _ResourceCount:
     rss: int
     descriptors: int
     processes: int
@@ -120,38 +120,38 @@ class _Seen:
     """The worker's files, without those of its sessions and their objects."""
 
 
-async def _look(cluster: Cluster) -> _Seen:
+async def _count_resources(cluster: Cluster) -> _ResourceCount:
     """Counts the worker's resources when no CLI is warm any more."""
     pid = cluster.workers[0].pid
     assert pid is not None
     worker = psutil.Process(pid)
-    held = cluster.directory / "data" / leases.LEASES_DIRECTORY
+    lease_directory = cluster.directory / "data" / leases.LEASES_DIRECTORY
 
-    async def calm() -> bool:
-        return not _count(held)
+    async def has_no_leases() -> bool:
+        return not _count_entries(lease_directory)
 
-    await wait_until(calm, _SETTLES_WITHIN)
+    await wait_until(has_no_leases, _SETTLE_SECONDS)
     await asyncio.sleep(2)
-    return _Seen(
+    return _ResourceCount(
         rss=worker.memory_info().rss,
         descriptors=worker.num_fds(),
         processes=len(worker.children(recursive=True)),
-        leases=_count(held),
-        groups=_groups(pid),
-        files=_files(cluster.directory / "data"),
+        leases=_count_entries(lease_directory),
+        groups=_count_control_groups(pid),
+        files=_count_files(cluster.directory / "data"),
     )
 
 
-def _count(directory: Path) -> int:
+def _count_entries(directory: Path) -> int:
     return sum(1 for _ in directory.iterdir()) if directory.is_dir() else 0
 
 
-def _files(data: Path) -> int:
-    others = (place for place in data.iterdir() if place.name not in _OF_SESSIONS)
-    return sum(1 + sum(1 for _ in remains.below(place)) for place in others)
+def _count_files(data: Path) -> int:
+    other_paths = (place for place in data.iterdir() if place.name not in _SESSION_DIRECTORIES)
+    return sum(1 + sum(1 for _ in remains.below(place)) for place in other_paths)
 
 
-def _groups(worker: int) -> int:
+def _count_control_groups(worker: int) -> int:
     """Counts the control groups of this worker's leases: their names begin with its process id."""
     found: Counter[str] = Counter()
     for _, directories, _ in os.walk(_GROUPS):

@@ -21,38 +21,38 @@ from bench.support.speed.measured import milliseconds, quantile
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, reply, text
 
-_MOST: Final = 1.5
-_SANITY: Final = 3.0
+_MAX_RATIO: Final = 1.5
+_MAX_RATIO_QUICK: Final = 3.0
 _CLAIMED: Final = ("create", "send", "list", "deep list", "first frame")
 _SESSIONS: Final = 1_000_000
 _EVENTS: Final = 10_000_000
 _SAMPLES: Final = 400
 _TEMPLATE: Final = "template"
 _QUESTION: Final = "Please look at what there is and tell me what you make of it, in a sentence or two. " * 3
-_ANSWER: Final = "There are a hundred and twenty lines, and none of them is longer than three characters. " * 3
+_RESPONSE: Final = "There are a hundred and twenty lines, and none of them is longer than three characters. " * 3
 _DEEP_PAGES: Final = 100
 _SETTINGS: Final = {"FOOTPLATE_LINGER": "0.1"}
 """Short, so that each message wakes a session whose workflow has ended, on the full side another session each time."""
-_OF_EMPTY: Final = 25
+_EMPTY_SIDE_SESSIONS: Final = 25
 """The sessions in the empty database: one page, so that both sides list the same number."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    sessions, samples, warm_up, made_here = (5_000, 12, 2, 5) if quick else (_SESSIONS, _SAMPLES, 40, _OF_EMPTY)
+    sessions, samples, warm_up, made_here = (5_000, 12, 2, 5) if quick else (_SESSIONS, _SAMPLES, 40, _EMPTY_SIDE_SESSIONS)
     async with AsyncExitStack() as exits:
         if not clusters._shared:
             await exits.enter_async_context(clusters.shared(enabled=True))
         empty, full = [await exits.enter_async_context(open_cluster(environment=_SETTINGS)) for _ in range(2)]
         clients = [await exits.enter_async_context(Lean(side.base_urls[0], side.key)) for side in (empty, full)]
-        made = [await _begin(side, client, made_here) for side, client in zip((empty, full), clients, strict=True)]
+        made = [await _create_sessions(side, client, made_here) for side, client in zip((empty, full), clients, strict=True)]
         seconds = await _load(full, made[1][1][0], sessions)
         loaded, events, size = await load.counts(full.settings.database_url)
         require(holds=loaded >= sessions, otherwise=f"only {loaded} sessions were loaded")
         require(holds=quick or events >= _EVENTS, otherwise=f"only {events} events were loaded")
-        chance = random.Random(7)  # the same draw each time
+        rng = random.Random(7)  # the same draw each time
         sides = [
-            Side(clients[0], made[0][0], lambda: chance.choice(made[0][1])),
-            Side(clients[1], made[1][0], lambda: load.copy_id(chance.randrange(0, sessions, 10))),
+            Side(clients[0], made[0][0], lambda: rng.choice(made[0][1])),
+            Side(clients[1], made[1][0], lambda: load.copy_id(rng.randrange(0, sessions, 10))),
         ]
         for side in sides:
             await side.go_deep(_DEEP_PAGES)
@@ -66,9 +66,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return _judge(sides, quick=quick, sessions=loaded, events=events, size=size, load_seconds=seconds, seen=validated)
 
 
-async def _begin(side: Cluster, client: Lean, sessions: int) -> tuple[dict[str, str], list[str]]:
+async def _create_sessions(side: Cluster, client: Lean, sessions: int) -> tuple[dict[str, str], list[str]]:
     """Creates sessions with one turn and three changes of the title: ten log positions each."""
-    await side.model.install(_TEMPLATE, replies(reply(text(_ANSWER), repeat=True)))
+    await side.model.install(_TEMPLATE, replies(reply(text(_RESPONSE), repeat=True)))
     await side.model.install(SCRIPT, replies(reply(text("Well then."), repeat=True)))
     seat = await client.seat()
     made = []
@@ -84,9 +84,9 @@ async def _begin(side: Cluster, client: Lean, sessions: int) -> tuple[dict[str, 
 
 
 async def _load(full: Cluster, template: str, sessions: int) -> float:
-    begun = time.monotonic()
+    started = time.monotonic()
     await load.load(full.settings.database_url, template, sessions)
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     print(f"{sessions:,} sessions loaded in {seconds:.0f} s", flush=True)
     return seconds
 
@@ -95,11 +95,11 @@ def _judge(
     sides: list[Side], *, quick: bool, sessions: int, events: int, size: int, load_seconds: float, seen: int
 ) -> Figure:
     # In a dozen samples the p95 is the maximum, which depends on other load: a sample compares medians.
-    most, at = (_SANITY, 0.5) if quick else (_MOST, 0.95)
+    max_ratio, quantile_share = (_MAX_RATIO_QUICK, 0.5) if quick else (_MAX_RATIO, 0.95)
     table: JsonObject = {}
     ratios = {}
     for name in sides[0].times:
-        low, high = (quantile(side.times[name], at) for side in sides)
+        low, high = (quantile(side.times[name], quantile_share) for side in sides)
         ratios[name] = high / low
         table[name] = {
             "p95_ms": [milliseconds(quantile(side.times[name], 0.95)) for side in sides],
@@ -108,10 +108,10 @@ def _judge(
     by_operation = ", ".join(f"{name} {ratios[name]:.2f}" for name in _CLAIMED)
     worst = max(ratios[name] for name in _CLAIMED)
     return Figure(
-        headline=f"{sessions:,} sessions: p{at * 100:.0f} at most {worst:.2f} times that of an empty database",
-        summary=f"with {sessions:,} sessions and {events:,} events, p{at * 100:.0f} as a multiple of that of an empty "
-        f"database: {by_operation} (limit {most}); a whole turn {ratios['turn']:.2f}",
-        holds=all(ratios[name] <= most for name in _CLAIMED),
+        headline=f"{sessions:,} sessions: p{quantile_share * 100:.0f} at most {worst:.2f} times that of an empty database",
+        summary=f"with {sessions:,} sessions and {events:,} events, p{quantile_share * 100:.0f} as a multiple of that of an empty "
+        f"database: {by_operation} (limit {max_ratio}); a whole turn {ratios['turn']:.2f}",
+        holds=all(ratios[name] <= max_ratio for name in _CLAIMED),
         details={
             "empty_and_full": table,
             "samples": len(sides[0].times["create"]),

@@ -26,14 +26,14 @@ SETTINGS: Final = {
     # Here a turn may be hit by many kills in a row, which must not count as its own failures.
     "FOOTPLATE_MAX_ATTEMPTS": "1000",
 }
-_PATIENT: Final = 40
+_MAX_RETRIES: Final = 40
 """The SDK's own retries: enough for an API process that needs seconds to restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     measured: int
-    anywhere: int
+    at_random_times: int
     at_points: Sequence[str]
     apis: int
     temporal: int
@@ -43,14 +43,14 @@ class Size:
 
 FULL: Final = Size(
     measured=5,
-    anywhere=100,
+    at_random_times=100,
     at_points=[point for point in POINTS for _ in range(10)],
     apis=50,
     temporal=10,
     postgres=10,
     redis=20,
 )
-QUICK: Final = Size(measured=1, anywhere=1, at_points=["in_tool"], apis=1, temporal=1, postgres=1, redis=1)
+QUICK: Final = Size(measured=1, at_random_times=1, at_points=["in_tool"], apis=1, temporal=1, postgres=1, redis=1)
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -63,7 +63,7 @@ async def prove_at(size: Size, backend: str = backends.default()) -> Figure:
     async with (
         backends.settings(backend) as settings,
         open_cluster(apis=1, workers=2, environment={**SETTINGS, **settings}) as cluster,
-        Client(cluster, max_retries=_PATIENT) as client,
+        Client(cluster, max_retries=_MAX_RETRIES) as client,
     ):
         await cluster.model.install(work.SCRIPT_NAME, work.script())
         cell = Cell(cluster, client, await client.agent())
@@ -72,19 +72,19 @@ async def prove_at(size: Size, backend: str = backends.default()) -> Figure:
     return _figure(cell, backend)
 
 
-async def _break_everything(cell: Cell, size: Size, chance: random.Random) -> None:
-    killing = kill_workers(cell, anywhere=size.anywhere, at_points=size.at_points, chance=chance)
-    await _timed("SIGKILL of the busy worker", killing)
+async def _break_everything(cell: Cell, size: Size, rng: random.Random) -> None:
+    killing = kill_workers(cell, anywhere=size.at_random_times, at_points=size.at_points, chance=rng)
+    await _run_timed("SIGKILL of the busy worker", killing)
     if size.apis:
-        await _timed("SIGKILL of the API", kill_api(cell, kills=size.apis, chance=chance))
-    await _timed("restart of Temporal", restart_temporal(cell, times=size.temporal, chance=chance))
-    await _timed("restart of PostgreSQL", restart_postgres(cell, times=size.postgres, chance=chance))
-    await _timed("FLUSHALL and restart of Redis", wipe_redis(cell, times=size.redis, chance=chance))
+        await _run_timed("SIGKILL of the API", kill_api(cell, kills=size.apis, chance=rng))
+    await _run_timed("restart of Temporal", restart_temporal(cell, times=size.temporal, chance=rng))
+    await _run_timed("restart of PostgreSQL", restart_postgres(cell, times=size.postgres, chance=rng))
+    await _run_timed("FLUSHALL and restart of Redis", wipe_redis(cell, times=size.redis, chance=rng))
 
 
-async def _timed(title: str, part: Awaitable[None]) -> None:
+async def _run_timed(title: str, step: Awaitable[None]) -> None:
     began = time.monotonic()
-    await part
+    await step
     print(f"  {title}: {time.monotonic() - began:.0f} s", flush=True)
 
 

@@ -26,25 +26,25 @@ from footplate.domain.json import Json
 from footplate.engine.wake import workflow_id
 from footplate.wiring import DEFAULT_ORGANISATION
 
-_MOST_BYTES: Final = 1.1
-_MOST_TIME: Final = 1.3
-_SANITY: Final = 3.0
+_MAX_BYTES_RATIO: Final = 1.1
+_MAX_TIME_RATIO: Final = 1.3
+_MAX_RATIO_QUICK: Final = 3.0
 _WARM_UP: Final = 20
 _BLOCK: Final = 10
-_NOTED_EVERY: Final = 50
+_TURNS_PER_NOTE: Final = 50
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     turns, window = (60, 20) if quick else (1000, 50)
-    async with AsyncExitStack() as ending:
-        cluster = await ending.enter_async_context(open_cluster())
-        client = await open_client(cluster, ending)
-        warm_up, long, beside = [await ending.enter_async_context(_opened(cluster, client)) for _ in range(3)]
+    async with AsyncExitStack() as exits:
+        cluster = await exits.enter_async_context(open_cluster())
+        client = await open_client(cluster, exits)
+        warm_up, long, beside = [await exits.enter_async_context(_open_conversation(cluster, client)) for _ in range(3)]
         await warm_up.run_turns(_WARM_UP)
         await cluster.model.clear()
-        bytes_first = await long.measured(window)
+        bytes_first = await long.measure_bytes(window)
         await long.run_turns(turns - 2 * window)
-        bytes_last = await long.measured(window)
+        bytes_last = await long.measure_bytes(window)
         for _ in range(window // _BLOCK):
             await long.run_turns(_BLOCK)
             await beside.run_turns(_BLOCK)
@@ -64,57 +64,57 @@ class _Times:
     window: int = field(kw_only=True)
 
     @property
-    def late(self) -> float:
-        return _outside(self.long[-self.window :])
+    def late_seconds(self) -> float:
+        return _mean_outside(self.long[-self.window :])
 
     @property
     def ratio(self) -> float:
-        return self.late / _outside(self.beside)
+        return self.late_seconds / _mean_outside(self.beside)
 
     @property
     def ratio_to_own_beginning(self) -> float:
-        return _outside(self.long[-2 * self.window : -self.window]) / _outside(self.long[: self.window])
+        return _mean_outside(self.long[-2 * self.window : -self.window]) / _mean_outside(self.long[: self.window])
 
     def by_fifty(self, of: Callable[[list[Turn]], float]) -> list[Json]:
         return [round(of(self.long[at : at + 50]) * 1000, 1) for at in range(0, len(self.long), 50)]
 
 
-def _outside(turns: list[Turn]) -> float:
+def _mean_outside(turns: list[Turn]) -> float:
     return mean(turn.outside for turn in turns)
 
 
-def _until_request(turns: list[Turn]) -> float:
+def _mean_until_request(turns: list[Turn]) -> float:
     return mean(turn.until_request for turn in turns)
 
 
 def _judge(first: Written, last: Written, times: _Times, validated: int, *, quick: bool) -> Figure:
     bytes_ratio = last.total / first.total
-    most_bytes, most_time = (_SANITY, _SANITY) if quick else (_MOST_BYTES, _MOST_TIME)
+    max_bytes_ratio, max_time_ratio = (_MAX_RATIO_QUICK, _MAX_RATIO_QUICK) if quick else (_MAX_BYTES_RATIO, _MAX_TIME_RATIO)
     window, end = times.window, len(times.long)
     begin = end - window
     return Figure(
         headline=f"turn {begin:,} writes {bytes_ratio:.2f} times the bytes of turn 1, takes {times.ratio:.2f} times as "
         "long",
         summary=f"turns {begin - window + 1}-{begin} write {bytes_ratio:.2f} times the bytes of turns 1-{window} "
-        f"({last.total / window:,.0f} per turn; limit {most_bytes}); turns {begin + 1}-{end} take {times.ratio:.2f} "
-        f"times as long as turns 1-{window} of a new conversation ({times.late * 1000:.0f} ms; limit {most_time}), and "
+        f"({last.total / window:,.0f} per turn; limit {max_bytes_ratio}); turns {begin + 1}-{end} take {times.ratio:.2f} "
+        f"times as long as turns 1-{window} of a new conversation ({times.late_seconds * 1000:.0f} ms; limit {max_time_ratio}), and "
         f"turns {begin - window + 1}-{begin} {times.ratio_to_own_beginning:.2f} times as long as its own first "
         f"{window}; the model's request is sent after {times.cold.until_request * 1000:.0f} ms on a cold worker, after "
-        f"{_until_request(times.long[-window:]) * 1000:.0f} ms on a warm one",
-        holds=bytes_ratio <= most_bytes and times.ratio <= most_time,
+        f"{_mean_until_request(times.long[-window:]) * 1000:.0f} ms on a warm one",
+        holds=bytes_ratio <= max_bytes_ratio and times.ratio <= max_time_ratio,
         details={
             "bytes_first": {**asdict(first)},
             "bytes_last": {**asdict(last)},
-            "outside_ms_by_fifty": times.by_fifty(_outside),
-            "outside_ms_beside": round(_outside(times.beside) * 1000, 1),
-            "until_request_ms_by_fifty": times.by_fifty(_until_request),
+            "outside_ms_by_fifty": times.by_fifty(_mean_outside),
+            "outside_ms_beside": round(_mean_outside(times.beside) * 1000, 1),
+            "until_request_ms_by_fifty": times.by_fifty(_mean_until_request),
             "cold_until_request_ms": round(times.cold.until_request * 1000, 1),
             "events_validated": validated,
         },
     )
 
 
-class _Stored:
+class _MeasuredConversation:
     """A conversation, and the bytes that the stores write for it."""
 
     def __init__(self, conversation: Conversation, stores: Stores) -> None:
@@ -123,19 +123,19 @@ class _Stored:
         self.turns, self.received = conversation.turns, conversation.received
 
     async def run_turns(self, turns: int) -> None:
-        for begin in range(0, turns, _NOTED_EVERY):
-            await self._conversation.run_turns(min(_NOTED_EVERY, turns - begin))
+        for begin in range(0, turns, _TURNS_PER_NOTE):
+            await self._conversation.run_turns(min(_TURNS_PER_NOTE, turns - begin))
             await self._stores.note_run()
 
-    async def measured(self, turns: int) -> Written:
+    async def measure_bytes(self, turns: int) -> Written:
         await self._stores.begin()
         await self.run_turns(turns)
         return await self._stores.end()
 
 
 @asynccontextmanager
-async def _opened(cluster: Cluster, client: Lean) -> AsyncIterator[_Stored]:
+async def _open_conversation(cluster: Cluster, client: Lean) -> AsyncIterator[_MeasuredConversation]:
     conversation = await Conversation.begin(client)
     stores = await Stores.open(cluster, workflow_id(DEFAULT_ORGANISATION, conversation.session_id))
-    yield _Stored(conversation, stores)
+    yield _MeasuredConversation(conversation, stores)
     await stores.aclose()

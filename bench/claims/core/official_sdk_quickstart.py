@@ -25,15 +25,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     ledger = Ledger()
     async with open_cluster(workers=1 if quick else 2) as cluster:
         await quickstart.install(cluster)
-        gate = asyncio.Semaphore(len(quickstart.STORIES) if quick else _AT_ONCE)
+        limit = asyncio.Semaphore(len(quickstart.STORIES) if quick else _AT_ONCE)
 
-        async def tell(story: quickstart.Story) -> None:
-            async with gate, Client(cluster, ledger=ledger) as client:
-                await story(client)
+        async def run_scenario(scenario: quickstart.Story) -> None:
+            async with limit, Client(cluster, ledger=ledger) as client:
+                await scenario(client)
 
         async with asyncio.TaskGroup() as group:
             for story in [*quickstart.STORIES] * rounds:
-                group.create_task(tell(story))
+                group.create_task(run_scenario(story))
     passed = rounds * len(quickstart.STORIES)
     sdk = version("anthropic")
     figures = (

@@ -23,11 +23,11 @@ from footplate.testing import hang, replies
 
 _SAMPLES: Final = 400
 _SAMPLES_QUICK: Final = 12
-_TRANSCRIPTS: Final = ("/import", "/transcript")
+_TRANSCRIPT_ROUTES: Final = ("/import", "/transcript")
 """Routes that only sessions of Claude Code have."""
-_LEAVING: Final = ("/merge", "/push", "/bundle")
+_DELIVERY_ROUTES: Final = ("/merge", "/push", "/bundle")
 """Routes that only sessions with a project have."""
-_TELLS: Final = 4.5
+_MAX_Z: Final = 4.5
 """In standard errors from chance: exceeded once in about 150,000 comparisons of equal distributions."""
 
 
@@ -35,36 +35,36 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     samples = _SAMPLES_QUICK if quick else _SAMPLES
     async with open_cluster() as cluster, AsyncExitStack() as exits:
         await cluster.model.install("stuck", replies([hang()]))
-        owner, stranger, nobody = [await Organisation.found(cluster, name) for name in ("owner", "stranger", "nobody")]
-        for organisation in (owner, stranger, nobody):
+        owner, stranger, empty_organisation = [await Organisation.found(cluster, name) for name in ("owner", "stranger", "nobody")]
+        for organisation in (owner, stranger, empty_organisation):
             exits.push_async_callback(organisation.aclose)
         own = await stranger.settle(turns=2)
-        targets = await _targets(owner)
-        document = Document((await nobody.http.get("/openapi.json")).json())
+        targets = await _create_targets(owner)
+        document = Document((await empty_organisation.http.get("/openapi.json")).json())
         operations = [operation for operation in document.operations() if operation.needs_key]
-        asked = await _ask_all(document, operations, owner, targets, stranger, own)
-        await _lists(operations, (owner, targets[0]), (stranger, own), nobody)
-        await _answers_stay(owner, stranger, own)
-        guesses = await _times(cluster, document, operations, targets, stranger, own, samples=samples)
+        request_count = await _request_all(document, operations, owner, targets, stranger, own)
+        await _check_lists(operations, (owner, targets[0]), (stranger, own), empty_organisation)
+        await _check_stored_responses_are_separate(owner, stranger, own)
+        guesses = await _measure_times(cluster, document, operations, targets, stranger, own, samples=samples)
         await owner.client.interrupt(targets[-1]["session_id"])
     best = max(guess.best_guess for guess in guesses.values())
-    telling = [name for name, guess in guesses.items() if abs(guess.z) > _TELLS]
+    revealing_routes = [name for name, guess in guesses.items() if abs(guess.z) > _MAX_Z]
     by_median = max(abs(guess.seconds) for guess in guesses.values())
-    headline = f"{asked} requests with foreign ids: all 404; response times reveal nothing ({best:.0%} guessed right)"
-    if telling:
-        headline = f"response times of {len(telling)} routes reveal foreign ids ({best:.0%} guessed right)"
+    headline = f"{request_count} requests with foreign ids: all 404; response times reveal nothing ({best:.0%} guessed right)"
+    if revealing_routes:
+        headline = f"response times of {len(revealing_routes)} routes reveal foreign ids ({best:.0%} guessed right)"
     return Figure(
         headline=headline,
-        summary=f"{len(operations)} routes, {asked} requests with foreign ids: all 404, the same as for ids that do "
+        summary=f"{len(operations)} routes, {request_count} requests with foreign ids: all 404, the same as for ids that do "
         f"not exist; from the response time, a guess is right at most {best:.0%} of the time ({samples} samples of "
         f"each kind and route; chance is 50%; medians differ by at most {by_median * 1000:.2f} ms)"
-        + (f"; response times differ: {', '.join(telling)}" if telling else ""),
-        holds=not telling,
+        + (f"; response times differ: {', '.join(revealing_routes)}" if revealing_routes else ""),
+        holds=not revealing_routes,
         details={name: {"right": round(g.right, 3), "z": round(g.z, 1)} for name, g in guesses.items()},
     )
 
 
-async def _targets(owner: Organisation) -> Sequence[Ids]:
+async def _create_targets(owner: Organisation) -> Sequence[Ids]:
     """Creates one session in each state that a response could reveal: idle, archived, running a turn."""
     resting, archived, busy = await owner.settle(turns=2), await owner.settle(turns=1), await owner.settle(turns=1)
     sdk = owner.client.sdk
@@ -79,7 +79,7 @@ async def _targets(owner: Organisation) -> Sequence[Ids]:
     return [resting, archived, busy]
 
 
-async def _ask_all(
+async def _request_all(
     document: Document,
     operations: Sequence[Operation],
     owner: Organisation,
@@ -87,44 +87,44 @@ async def _ask_all(
     stranger: Organisation,
     own: Ids,
 ) -> int:
-    asked = 0
+    request_count = 0
     before = await strangers.snapshot(owner, targets)
     for operation in operations:
         for question, chosen in strangers.questions(operation, document, own):
             for target in targets:
                 await strangers.compare(question, chosen, target, stranger)
-                asked += 1
+                request_count += 1
         if operation.body is not None and "agent" in strangers.named(operation, document):
-            asked += await strangers.compare_choices(operation, targets[0], stranger, own)
-    asked += await strangers.compare_files(targets[0], stranger, own)
+            request_count += await strangers.compare_choices(operation, targets[0], stranger, own)
+    request_count += await strangers.compare_files(targets[0], stranger, own)
     require(holds=before == await strangers.snapshot(owner, targets), otherwise="a stranger changed something")
     for operation in operations:
-        await _owner_may(document, operation, owner)
-    return asked
+        await _check_owner_access(document, operation, owner)
+    return request_count
 
 
-async def _owner_may(document: Document, operation: Operation, owner: Organisation) -> None:
+async def _check_owner_access(document: Document, operation: Operation, owner: Organisation) -> None:
     """Checks that the owner's own request for new data succeeds: the refusals above were due to the organisation."""
-    harness = "claude" if operation.path.endswith(_TRANSCRIPTS) else "native"
-    mine = await owner.settle(turns=1 if "turn_id" in operation.path_parameters else 0, harness=harness)
+    harness = "claude" if operation.path.endswith(_TRANSCRIPT_ROUTES) else "native"
+    own_ids = await owner.settle(turns=1 if "turn_id" in operation.path_parameters else 0, harness=harness)
     if operation.path.endswith("/import"):
-        answer = await strangers.import_own(owner, mine)
-        require(holds=answer.status_code == httpx2.codes.OK, otherwise=f"{operation}: {answer.text}")
+        response = await strangers.import_own(owner, own_ids)
+        require(holds=response.status_code == httpx2.codes.OK, otherwise=f"{operation}: {response.text}")
         return
-    for question, _ in strangers.questions(operation, document, mine):
+    for question, _ in strangers.questions(operation, document, own_ids):
         reply = await question.ask(owner.http)
         # For these the owner gets an error that names the reason: a session without a project has no branch.
-        lacks = operation.path.endswith(_LEAVING) and "has no project" in reply.body
+        lacks = operation.path.endswith(_DELIVERY_ROUTES) and "has no project" in reply.body
         allowed = reply.status == httpx2.codes.OK or lacks
         require(holds=allowed, otherwise=f"{operation} fails for its owner: {reply}")
         return
 
 
-async def _lists(
+async def _check_lists(
     operations: Sequence[Operation],
     owners: tuple[Organisation, Ids],
     strangers_own: tuple[Organisation, Ids],
-    nobody: Organisation,
+    empty_organisation: Organisation,
 ) -> None:
     owner, theirs = owners
     stranger, own = strangers_own
@@ -139,12 +139,12 @@ async def _lists(
             leaked = seen & _ids_of(page)
             require(holds=not leaked, otherwise=f"{operation} with {query} shows a stranger {leaked}")
             if not operation.path_parameters:
-                nothing = (await nobody.http.get(operation.url({}), params=query)).json()
+                nothing = (await empty_organisation.http.get(operation.url({}), params=query)).json()
                 require(holds=not any(nothing.values()), otherwise=f"{operation} of an empty organisation: {nothing}")
-        await _filters(operation, theirs, stranger, own)
+        await _check_filters(operation, theirs, stranger, own)
 
 
-async def _filters(operation: Operation, theirs: Ids, stranger: Organisation, own: Ids) -> None:
+async def _check_filters(operation: Operation, theirs: Ids, stranger: Organisation, own: Ids) -> None:
     for name, schema in operation.query_parameters.items():
         if not strangers.is_reference(name) or not is_supported(schema):
             continue
@@ -170,31 +170,31 @@ def _ids_of(page: Any) -> set[str]:
     return {item["id"] for item in page["data"]}
 
 
-async def _answers_stay(owner: Organisation, stranger: Organisation, own: Ids) -> None:
+async def _check_stored_responses_are_separate(owner: Organisation, stranger: Organisation, own: Ids) -> None:
     """Checks that stored responses, names and tool calls of one organisation do not affect another."""
     name = ids.new_id("name")
     body = {"name": name, "config": {"type": "cloud"}}
     for header in ({"idempotency-key": "the same"}, {"x-stainless-retry-count": "1"}):
         path = "/v1/environments"
-        answers = [await org.http.post(path, json=body, headers=header) for org in (owner, stranger)]
-        statuses = [response.status_code for response in answers]
-        require(holds=statuses == [200, 200], otherwise=f"with {header}: {[response.text for response in answers]}")
-        first, second = (response.json()["id"] for response in answers)
+        responses = [await org.http.post(path, json=body, headers=header) for org in (owner, stranger)]
+        statuses = [response.status_code for response in responses]
+        require(holds=statuses == [200, 200], otherwise=f"with {header}: {[response.text for response in responses]}")
+        first, second = (response.json()["id"] for response in responses)
         require(holds=first != second, otherwise=f"with {header} one organisation got another's response")
         body = {**body, "name": f"{name}-again"}
-    theirs = await strangers.foreign_answer(stranger, own, await _waiting_call(owner))
+    theirs = await strangers.foreign_answer(stranger, own, await _create_event(owner))
     nothing = await strangers.foreign_answer(stranger, own, ids.new_id(ids.EVENT))
     require(holds=theirs == nothing, otherwise=f"another's tool call: {theirs} instead of {nothing}")
 
 
-async def _waiting_call(owner: Organisation) -> str:
+async def _create_event(owner: Organisation) -> str:
     """Returns the id of an event in a session of the owner."""
     session_id = await owner.client.session()
     received = await owner.client.run_turn(session_id, "Hello")
     return str(received[-1]["id"])
 
 
-async def _times(
+async def _measure_times(
     cluster: Cluster,
     document: Document,
     operations: Sequence[Operation],
@@ -210,37 +210,37 @@ async def _times(
         base_url=cluster.base_urls[0], headers=stranger.http.headers, transport=httpx2.AsyncHTTPTransport()
     ) as http:
         if samples >= _SAMPLES:
-            await _can_tell(http, operations, own, samples)
+            await _check_timing_detects_difference(http, operations, own, samples)
         for operation in operations:
             asked = [*strangers.questions(operation, document, own)]
             if asked:
                 question, chosen = asked[-1]  # all names foreign
-                foreign = [question.with_ids(_renamed(chosen, target)) for target in targets]
+                foreign = [question.with_ids(_target_ids(chosen, target)) for target in targets]
                 nothing = [question.with_ids({name: missing(name) for name in chosen}) for _ in targets]
-                found[str(operation)] = timing.difference(*await _sample(http, foreign, nothing, samples))
+                found[str(operation)] = timing.difference(*await _sample_times(http, foreign, nothing, samples))
     return found
 
 
-async def _can_tell(http: httpx2.AsyncClient, operations: Sequence[Operation], own: Ids, samples: int) -> None:
+async def _check_timing_detects_difference(http: httpx2.AsyncClient, operations: Sequence[Operation], own: Ids, samples: int) -> None:
     """Checks that the timing distinguishes an existing session from a missing one; otherwise it would prove nothing."""
     (operation,) = [item for item in operations if str(item) == "GET /v1/sessions/{session_id}/events"]
     mine = Question(operation, {"session_id": own["session_id"]})
     nothing = mine.with_ids({"session_id": missing("session_id")})
-    seen = timing.difference(*await _sample(http, [mine], [nothing], samples, answers=frozenset({200, 404})))
-    require(holds=seen.z > _TELLS, otherwise=f"the timing misses a difference that exists: {seen}")
+    seen = timing.difference(*await _sample_times(http, [mine], [nothing], samples, expected_statuses=frozenset({200, 404})))
+    require(holds=seen.z > _MAX_Z, otherwise=f"the timing misses a difference that exists: {seen}")
 
 
-def _renamed(chosen: Sequence[str], target: Ids) -> Ids:
+def _target_ids(chosen: Sequence[str], target: Ids) -> Ids:
     return {name: target[strangers.BODY_IDS.get(name, name)] for name in chosen}
 
 
-async def _sample(
+async def _sample_times(
     http: httpx2.AsyncClient,
     foreign: Sequence[Question],
     nothing: Sequence[Question],
     count: int,
     *,
-    answers: frozenset[int] = frozenset({404}),
+    expected_statuses: frozenset[int] = frozenset({404}),
 ) -> tuple[list[float], list[float]]:
     times: tuple[list[float], list[float]] = ([], [])
     chance = random.Random(9)
@@ -252,6 +252,6 @@ async def _sample(
             started = time.perf_counter()
             response = await http.request(method, url, json=body)
             into.append(time.perf_counter() - started)
-            require(holds=response.status_code in answers, otherwise=f"{method} {url}: {response.text}")
+            require(holds=response.status_code in expected_statuses, otherwise=f"{method} {url}: {response.text}")
         await asyncio.sleep(0)
     return times

@@ -14,14 +14,14 @@ from bench.support.cluster import open_cluster
 from bench.support.speed import broadcast, first_token, latency, rate
 from bench.support.speed.measured import Measured
 
-_SLACK: Final = 3.0
-_LEAST_RATE: Final = 0.4
-_FIRST_TOKEN: Final = first_token.Limits(open_ms=40, new_ms=110)
+_QUICK_SLACK: Final = 3.0
+_MIN_RATE: Final = 0.4
+_FIRST_TOKEN_LIMITS: Final = first_token.Limits(open_ms=40, new_ms=110)
 _TITLES: Final = {"a": "session rate", "b": "first token", "c": "rate of deltas", "d": "delay of deltas"}
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    slack = _SLACK if quick else 1.0
+    slack = _QUICK_SLACK if quick else 1.0
     no_limit = time_limit(1.0, quick=quick)
     found: dict[str, Measured] = {}
     async with AsyncExitStack() as exits:
@@ -29,12 +29,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await exits.enter_async_context(clusters.shared(enabled=True))
         plan = rate.Plan.of(quick=quick)
         async with open_cluster(environment={"FOOTPLATE_LINGER": str(plan.linger)}) as cluster:
-            found["a"] = await _shown("a", rate.measure(cluster, plan, least=_LEAST_RATE, slack=slack))
+            found["a"] = await _measure_and_print("a", rate.measure(cluster, plan, least=_MIN_RATE, slack=slack))
         async with open_cluster() as cluster:
-            found["b"] = await _shown(
-                "b", first_token.measure(cluster, _FIRST_TOKEN, samples=4 if quick else 100, slack=no_limit)
+            found["b"] = await _measure_and_print(
+                "b", first_token.measure(cluster, _FIRST_TOKEN_LIMITS, samples=4 if quick else 100, slack=no_limit)
             )
-            found["c"] = await _shown(
+            found["c"] = await _measure_and_print(
                 "c",
                 broadcast.measure(
                     cluster,
@@ -44,7 +44,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                     slack=slack,
                 ),
             )
-            found["d"] = await _shown(
+            found["d"] = await _measure_and_print(
                 "d",
                 latency.measure(
                     cluster, sessions=10 if quick else latency.SESSIONS, seconds=4 if quick else 45, slack=no_limit
@@ -64,7 +64,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _shown(name: str, measuring: Coroutine[Any, Any, Measured]) -> Measured:
-    measured = await measuring
+async def _measure_and_print(name: str, measurement: Coroutine[Any, Any, Measured]) -> Measured:
+    measured = await measurement
     print(f"({name}) {measured.text}", flush=True)
     return measured

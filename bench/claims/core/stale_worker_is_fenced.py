@@ -25,9 +25,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 async def prove_in(backend: str, *, quick: bool) -> Figure:
-    late = list(_QUICK_POINTS) if quick else list(POINTS) * (_TRIALS // len(POINTS))
-    early = [] if quick else list(POINTS)
-    plan = [*((point, False) for point in late), *((point, True) for point in early)]
+    late_points = list(_QUICK_POINTS) if quick else list(POINTS) * (_TRIALS // len(POINTS))
+    early_points = [] if quick else list(POINTS)
+    plan = [*((point, False) for point in late_points), *((point, True) for point in early_points)]
     random.shuffle(plan)
     async with (
         backends.settings(backend) as settings,
@@ -49,12 +49,12 @@ async def prove_in(backend: str, *, quick: bool) -> Figure:
 def _figure(backend: str, late: list[Trial], early: list[Trial]) -> Figure:
     trials = [*late, *early]
     histogram("workers stopped at", Counter({point: sum(t.point == point for t in trials) for point in POINTS}))
-    good = sum(not trial.faults for trial in late)
+    clean_late = sum(not trial.faults for trial in late)
     faults = [fault for trial in trials for fault in trial.faults]
     clean = sum(not trial.faults for trial in trials)
     summary = (
         f"in `{backend}`: "
-        f"{good} of {len(late)} workers that were stopped past their heartbeat timeout and woke after the next attempt "
+        f"{clean_late} of {len(late)} workers that were stopped past their heartbeat timeout and woke after the next attempt "
         f"appended and executed nothing; their tools were dead at least "
         f"{min(trial.dead_before for trial in trials):.2f} s before the next attempt began"
     )

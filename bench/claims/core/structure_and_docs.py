@@ -22,7 +22,7 @@ from bench.support.cluster import open_cluster
 ROOT: Final = Path(__file__).resolve().parents[3]
 DOMAIN: Final = ROOT / "src" / "footplate" / "domain"
 _CONTRACT: Final = "The domain does no I/O"
-_MAY_IMPORT: Final = frozenset(
+_ALLOWED_IMPORTS: Final = frozenset(
     {
         *("asyncio", "base64", "collections", "contextlib", "dataclasses", "datetime", "enum", "footplate", "hashlib"),
         *("ipaddress", "json", "pathlib", "posixpath", "re", "secrets", "shlex", "time", "typing", "urllib"),
@@ -30,19 +30,19 @@ _MAY_IMPORT: Final = frozenset(
 )
 """`asyncio`, `contextlib` and `pathlib` are for the types of ports, `posixpath` and `urllib.parse` parse names. None of
 them is enough to start a process."""
-_MAY_NOT_CALL: Final = frozenset({"open", "print", "input", "exec", "eval", "__import__"})
+_FORBIDDEN_CALLS: Final = frozenset({"open", "print", "input", "exec", "eval", "__import__"})
 _CI_LIMIT: Final = 30 * 60
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    contracts = await _layers()
-    files, longest = _sizes()
-    _pure_domain()
-    await _run(sys.executable, "-m", "bench.code_rules")
+    contracts = await _check_import_contracts()
+    files, longest = _measure_files()
+    _check_domain_does_no_io()
+    await _run_command(sys.executable, "-m", "bench.code_rules")
     if not quick:
-        await _run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/docs/test_truth.py")
-    await _outside()
-    ci = None if quick else await _ci()
+        await _run_command(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/docs/test_truth.py")
+    await _run_external_harness()
+    ci = None if quick else await _run_ci()
     took = "CI not run" if ci is None else f"CI took {ci / 60:.1f} minutes"
     return Figure(
         headline=f"all import contracts kept, {files} files, {took}",
@@ -53,20 +53,20 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _layers() -> int:
+async def _check_import_contracts() -> int:
     """Checks that the import linter finds all contracts kept, including the one about the domain."""
     linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     domain = [item for item in linter["contracts"] if item["name"] == _CONTRACT]
     sources = [item["source_modules"] for item in domain]
     require(holds=sources == [["footplate.domain"]], otherwise="there is no contract for the domain")
-    output = await _run(str(Path(sys.executable).parent / "lint-imports"), "--no-cache")
+    output = await _run_command(str(Path(sys.executable).parent / "lint-imports"), "--no-cache")
     counted = re.search(r"Contracts: (\d+) kept, 0 broken", output)
     if counted is None or f"{_CONTRACT} KEPT" not in output:
         raise NotHeld(f"the import linter does not report that all contracts are kept: {output}")
     return int(counted[1])
 
 
-def _sizes() -> tuple[int, int]:
+def _measure_files() -> tuple[int, int]:
     lengths = [
         len(path.read_text().splitlines())
         for path in code_rules.SOURCE.rglob("*")
@@ -75,7 +75,7 @@ def _sizes() -> tuple[int, int]:
     return len(lengths), max(lengths)
 
 
-def _pure_domain() -> None:
+def _check_domain_does_no_io() -> None:
     """Checks what the import contract cannot: I/O by the standard library and by builtins."""
     for path in sorted(DOMAIN.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -84,13 +84,13 @@ def _pure_domain() -> None:
                 imported = [name.name for name in node.names]
             elif isinstance(node, ast.ImportFrom):
                 imported = [node.module or ""]
-            foreign = [name for name in imported if name.split(".")[0] not in _MAY_IMPORT]
+            foreign = [name for name in imported if name.split(".")[0] not in _ALLOWED_IMPORTS]
             require(holds=not foreign, otherwise=f"{path.name} of the domain imports {foreign}")
             called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-            require(holds=called not in _MAY_NOT_CALL, otherwise=f"{path.name} of the domain calls {called}")
+            require(holds=called not in _FORBIDDEN_CALLS, otherwise=f"{path.name} of the domain calls {called}")
 
 
-async def _outside() -> None:
+async def _run_external_harness() -> None:
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         target = Path(directory) / "installed"
         await out_of_tree.install(target)
@@ -98,14 +98,14 @@ async def _outside() -> None:
             await out_of_tree.run_turns(cluster, Ledger())
 
 
-async def _ci() -> float:
+async def _run_ci() -> float:
     # Above the limit, so that a slow run is measured rather than cancelled.
     ended = await fresh_clone.run_ci(limit=2 * _CI_LIMIT)
     require(holds=ended.exit_code == 0, otherwise=f"CI failed:\n{ended.tail}")
     return ended.seconds
 
 
-async def _run(*argv: str) -> str:
+async def _run_command(*argv: str) -> str:
     """Runs a command and returns its output; the claim fails if the command fails."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
     ended = await fresh_clone.run(*argv, environment=environment, limit=300)

@@ -21,11 +21,11 @@ from footplate.domain.turns import WhenBusy
 from footplate.testing import replies, reply, text, tool
 
 _ENVIRONMENT: Final = {"FOOTPLATE_LINGER": "0.5", "FOOTPLATE_SWEEP_INTERVAL": "3600"}
-_MOST_ADDED: Final = 25
+_MAX_ADDED: Final = 25
 _SENDERS: Final = 16
 _QUEUED: Final = 5
-_HALF_AN_HOUR: Final = 1_800_000
-_WAIT: Final = "until [ -e go ]; do sleep 0.05; done"
+_HALF_AN_HOUR_MS: Final = 1_800_000
+_WAIT_COMMAND: Final = "until [ -e go ]; do sleep 0.05; done"
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -37,13 +37,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         Lean(cluster.base_urls[0], cluster.key) as lean,
     ):
         histories = await Histories.of(cluster)
-        few, many = await _turns(cluster, client, histories, (3, calls))
-        added, all_added = await _flood(cluster, client, lean, histories, messages)
+        few, many = await _list_turn_histories(cluster, client, histories, (3, calls))
+        added, all_added = await _send_during_turn(cluster, client, lean, histories, messages)
         hits = await race(lean, histories, sends=sends, at_once=5)
     processed = len(hits.hits)
     headline = f"{len(few)} history events for a turn with 3 tool calls, {len(many)} with {calls}"
-    if added > _MOST_ADDED:
-        headline = f"{messages:,} messages during a turn added {added} history events (limit {_MOST_ADDED})"
+    if added > _MAX_ADDED:
+        headline = f"{messages:,} messages during a turn added {added} history events (limit {_MAX_ADDED})"
     elif processed != sends:
         headline = f"{processed} of {sends} messages around a workflow's end were processed"
     elif ledger.mismatches:
@@ -51,10 +51,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(
         headline=headline,
         summary=f"a session with one turn has {len(few)} history events with 3 tool calls, {len(many)} with {calls}; "
-        f"{messages:,} messages during a running turn added {added} (limit {_MOST_ADDED}), {all_added} by the time all "
+        f"{messages:,} messages during a running turn added {added} (limit {_MAX_ADDED}), {all_added} by the time all "
         f"were processed; {processed} of {sends} messages sent around the end of the linger were processed "
-        f"({_spread(hits)}); no workflow stayed open",
-        holds=few == many and added <= _MOST_ADDED and processed == sends and not ledger.mismatches,
+        f"({_describe_race(hits)}); no workflow stayed open",
+        holds=few == many and added <= _MAX_ADDED and processed == sends and not ledger.mismatches,
         details={
             "history_of_a_turn": [*few],
             "added_while_running": added,
@@ -65,7 +65,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-def _spread(hits: Race) -> str:
+def _describe_race(hits: Race) -> str:
     during, off = hits.count("during"), hits.median * 1000
     return (
         f"{hits.count('before')} arrived before it, {during} while the workflow ended, {hits.count('after')} after; "
@@ -73,7 +73,7 @@ def _spread(hits: Race) -> str:
     )
 
 
-async def _turns(
+async def _list_turn_histories(
     cluster: Cluster, client: Client, histories: Histories, sizes: Sequence[int]
 ) -> Sequence[Sequence[str]]:
     """Returns, for each number of tool calls, the kinds of all history events of a session with one such turn."""
@@ -91,12 +91,12 @@ async def _turns(
     return found
 
 
-async def _flood(cluster: Cluster, client: Client, lean: Lean, histories: Histories, messages: int) -> tuple[int, int]:
+async def _send_during_turn(cluster: Cluster, client: Client, lean: Lean, histories: Histories, messages: int) -> tuple[int, int]:
     """Returns the history events added while the turn ran, and until all messages were processed.
 
     Most messages steer the running turn; the last few start turns of their own. Both kinds wake the workflow alike.
     """
-    call = tool("bash", {"command": _WAIT, "timeout_ms": _HALF_AN_HOUR})
+    call = tool("bash", {"command": _WAIT_COMMAND, "timeout_ms": _HALF_AN_HOUR_MS})
     await cluster.model.install("flood", replies([call], reply(text("done"), repeat=True)))
     session_id = await client.session()
     async with client.stream(session_id) as stream:
@@ -109,9 +109,9 @@ async def _flood(cluster: Cluster, client: Client, lean: Lean, histories: Histor
     session = await client.sdk.beta.sessions.retrieve(session_id)
     require(holds=session.status == "running", otherwise=f"the turn was {session.status} before all were sent")
 
-    place = cluster.directory / "data" / "workspaces" / ORGANISATION / session_id
-    await asyncio.to_thread((place / "go").touch)
-    await _until_processed(client, session_id, messages + 1)
+    workspace = cluster.directory / "data" / "workspaces" / ORGANISATION / session_id
+    await asyncio.to_thread((workspace / "go").touch)
+    await _wait_until_processed(client, session_id, messages + 1)
     return added, len(await histories.at_rest(session_id)) - before
 
 
@@ -127,7 +127,7 @@ async def _send_all(lean: Lean, ledger: Ledger, session_id: str, when_busy: When
     await asyncio.gather(*(sender() for _ in range(_SENDERS)))
 
 
-async def _until_processed(client: Client, session_id: str, expected: int) -> None:
+async def _wait_until_processed(client: Client, session_id: str, expected: int) -> None:
     async with asyncio.timeout(300):
         while True:
             listed = await client.events(session_id, **{"types[]": events.USER_MESSAGE})

@@ -24,10 +24,10 @@ from bench.support.fuzz.thrown import Thrown, throw
 from bench.support.speed.measured import ROOT
 
 _CASES: Final = 20_000
-_THROWN: Final = 10_000
+_MALFORMED_CASES: Final = 10_000
 _SEATS: Final = 3
 _SEED: Final = 6
-_PATIENCE: Final = 1500.0
+_TIMEOUT_SECONDS: Final = 1500.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -35,17 +35,17 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         seats = await target.seats(_SEATS)
         await throw(target.url, target.key, seats, count=50, seed=_SEED)  # opens the connections that stay open
         before = await target.tasks()
-        orders = await _orders(cluster, target, quick=quick)
+        orders = await _create_orders(cluster, target, quick=quick)
         started = time.monotonic()
         reports = await asyncio.gather(*(_generate(cluster, order) for order in orders))
         seconds = time.monotonic() - started
-        thrown = await throw(target.url, target.key, seats, count=200 if quick else _THROWN, seed=_SEED + 1)
-        left = await target.settled(before)
+        thrown = await throw(target.url, target.key, seats, count=200 if quick else _MALFORMED_CASES, seed=_SEED + 1)
+        leftovers = await target.settled(before)
         await target.seats(1)  # it still works
-    return _figure(reports, thrown, left, seconds=seconds, quick=quick)
+    return _figure(reports, thrown, leftovers, seconds=seconds, quick=quick)
 
 
-async def _orders(cluster: Cluster, target: Target, *, quick: bool) -> Sequence[Order]:
+async def _create_orders(cluster: Cluster, target: Target, *, quick: bool) -> Sequence[Order]:
     """Returns the runs of schemathesis, each in its own organisation, so that none deletes the data of another."""
     one_by_one: Sequence[Phase] = ["fuzzing"] if quick else ["coverage", "fuzzing"]
     in_steps: Sequence[Phase] = ["stateful"]
@@ -80,51 +80,51 @@ async def _generate(cluster: Cluster, order: Order) -> Report:
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(directory), "LANG": "C.UTF-8"},
         )
         try:
-            async with asyncio.timeout(_PATIENCE):
-                answer, _ = await process.communicate(orjson.dumps(asdict(order)))
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                output, _ = await process.communicate(orjson.dumps(asdict(order)))
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-    said = (directory / "log").read_text(errors="replace")
-    require(holds=process.returncode == 0, otherwise=f"schemathesis ended with {process.returncode}: {said[-1000:]}")
-    return Report.of(orjson.loads(answer))
+    log_text = (directory / "log").read_text(errors="replace")
+    require(holds=process.returncode == 0, otherwise=f"schemathesis ended with {process.returncode}: {log_text[-1000:]}")
+    return Report.of(orjson.loads(output))
 
 
-def _figure(reports: Sequence[Report], thrown: Thrown, left: Left, *, seconds: float, quick: bool) -> Figure:
-    made = sum(reports, Report())
-    answers = made.by_operation()
-    server_errors = sum(count for name, count in made.answers.items() if name.startswith("5"))
-    succeeded = sum("200" in statuses for statuses in answers.values())
-    conformance = sum(count for name, count in made.failures.items() if "_conformance" in name)
-    others = made.failures.total() - conformance
-    wanted = (1, 1) if quick else (_CASES, _THROWN)
-    samples = [*made.samples, *made.errors, *made.given_up, *thrown.samples, *left.logged[:20]]
+def _figure(reports: Sequence[Report], thrown: Thrown, leftovers: Left, *, seconds: float, quick: bool) -> Figure:
+    total_report = sum(reports, Report())
+    statuses_by_operation = total_report.by_operation()
+    server_errors = sum(count for name, count in total_report.answers.items() if name.startswith("5"))
+    succeeded = sum("200" in statuses for statuses in statuses_by_operation.values())
+    conformance = sum(count for name, count in total_report.failures.items() if "_conformance" in name)
+    other_complaints = total_report.failures.total() - conformance
+    min_cases = (1, 1) if quick else (_CASES, _MALFORMED_CASES)
+    samples = [*total_report.samples, *total_report.errors, *total_report.given_up, *thrown.samples, *leftovers.logged[:20]]
     for sample in samples:
         print(sample, flush=True)
     kinds = ", ".join(f"{count:,} {kind}s" for kind, count in sorted(thrown.cases.items()))
-    problems = others + len(made.errors) + left.tasks.total() + left.connections + len(left.logged)
+    problems = other_complaints + len(total_report.errors) + leftovers.tasks.total() + leftovers.connections + len(leftovers.logged)
     return Figure(
-        headline=f"{made.cases.total() + thrown.cases.total():,} generated requests: "
+        headline=f"{total_report.cases.total() + thrown.cases.total():,} generated requests: "
         f"{server_errors + thrown.server_errors} server errors, {conformance + thrown.wrong.total()} undocumented "
         "responses" + (f", {problems} other problems" if problems else ""),
-        summary=f"{made.cases.total():,} requests by schemathesis to {len(answers)} operations "
-        f"({made.cases['stateful']:,} of them in scenarios of several steps; {succeeded} operations "
+        summary=f"{total_report.cases.total():,} requests by schemathesis to {len(statuses_by_operation)} operations "
+        f"({total_report.cases['stateful']:,} of them in scenarios of several steps; {succeeded} operations "
         f"succeeded) in {seconds:.0f} s: {server_errors} server errors, {conformance} undocumented responses, "
-        f"{others} other complaints, {len(made.given_up)} requests that it could not generate; "
+        f"{other_complaints} other complaints, {len(total_report.given_up)} requests that it could not generate; "
         f"{thrown.cases.total():,} malformed cases ({kinds}): "
-        f"{thrown.server_errors} server errors, {thrown.wrong.total()} wrong responses, {left.tasks.total()} tasks and "
-        f"{left.connections} connections remained, {len(left.logged)} unexpected errors in the log",
-        holds=made.cases.total() >= wanted[0]
-        and thrown.cases.total() >= wanted[1]
-        and not (server_errors or made.failures or made.errors or thrown.wrong)
-        and not (left.tasks or left.connections or left.logged),
+        f"{thrown.server_errors} server errors, {thrown.wrong.total()} wrong responses, {leftovers.tasks.total()} tasks and "
+        f"{leftovers.connections} connections remained, {len(leftovers.logged)} unexpected errors in the log",
+        holds=total_report.cases.total() >= min_cases[0]
+        and thrown.cases.total() >= min_cases[1]
+        and not (server_errors or total_report.failures or total_report.errors or thrown.wrong)
+        and not (leftovers.tasks or leftovers.connections or leftovers.logged),
         details={
-            "cases": {**made.cases},
-            "answers": {operation: {**statuses} for operation, statuses in sorted(answers.items())},
-            "complaints": {**made.failures},
+            "cases": {**total_report.cases},
+            "answers": {operation: {**statuses} for operation, statuses in sorted(statuses_by_operation.items())},
+            "complaints": {**total_report.failures},
             "samples": [*samples],
             "thrown": {"answers": {**thrown.statuses}, "closings": {**thrown.codes}, "wrong": {**thrown.wrong}},
-            "tasks_left": {**left.tasks},
+            "tasks_left": {**leftovers.tasks},
         },
     )

@@ -11,7 +11,7 @@ from bench.support.overhead import answers, idle
 
 _KEEPALIVE: Final = 15.0
 _QUICK_KEEPALIVE: Final = 1.0
-_SANITY: Final = 6.0
+_MAX_RATIO_QUICK: Final = 6.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -25,7 +25,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     }
     async with open_cluster(apis=1, workers=0, environment=settings) as cluster:
         if quick:
-            speed = await answers.measure(cluster, samples=25, most=_SANITY)
+            speed = await answers.measure(cluster, samples=25, most=_MAX_RATIO_QUICK)
             streams = await idle.measure(cluster, streams=100, keepalive=keepalive, rounds=1)
         else:
             speed = await answers.measure(cluster, samples=500)

@@ -15,7 +15,7 @@ from bench.support.terminal.person import Person
 from bench.support.terminal.tmux import Tmux
 from footplate.cli.output import Exit
 
-_LIMIT: Final = 0.2
+_MAX_COMPLETION_SECONDS: Final = 0.2
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -23,53 +23,53 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         home = Path(directory)
         async with open_cluster() as cluster, Client(cluster) as client, Tmux(home) as tmux:
             await stories.install(cluster)
-            return await _prove(Person(cluster, home), client, tmux, quick=quick)
+            return await _check_command_line(Person(cluster, home), client, tmux, quick=quick)
 
 
-async def _prove(person: Person, client: Client, tmux: Tmux, *, quick: bool) -> Figure:
+async def _check_command_line(person: Person, client: Client, tmux: Tmux, *, quick: bool) -> Figure:
     session_id = await person.session("[[script:hello]]")
-    asker = await client.agent(name="asker", tools=[exits.custom_tool()])
+    asking_agent_id = await client.agent(name="asker", tools=[exits.custom_tool()])
     require(holds=(await person.run("attach", session_id)).code == 0, otherwise="the first turn did not complete")
 
     ids = {session_id}
-    spent, offered = await completing.measured(person, "attach", times=3 if quick else 60)
+    completion_seconds, offered = await completing.measured(person, "attach", times=3 if quick else 60)
     require(holds=ids <= offered, otherwise=f"completion offers {offered} and not {ids}")
     await completing.pressed(tmux, person, session_id)
 
-    every = commands.every()
+    all_commands = commands.every()
     scenes = looks.scenes(session_id)
     screens = await looks.look(
         tmux, person, scenes[:2] if quick else scenes, looks.WIDTHS[:1] if quick else looks.WIDTHS
     )
     pipes = await looks.piped(person, tmux)
     helps = await looks.helps(
-        tmux, person, every[::12] if quick else every, looks.WIDTHS[:1] if quick else looks.WIDTHS
+        tmux, person, all_commands[::12] if quick else all_commands, looks.WIDTHS[:1] if quick else looks.WIDTHS
     )
-    listed = exits.documented()
-    require(holds=listed == set(Exit), otherwise=f"docs/cli.md lists the exit codes {listed}; there are {[*Exit]}")
-    codes = await exits.produced(person, asker, listed & {0, 2, 6} if quick else listed)
-    values, having = await schemas.validated(person, quick=quick)
+    documented_codes = exits.documented()
+    require(holds=documented_codes == set(Exit), otherwise=f"docs/cli.md lists the exit codes {documented_codes}; there are {[*Exit]}")
+    codes = await exits.produced(person, asking_agent_id, documented_codes & {0, 2, 6} if quick else documented_codes)
+    values, command_count = await schemas.validated(person, quick=quick)
     survived = await killed.survived(person, client, times=1 if quick else 40)
 
-    late = completing.p95(spent)
+    completion_p95 = completing.p95(completion_seconds)
     widths = "60 columns" if quick else f"{', '.join(map(str, looks.WIDTHS))} columns"
     headline = (
-        f"{screens + helps} screens intact, {len(codes)} of {len(listed)} exit codes, {values} JSON values fit their "
+        f"{screens + helps} screens intact, {len(codes)} of {len(documented_codes)} exit codes, {values} JSON values fit their "
         "schemas"
     )
-    if late >= time_limit(_LIMIT, quick=quick):
-        headline = f"completion of live ids takes p95 {late * 1000:.0f} ms (limit {_LIMIT * 1000:.0f})"
+    if completion_p95 >= time_limit(_MAX_COMPLETION_SECONDS, quick=quick):
+        headline = f"completion of live ids takes p95 {completion_p95 * 1000:.0f} ms (limit {_MAX_COMPLETION_SECONDS * 1000:.0f})"
     return Figure(
         headline=headline,
         summary=f"{screens} screens and {helps} of --help at {widths}, with colour and without, {pipes} pipes: none "
-        f"torn or half drawn; {len(codes)} of {len(listed)} exit codes; {values} JSON values of {having} commands fit "
-        f"their schemas; {survived}; completion of live ids p95 {late * 1000:.0f} ms (limit {_LIMIT * 1000:.0f})",
-        holds=late < time_limit(_LIMIT, quick=quick),
+        f"torn or half drawn; {len(codes)} of {len(documented_codes)} exit codes; {values} JSON values of {command_count} commands fit "
+        f"their schemas; {survived}; completion of live ids p95 {completion_p95 * 1000:.0f} ms (limit {_MAX_COMPLETION_SECONDS * 1000:.0f})",
+        holds=completion_p95 < time_limit(_MAX_COMPLETION_SECONDS, quick=quick),
         details={
             "screens": screens,
             "helps": helps,
             "exit_codes": [*sorted(codes)],
             "json_values": values,
-            "completion_ms": [round(each * 1000) for each in sorted(spent)],
+            "completion_ms": [round(each * 1000) for each in sorted(completion_seconds)],
         },
     )

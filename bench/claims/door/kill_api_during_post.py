@@ -25,7 +25,7 @@ _SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "2"}
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    replicas, anywhere, before_answers = (2, 5, 2) if quick else (3, 200, 40)
+    replicas, at_random_times, before_responses = (2, 5, 2) if quick else (3, 200, 40)
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
     async with (
@@ -37,11 +37,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     ):
         await cluster.model.install(SCRIPT, replies(reply(text("Yes."), repeat=True)))
         balancer.turn_to(*cluster.ports)
-        place = await caller.settle()
-        killing = Killing(cluster, balancer, caller, stranger, twin, place, random.Random(seed))
+        seat = await caller.settle()
+        killing = Killing(cluster, balancer, caller, stranger, twin, seat, random.Random(seed))
         await killing.measure()
-        await killing.anywhere(anywhere)
-        await killing.before_answers(before_answers)
+        await killing.anywhere(at_random_times)
+        await killing.before_answers(before_responses)
         await killing.aclose()
         faults, messages = await judge(cluster, killing.posted)
         found = await states(cluster, killing.kills)
@@ -55,15 +55,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 def _figure(killing: Killing, faults: list[str], messages: int, found: Counter[str]) -> Figure:
     posts = [post for kill in killing.kills for post in kill.posted]
-    usual = ", ".join(f"{kind} {killing.usual(kind) * 1000:.0f} ms" for kind in KINDS)
-    drawn = sum(killing.tenths.values())
+    usual_times = ", ".join(f"{kind} {killing.usual(kind) * 1000:.0f} ms" for kind in KINDS)
+    random_kills = sum(killing.tenths.values())
     acknowledged = sum(post.id is not None for post in posts)
     headline = (
         f"{len(killing.kills)} kills during {len(posts)} POSTs: {acknowledged} acknowledged, none lost, none made twice"
     )
     summary = (
-        f"{len(killing.kills)} SIGKILLs of the API during a POST ({drawn} at random times of {usual}; "
-        f"{len(killing.kills) - drawn} between commit and response) affected {len(posts)} POSTs: "
+        f"{len(killing.kills)} SIGKILLs of the API during a POST ({random_kills} at random times of {usual_times}; "
+        f"{len(killing.kills) - random_kills} between commit and response) affected {len(posts)} POSTs: "
         f"{', '.join(f'{count} {state}' for state, count in found.items())}; {acknowledged} acknowledged, none of them "
         f"lost, nothing created twice; {messages} messages processed once each"
     )

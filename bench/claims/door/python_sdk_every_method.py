@@ -20,8 +20,8 @@ from footplate.domain.json import JsonObject
 from footplate.testing import replies, text, tool
 
 _SDK: Final = "2.8.0"
-_CALLS: Final = 120
-_STREAMED: Final = 2000
+_MIN_CALLS: Final = 120
+_MIN_STREAMED_EVENTS: Final = 2000
 _AT_ONCE: Final = 4
 _BUSY: Final = "door-busy"
 _ROUNDS: Final = 10
@@ -48,23 +48,23 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             _BUSY,
             replies(*[[tool("glob", {"pattern": f"*.{n}"}) for n in range(_TOOLS)]] * _ROUNDS, [text("Done.")]),
         )
-        await _probe(cluster, tally, quick=quick)
+        await _run_probes(cluster, tally, quick=quick)
         before = tally.ledger.frames
-        turns = await _stream(cluster, tally, wanted=_STREAMED // 10 if quick else _STREAMED)
+        turns = await _stream_turns(cluster, tally, wanted=_MIN_STREAMED_EVENTS // 10 if quick else _MIN_STREAMED_EVENTS)
         if not quick:
-            await _unavailable(cluster, tally)
-    _every_method(tally)
+            await _check_database_outage(cluster, tally)
+    _check_every_method_was_called(tally)
     for error in _REFUSALS:
         require(holds=tally.refusals[error.__name__] > 0, otherwise=f"nothing raised {error.__name__}")
     return _figure(tally, turns, tally.ledger.frames - before, quick=quick)
 
 
-async def _probe(cluster: Cluster, tally: Tally, *, quick: bool) -> None:
+async def _run_probes(cluster: Cluster, tally: Tally, *, quick: bool) -> None:
     """Runs all probes with both clients; in a sample each with one of them, alternating."""
-    gate = asyncio.Semaphore(_AT_ONCE)
+    limit = asyncio.Semaphore(_AT_ONCE)
 
     async def run(name: str, kind: Kind) -> None:
-        async with gate, Door(cluster, kind, tally=tally) as door:
+        async with limit, Door(cluster, kind, tally=tally) as door:
             try:
                 await probes.load()[name](door)
             except Exception as error:
@@ -77,16 +77,16 @@ async def _probe(cluster: Cluster, tally: Tally, *, quick: bool) -> None:
                 group.create_task(run(name, kind))
 
 
-async def _stream(cluster: Cluster, tally: Tally, *, wanted: int) -> int:
+async def _stream_turns(cluster: Cluster, tally: Tally, *, wanted: int) -> int:
     """Runs turns on streams of both clients until `wanted` events arrived; returns the number of turns."""
     turns, start = 0, tally.ledger.frames
     while tally.ledger.frames - start < wanted:
-        await asyncio.gather(*(_busy_turn(cluster, tally, kind) for kind in KINDS))
+        await asyncio.gather(*(_run_busy_turn(cluster, tally, kind) for kind in KINDS))
         turns += len(KINDS)
     return turns
 
 
-async def _busy_turn(cluster: Cluster, tally: Tally, kind: Kind) -> None:
+async def _run_busy_turn(cluster: Cluster, tally: Tally, kind: Kind) -> None:
     async with Door(cluster, kind, tally=tally) as door:
         session = await door.session()
         received = await door.turn(session.id, _BUSY, event_deltas=["agent.message"])
@@ -99,7 +99,7 @@ async def _busy_turn(cluster: Cluster, tally: Tally, kind: Kind) -> None:
         )
 
 
-async def _unavailable(cluster: Cluster, tally: Tally) -> None:
+async def _check_database_outage(cluster: Cluster, tally: Tally) -> None:
     """Checks that the SDK gets a typed error while the database is down, and works again afterwards."""
     database = cluster.stack.postgres
     assert database is not None
@@ -114,7 +114,7 @@ async def _unavailable(cluster: Cluster, tally: Tally) -> None:
             await door.sdk.with_options(max_retries=10).beta.agents.list()
 
 
-def _every_method(tally: Tally) -> None:
+def _check_every_method_was_called(tally: Tally) -> None:
     names = [m.name for m in reference.methods() if m.name.rsplit(".", 1)[0] in _RESOURCES]
     called = {call.split(" ")[1] for call in tally.calls}
     require(holds=set(names) <= called, otherwise=f"never called: {set(names) - called}")
@@ -122,7 +122,7 @@ def _every_method(tally: Tally) -> None:
 
 def _figure(tally: Tally, turns: int, streamed: int, *, quick: bool) -> Figure:
     calls = tally.calls.total()
-    by_kind = {kind: _count(tally, kind) for kind in KINDS}
+    by_kind = {kind: _count_calls(tally, kind) for kind in KINDS}
     methods = {call.split(" ")[1] for call in tally.calls}
     sdk = version("anthropic")
     mismatches = len(tally.ledger.mismatches)
@@ -134,19 +134,19 @@ def _figure(tally: Tally, turns: int, streamed: int, *, quick: bool) -> Figure:
         f"{len(tally.refusals)} typed exceptions; {tally.ledger.frames} events streamed, "
         f"{streamed} of them in {turns} busy turns, the same as in the lists; "
         f"{tally.ledger.validated} events strictly validated, {mismatches} mismatches",
-        holds=sdk == _SDK and calls >= _CALLS and (quick or streamed >= _STREAMED) and not tally.ledger.mismatches,
+        holds=sdk == _SDK and calls >= _MIN_CALLS and (quick or streamed >= _MIN_STREAMED_EVENTS) and not tally.ledger.mismatches,
         details={
-            "calls": _sorted(tally.calls),
-            "refusals": _sorted(tally.refusals),
-            "events": _sorted(tally.ledger.events),
+            "calls": _sort_counts(tally.calls),
+            "refusals": _sort_counts(tally.refusals),
+            "events": _sort_counts(tally.ledger.events),
             "probes": len(probes.load()),
         },
     )
 
 
-def _count(tally: Tally, kind: Kind) -> int:
+def _count_calls(tally: Tally, kind: Kind) -> int:
     return sum(number for call, number in tally.calls.items() if call.startswith(f"{kind} "))
 
 
-def _sorted(counted: Counter[str]) -> JsonObject:
+def _sort_counts(counted: Counter[str]) -> JsonObject:
     return {name: counted[name] for name in sorted(counted)}

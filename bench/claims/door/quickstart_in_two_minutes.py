@@ -19,9 +19,9 @@ from bench.support.newcomer.page import ROOT, FirstScreen, first_screen
 from footplate.domain.json import JsonObject
 from footplate.stack.ports import find_free_port
 
-_FIRST: Final = 120.0
-_SECOND: Final = 10.0
-_STORY: Final = ROOT / "src" / "footplate" / "cli" / "story_scripts" / "demo.json"
+_MAX_FIRST_SECONDS: Final = 120.0
+_MAX_SECOND_SECONDS: Final = 10.0
+_DEMO_SCRIPT: Final = ROOT / "src" / "footplate" / "cli" / "story_scripts" / "demo.json"
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -36,39 +36,39 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await desk.run(f"export PATH='{Path(sys.executable).parent}':$PATH")
         else:
             installed = await installing.install(page, desk, await installing.build(page, scratch), scratch)
-        return await _prove(page, desk, installed)
+        return await _run_commands(page, desk, installed)
 
 
-async def _prove(page: FirstScreen, desk: Desk, installed: Installed | None) -> Figure:
-    first, story = await _start_and_run(page, desk, leave=installed is None)
+async def _run_commands(page: FirstScreen, desk: Desk, installed: Installed | None) -> Figure:
+    first, demo = await _start_and_run(page, desk, stop_early=installed is None)
     if installed:
-        _told(story)
-        _mended(desk.folder)
-    second, _ = await _start_and_run(page, desk, leave=True)
+        _check_demo_output(demo)
+        _check_fixed_file(desk.folder)
+    second, _ = await _start_and_run(page, desk, stop_early=True)
     models = await providers.used(page, desk, quick=installed is None)
     total = first + (installed.install_seconds if installed else 0.0)
     headline = f"first streamed word {first:.1f} s after the start; installation not measured"
     if installed:
-        headline = f"first streamed word {total:.0f} s after the download, installation included (limit {_FIRST:.0f})"
-    if second >= time_limit(_SECOND, quick=installed is None):
-        headline = f"first streamed word {second:.1f} s after the second start (limit {_SECOND:.0f})"
+        headline = f"first streamed word {total:.0f} s after the download, installation included (limit {_MAX_FIRST_SECONDS:.0f})"
+    if second >= time_limit(_MAX_SECOND_SECONDS, quick=installed is None):
+        headline = f"first streamed word {second:.1f} s after the second start (limit {_MAX_SECOND_SECONDS:.0f})"
     return Figure(
         headline=headline,
-        summary=f"{_described(installed)}; from `footplate dev` to the first streamed word {first:.1f} s, "
-        f"{total:.0f} s with the installation (limit {_FIRST:.0f}); on the second start {second:.1f} s (limit "
-        f"{_SECOND:.0f}); {'the demo killed its worker and continued; ' if installed else ''}"
+        summary=f"{_describe_installation(installed)}; from `footplate dev` to the first streamed word {first:.1f} s, "
+        f"{total:.0f} s with the installation (limit {_MAX_FIRST_SECONDS:.0f}); on the second start {second:.1f} s (limit "
+        f"{_MAX_SECOND_SECONDS:.0f}); {'the demo killed its worker and continued; ' if installed else ''}"
         f"with a provider's key the same commands used {' and '.join(models)}",
-        holds=total < time_limit(_FIRST, quick=installed is None)
-        and second < time_limit(_SECOND, quick=installed is None),
+        holds=total < time_limit(_MAX_FIRST_SECONDS, quick=installed is None)
+        and second < time_limit(_MAX_SECOND_SECONDS, quick=installed is None),
         details={
             "first_seconds": round(first, 2),
             "second_seconds": round(second, 2),
-            **(_measured(installed) if installed else {}),
+            **(_installation_details(installed) if installed else {}),
         },
     )
 
 
-def _measured(installed: Installed) -> JsonObject:
+def _installation_details(installed: Installed) -> JsonObject:
     return {
         "install_seconds": round(installed.install_seconds, 1),
         "download_seconds": round(installed.download_seconds, 1),
@@ -77,7 +77,7 @@ def _measured(installed: Installed) -> JsonObject:
     }
 
 
-def _described(installed: Installed | None) -> str:
+def _describe_installation(installed: Installed | None) -> str:
     if installed is None:
         return "in the existing environment (a full run installs the wheel), with a fresh data directory"
     return (
@@ -86,33 +86,33 @@ def _described(installed: Installed | None) -> str:
     )
 
 
-async def _start_and_run(page: FirstScreen, desk: Desk, *, leave: bool = False) -> tuple[float, Watched]:
+async def _start_and_run(page: FirstScreen, desk: Desk, *, stop_early: bool = False) -> tuple[float, Watched]:
     """Returns the seconds from the start of the server to the agent's first word in the output of `footplate run`."""
     started = time.monotonic()
     dev = await desk.start(page.serve, page.ready)
     try:
-        watched = await desk.watch(page.run, _first_word(), leave=leave)
+        watched = await desk.watch(page.run, _read_first_token(), leave=stop_early)
     finally:
         await stop(dev)
     return watched.first - started, watched
 
 
-def _first_word() -> str:
-    story = json.loads(_STORY.read_text())
-    return str(story["scripts"]["default"]["replies"][0][0]["text"].split()[0])
+def _read_first_token() -> str:
+    demo_script = json.loads(_DEMO_SCRIPT.read_text())
+    return str(demo_script["scripts"]["default"]["replies"][0][0]["text"].split()[0])
 
 
-def _told(story: Watched) -> None:
+def _check_demo_output(demo: Watched) -> None:
     """Checks the demo's output: it reads, edits, runs a test, loses its worker and continues."""
-    words = " ".join(story.text.split())
+    text = " ".join(demo.text.split())
     for wanted in ("  read ", "  edit ", "  bash "):
-        require(holds=wanted in story.text, otherwise=f"the demo's output has no{wanted}: {story.text}")
+        require(holds=wanted in demo.text, otherwise=f"the demo's output has no{wanted}: {demo.text}")
     for wanted in ("kills my worker", "The tests pass.", "completed", "2 attempts"):
-        require(holds=wanted in words, otherwise=f"the demo's output lacks {wanted!r}: {story.text}")
-    require(holds=story.code == 0, otherwise=f"`footplate run` exited with {story.code}: {story.text}")
+        require(holds=wanted in text, otherwise=f"the demo's output lacks {wanted!r}: {demo.text}")
+    require(holds=demo.code == 0, otherwise=f"`footplate run` exited with {demo.code}: {demo.text}")
 
 
-def _mended(folder: Path) -> None:
+def _check_fixed_file(folder: Path) -> None:
     """Checks that the fixed file is in the directory in which the command ran."""
     found = [file.read_text() for file in folder.glob("*/middle.py")]
     require(

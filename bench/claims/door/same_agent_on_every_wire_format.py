@@ -21,7 +21,7 @@ FORMATS: Final = {
     "openai-chat:gpt-5-mini": "/v1/chat/completions",
     "openai-responses:gpt-5-mini": "/v1/responses",
 }
-_QUICK: Final = ("work", "web", "cut in a call", "429")
+_QUICK_SCENARIOS: Final = ("work", "web", "cut in a call", "429")
 _REPEATS: Final = 10
 _WEB_TOOLS: Final = ("web_fetch", "web_search")
 _TOOLS: Final = [{**TOOLSET, "configs": [{"name": name, "enabled": True} for name in _WEB_TOOLS]}]
@@ -30,16 +30,16 @@ _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MAX_FAILURES": str
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     async with Site() as site, open_cluster(environment={**_SETTINGS, **site.settings()}) as cluster:
-        chosen = [story for story in stories(site) if not quick or story.name in _QUICK]
+        chosen = [story for story in stories(site) if not quick or story.name in _QUICK_SCENARIOS]
         for story in chosen:
             await cluster.model.install(story.script_name, story.script)
         async with Client(cluster) as client:
-            tellings = _Tellings(cluster, client, site, await client.agent(tools=_TOOLS))
-            await tellings.only_what_is_enabled_is_offered()
+            comparison = _ScenarioComparison(cluster, client, site, await client.agent(tools=_TOOLS))
+            await comparison.check_offered_tools()
             for _ in range(1 if quick else _REPEATS):
                 for story in chosen:
-                    await tellings.compare(story)
-    faults = tellings.faults
+                    await comparison.compare(story)
+    faults = comparison.faults
     turns = len(chosen) * len(FORMATS) * (1 if quick else _REPEATS)
     mismatches = len(client.ledger.mismatches)
     headline = f"{turns} turns on {len(FORMATS)} wire formats: all as documented and the same"
@@ -49,13 +49,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         headline=headline,
         summary=f"{len(chosen)} scenarios on {len(FORMATS)} wire formats, {turns} turns: "
         + (f"{len(faults)} differ, the first: {faults[0]}" if faults else f"all {turns} as documented and the same")
-        + f"; {tellings.events} events, {client.ledger.validated} strictly validated, {mismatches} mismatches",
+        + f"; {comparison.events} events, {client.ledger.validated} strictly validated, {mismatches} mismatches",
         holds=not faults and not client.ledger.mismatches,
         details={"stories": [story.name for story in chosen], "formats": list(FORMATS), "faults": list(faults)},
     )
 
 
-class _Tellings:
+class _ScenarioComparison:
     def __init__(self, cluster: Cluster, client: Client, site: Site, agent_id: str) -> None:
         self._cluster = cluster
         self._client = client
@@ -66,29 +66,29 @@ class _Tellings:
 
     async def compare(self, story: Story) -> None:
         """Runs the scenario on all formats at once and compares the events."""
-        heard = await asyncio.gather(*(self._tell(story, model) for model in FORMATS))
-        for model, (session_id, received) in zip(FORMATS, heard, strict=True):
+        runs = await asyncio.gather(*(self._run_scenario(story, model) for model in FORMATS))
+        for model, (session_id, received) in zip(FORMATS, runs, strict=True):
             self.events += len(received)
             await self._check(story, model, session_id, received)
-        first, *others = (telling.told(received) for _, received in heard)
+        first, *others = (telling.told(received) for _, received in runs)
         for model, other in zip(list(FORMATS)[1:], others, strict=True):
             differing = [pair for pair in zip(first, other, strict=False) if pair[0] != pair[1]]
-            self._hold(story, model, "differs", not differing and len(first) == len(other), differing[:1])
+            self._require(story, model, "differs", not differing and len(first) == len(other), differing[:1])
 
-    async def only_what_is_enabled_is_offered(self) -> None:
+    async def check_offered_tools(self) -> None:
         plain = await self._client.agent()
         for agent_id, expected in ((self._agent_id, True), (plain, False)):
             for model, path in FORMATS.items():
-                session_id = await self._session(model, agent_id)
+                session_id = await self._create_session(model, agent_id)
                 await self._client.run_turn(session_id, "Hello")
-                (record,) = await self._requests(session_id)
+                (record,) = await self._list_requests(session_id)
                 require(holds=record["path"] == path, otherwise=f"{model} got a request at {record['path']}")
-                offered = _offered(record["body"])
+                offered = _offered_tools(record["body"])
                 for name in _WEB_TOOLS:
                     require(holds=(name in offered) is expected, otherwise=f"{model} was offered {sorted(offered)}")
 
-    async def _tell(self, story: Story, model: str) -> tuple[str, list[Event]]:
-        session_id = await self._session(model, self._agent_id)
+    async def _run_scenario(self, story: Story, model: str) -> tuple[str, list[Event]]:
+        session_id = await self._create_session(model, self._agent_id)
         prompt = f"Please. [[script:{story.script_name}]]"
         async with self._client.stream(session_id, deltas=[ev.AGENT_MESSAGE, ev.AGENT_THINKING]) as stream:
             await self._client.send_text(session_id, prompt)
@@ -98,63 +98,63 @@ class _Tellings:
             await stream.until_idle()
             return session_id, stream.received
 
-    async def _session(self, model: str, agent_id: str) -> str:
-        return await self._client.session(_overridden(agent_id, model))
+    async def _create_session(self, model: str, agent_id: str) -> str:
+        return await self._client.session(_with_model(agent_id, model))
 
     async def _check(self, story: Story, model: str, session_id: str, received: Sequence[Event]) -> None:
         seen = telling.types(received)
-        self._hold(story, model, "events", seen == list(story.types), seen)
+        self._require(story, model, "events", seen == list(story.types), seen)
         errors = [event["error"] for event in received if event["type"] == ev.SESSION_ERROR]
         kinds = [(error["type"], error["retry_status"]["type"]) for error in errors]
-        self._hold(story, model, "errors", kinds == list(story.errors), kinds)
+        self._require(story, model, "errors", kinds == list(story.errors), kinds)
         reason = received[-1]["stop_reason"]["type"]
-        self._hold(story, model, "stop reason", reason == story.stop_reason, reason)
-        said = texts(received)
-        self._hold(story, model, "messages", said == list(story.says), said)
-        self._results(story, model, received)
-        self._previews(story, model, received)
-        await self._asked(story, model, session_id)
+        self._require(story, model, "stop reason", reason == story.stop_reason, reason)
+        messages = texts(received)
+        self._require(story, model, "messages", messages == list(story.says), messages)
+        self._check_results(story, model, received)
+        self._check_previews(story, model, received)
+        await self._check_requests(story, model, session_id)
 
-    def _results(self, story: Story, model: str, received: Sequence[Event]) -> None:
+    def _check_results(self, story: Story, model: str, received: Sequence[Event]) -> None:
         results = [event for event in received if event["type"] == ev.AGENT_TOOL_RESULT]
-        self._hold(story, model, "results", len(results) == len(story.results), len(results))
-        for (says, is_error), result in zip(story.results, results, strict=False):
+        self._require(story, model, "results", len(results) == len(story.results), len(results))
+        for (expected_text, is_error), result in zip(story.results, results, strict=False):
             text = "".join(block["text"] for block in result["content"])
-            self._hold(story, model, "result", says in text and bool(result["is_error"]) is is_error, text)
+            self._require(story, model, "result", expected_text in text and bool(result["is_error"]) is is_error, text)
 
-    def _previews(self, story: Story, model: str, received: Sequence[Event]) -> None:
+    def _check_previews(self, story: Story, model: str, received: Sequence[Event]) -> None:
         """Checks the previews: one may be lost, but is never wrong."""
         finished = {event["id"]: texts([event])[0] for event in received if event["type"] == ev.AGENT_MESSAGE}
         for event_id, shown in telling.previewed(received).items():
             if event_id in finished:
-                self._hold(story, model, "preview", finished[event_id].startswith(shown), shown)
+                self._require(story, model, "preview", finished[event_id].startswith(shown), shown)
 
-    async def _asked(self, story: Story, model: str, session_id: str) -> None:
+    async def _check_requests(self, story: Story, model: str, session_id: str) -> None:
         """Checks the requests to the provider and the web site: each in the right format, and none twice."""
-        records = await self._requests(session_id)
+        records = await self._list_requests(session_id)
         paths = {record["path"] for record in records}
-        self._hold(story, model, "path", paths == {FORMATS[model]}, paths)
-        self._hold(story, model, "requests", len(records) == story.requests, len(records))
+        self._require(story, model, "path", paths == {FORMATS[model]}, paths)
+        self._require(story, model, "requests", len(records) == story.requests, len(records))
         if story.waits and len(records) > 1:
             waited = records[1]["time"] - records[0]["time"]
-            self._hold(story, model, "wait", waited >= story.waits, waited)
+            self._require(story, model, "wait", waited >= story.waits, waited)
         for target in story.asked:
             times = self._site.asked[target.replace("{session}", session_id)]
-            self._hold(story, model, f"asked {target}", times == 1, times)
+            self._require(story, model, f"asked {target}", times == 1, times)
 
-    async def _requests(self, session_id: str) -> list[dict[str, Any]]:
+    async def _list_requests(self, session_id: str) -> list[dict[str, Any]]:
         records: list[dict[str, Any]] = [*await self._cluster.model.requests()]
         return [record for record in records if record["session"] == session_id]
 
-    def _hold(self, story: Story, model: str, what: str, holds: bool, found: object) -> None:  # noqa: FBT001 - as require
+    def _require(self, story: Story, model: str, aspect: str, holds: bool, found: object) -> None:  # noqa: FBT001 - as require
         if not holds:
-            self.faults.append(f"{story.name!r} on {model}: {what}: {found}")
+            self.faults.append(f"{story.name!r} on {model}: {aspect}: {found}")
 
 
-def _overridden(agent_id: str, model: str) -> Any:
+def _with_model(agent_id: str, model: str) -> Any:
     """Returns the same agent with another model."""
     return {"type": "agent_with_overrides", "id": agent_id, "model": model}
 
 
-def _offered(body: Mapping[str, Any]) -> set[str]:
+def _offered_tools(body: Mapping[str, Any]) -> set[str]:
     return {tool.get("name") or tool["function"]["name"] for tool in body.get("tools", ())}

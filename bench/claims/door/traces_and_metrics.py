@@ -24,7 +24,7 @@ _TURNS: Final = 500
 _TURNS_QUICK: Final = 24
 _SESSIONS: Final = 8
 _BROKEN: Final = "broken"
-_COUNTED_WITHIN: Final = 10.0
+_MAX_COUNTING_SECONDS: Final = 10.0
 _SETTINGS: Final = {
     "FOOTPLATE_METRICS_ADDRESS": "127.0.0.1:0",
     # Short because of the crash, but longer than a busy machine delays a worker: a worker that loses its turn during a
@@ -39,14 +39,14 @@ _SETTINGS: Final = {
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     turns = _TURNS_QUICK if quick else _TURNS
-    async with open_sink() as sink, _collected(sink) as endpoint:
+    async with open_sink() as sink, _open_collector(sink) as endpoint:
         environment = {**_SETTINGS, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "SENTRY_DSN": sink.dsn}
         async with open_cluster(workers=2, environment=environment) as cluster, Client(cluster) as client:
-            spans = await _traces(cluster, client, sink)
+            spans = await _check_traces(cluster, client, sink)
             await workload.install(cluster)
-            log, metrics = await _count(cluster, client, turns)
-            lines = await _usage(cluster, await counting.of_log(cluster))
-            await _labels_are_clean(cluster)
+            log, metrics = await _count_turns(cluster, client, turns)
+            lines = await _check_usage(cluster, await counting.of_log(cluster))
+            await _check_labels(cluster)
         tracing.silent(sink, cluster.key)
     wrong = counting.differences(log, metrics)
     counted = _sum(log, "turns")
@@ -66,13 +66,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 @asynccontextmanager
-async def _collected(sink: Sink) -> AsyncIterator[str]:
+async def _open_collector(sink: Sink) -> AsyncIterator[str]:
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         async with open_collector(Path(directory), sink.url) as endpoint:
             yield endpoint
 
 
-async def _traces(cluster: Cluster, client: Client, sink: Sink) -> int:
+async def _check_traces(cluster: Cluster, client: Client, sink: Sink) -> int:
     spans = await tracing.one_turn(cluster, client, sink)
     await tracing.after_a_crash(cluster, client, sink)
     async with Client(cluster, key=await cluster.create_key(_BROKEN)) as broken:
@@ -80,54 +80,54 @@ async def _traces(cluster: Cluster, client: Client, sink: Sink) -> int:
     return spans
 
 
-async def _count(cluster: Cluster, client: Client, turns: int) -> tuple[Totals, Totals]:
+async def _count_turns(cluster: Cluster, client: Client, turns: int) -> tuple[Totals, Totals]:
     """Runs turns; returns what they added to the log and to the metrics of the processes, which live throughout."""
     log_before, metrics_before = await counting.of_log(cluster), await counting.of_metrics(cluster)
     await workload.run(client, turns=turns, sessions=_SESSIONS)
-    log = _difference(await counting.of_log(cluster), log_before)
+    log = _subtract_totals(await counting.of_log(cluster), log_before)
     metrics: Totals = Counter()
 
-    async def same() -> bool:
+    async def totals_are_equal() -> bool:
         # A client may receive an event just before the worker has counted it.
         nonlocal metrics
-        metrics = _difference(await counting.of_metrics(cluster), metrics_before)
+        metrics = _subtract_totals(await counting.of_metrics(cluster), metrics_before)
         return not counting.differences(log, metrics)
 
-    await wait_until(same, _COUNTED_WITHIN)
+    await wait_until(totals_are_equal, _MAX_COUNTING_SECONDS)
     return log, metrics
 
 
-async def _usage(cluster: Cluster, log: Totals) -> int:
+async def _check_usage(cluster: Cluster, log: Totals) -> int:
     """Checks that `/v1/usage` by model equals the log; the failed turns used nothing. Returns its number of lines."""
     async with raw_client(cluster) as http:
-        answer = await http.get("/v1/usage", params={"group_by": "model"})
-    lines = answer.raise_for_status().json()["data"]
-    told: Totals = Counter()
+        response = await http.get("/v1/usage", params={"group_by": "model"})
+    lines = response.raise_for_status().json()["data"]
+    reported: Totals = Counter()
     for line in lines:
         model, usage = line["model"], line["usage"]
-        told["tokens", "input", model] += usage["input_tokens"]
-        told["tokens", "output", model] += usage["output_tokens"]
-        told["tokens", "cache_read", model] += usage["cache_read_input_tokens"]
-        told["tokens", "cache_write", model] += usage["cache_creation"]["ephemeral_5m_input_tokens"]
-        told["cost", model] += usage.get("cost_microusd", 0)
+        reported["tokens", "input", model] += usage["input_tokens"]
+        reported["tokens", "output", model] += usage["output_tokens"]
+        reported["tokens", "cache_read", model] += usage["cache_read_input_tokens"]
+        reported["tokens", "cache_write", model] += usage["cache_creation"]["ephemeral_5m_input_tokens"]
+        reported["cost", model] += usage.get("cost_microusd", 0)
     expected = Counter({name: value for name, value in log.items() if name[0] in {"tokens", "cost"}})
-    wrong = counting.differences(expected, +told)
+    wrong = counting.differences(expected, +reported)
     require(holds=not wrong, otherwise=f"/v1/usage differs from the log: {wrong[:3]}")
     return len(lines)
 
 
-async def _labels_are_clean(cluster: Cluster) -> None:
+async def _check_labels(cluster: Cluster) -> None:
     for text in await counting.scrape(cluster):
         found = [prefix for prefix in ("sesn_", "turn_0", "agent_0", cluster.key) if prefix in text]
         require(holds=not found, otherwise="a metric's label names a session, a turn, an agent or a key")
 
 
-def _difference(after: Totals, before: Totals) -> Totals:
+def _subtract_totals(after: Totals, before: Totals) -> Totals:
     return +Counter({name: value - before[name] for name, value in after.items()})
 
 
-def _sum(totals: Totals, what: str) -> int:
-    return sum(value for name, value in totals.items() if name[0] == what)
+def _sum(totals: Totals, kind: str) -> int:
+    return sum(value for name, value in totals.items() if name[0] == kind)
 
 
 def _by_status(totals: Totals) -> str:

@@ -14,8 +14,8 @@ from bench.support.cluster import open_cluster
 from bench.support.sdk import npm
 
 _ROUNDS: Final = 5
-_STORIES: Final = ("quickstart", "customTool", "toolRunner", "interrupt", "pagination", "errors")
-_SECONDS: Final = 120
+_SCENARIOS: Final = ("quickstart", "customTool", "toolRunner", "interrupt", "pagination", "errors")
+_TIMEOUT_SECONDS: Final = 120
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -25,41 +25,41 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     require(holds=found == sdk, otherwise=f"npm installed {found}, not {sdk}")
     rounds = 1 if quick else _ROUNDS
     ledger = Ledger()
-    told = 0
+    passed = 0
     async with open_cluster() as cluster:
         await quickstart.install(cluster)
         # Next to node_modules, where node resolves imports.
-        story = directory / f"stories-{cluster.id}.mts"
-        story.write_bytes((npm.SOURCE / "stories.mts").read_bytes())
+        script = directory / f"stories-{cluster.id}.mts"
+        script.write_bytes((npm.SOURCE / "stories.mts").read_bytes())
         try:
             for _ in range(rounds):
                 output = await npm.run(
                     npm.node(),
-                    story.name,
+                    script.name,
                     cluster.base_urls[0],
                     cluster.key,
                     directory=directory,
                     environment={"PATH": "/usr/bin:/bin", "HOME": str(cluster.directory), "TZ": "UTC"},
-                    seconds=_SECONDS,
+                    seconds=_TIMEOUT_SECONDS,
                 )
-                told += _checked(output, ledger)
+                passed += _validate_output(output, ledger)
         finally:
-            story.unlink()
-    wanted = rounds * len(_STORIES)
+            script.unlink()
+    wanted = rounds * len(_SCENARIOS)
     mismatches = len(ledger.mismatches)
     return Figure(
-        headline=f"{told} of {wanted} scenarios passed, {ledger.validated:,} events validated, {mismatches} mismatches",
-        summary=f"@anthropic-ai/sdk {found}: {told} of {wanted} scenarios passed ({', '.join(_STORIES)}), "
+        headline=f"{passed} of {wanted} scenarios passed, {ledger.validated:,} events validated, {mismatches} mismatches",
+        summary=f"@anthropic-ai/sdk {found}: {passed} of {wanted} scenarios passed ({', '.join(_SCENARIOS)}), "
         f"{ledger.validated} events and {ledger.resources.total()} responses strictly validated, "
         f"{mismatches} mismatches",
-        holds=told == wanted and ledger.validated > 0 and not ledger.mismatches,
+        holds=passed == wanted and ledger.validated > 0 and not ledger.mismatches,
         details={"events": {**ledger.events}, "resources": {**ledger.resources}, "rounds": rounds},
     )
 
 
-def _checked(output: str, ledger: Ledger) -> int:
+def _validate_output(output: str, ledger: Ledger) -> int:
     """Validates the events and responses that node received; returns the number of finished scenarios."""
-    told = 0
+    passed = 0
     for line in output.splitlines():
         kind, value = json.loads(line)
         if kind == "event":
@@ -68,6 +68,6 @@ def _checked(output: str, ledger: Ledger) -> int:
         elif kind == "resource":
             ledger.check_body(value)
         else:
-            require(holds=value in _STORIES, otherwise=f"there is no scenario {value!r}")
-            told += 1
-    return told
+            require(holds=value in _SCENARIOS, otherwise=f"there is no scenario {value!r}")
+            passed += 1
+    return passed

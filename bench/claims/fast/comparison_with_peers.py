@@ -13,7 +13,7 @@ from bench.compare.measurements import SYSTEMS, KillResult, Plan, SystemResult, 
 from bench.compare.page import render_table, write_page
 from bench.prove.figure import Figure
 
-_SESSIONS_OF: Final = "opencode"
+_SESSION_RATE_PEER: Final = "opencode"
 """The peer whose session rate Footplate has to reach."""
 
 
@@ -23,20 +23,20 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     print(render_table(results, plan), end="")
     if not quick:
         write_page(results, plan, quick=quick)
-    return judge(results, quick=quick)
+    return judge_results(results, quick=quick)
 
 
-def judge(results: Sequence[SystemResult], *, quick: bool) -> Figure:
+def judge_results(results: Sequence[SystemResult], *, quick: bool) -> Figure:
     """Compares the first system with its peers, not with its own variant. A small sample is not judged on speed."""
     ours = results[0]
     peers = [result for result in results if not result.name.startswith(ours.name)]
-    behind = {peer.name: _behind_after_kill(ours, peer) for peer in peers}
+    rows_behind = {peer.name: _behind_after_kill(ours, peer) for peer in peers}
     if not quick:
         for peer in peers:
-            behind[peer.name] += _behind_in_time(ours, peer)
-    missed = [f"{name} in {', '.join(rows)}" for name, rows in behind.items() if rows]
+            rows_behind[peer.name] += _behind_in_time(ours, peer)
+    missed = [f"{name} in {', '.join(rows)}" for name, rows in rows_behind.items() if rows]
     tokens = [peer.first_token_ms[0] for peer in peers]
-    rate = next((f" against {peer.sessions_per_second:.2f}" for peer in peers if peer.name == _SESSIONS_OF), "")
+    rate = next((f" against {peer.sessions_per_second:.2f}" for peer in peers if peer.name == _SESSION_RATE_PEER), "")
     headline = (
         f"first token {ours.first_token_ms[0]:.0f} ms against {min(tokens):.0f} to {max(tokens):.0f}; "
         f"{ours.sessions_per_second:.2f} sessions/s{rate}"
@@ -54,7 +54,7 @@ def judge(results: Sequence[SystemResult], *, quick: bool) -> Figure:
 def _behind_in_time(ours: SystemResult, peer: SystemResult) -> list[str]:
     pairs = zip(ours.first_token_ms, peer.first_token_ms, strict=True)
     rows = [f"first token of turn {turn}" for turn, (own, other) in enumerate(pairs, start=1) if own >= other]
-    if peer.name == _SESSIONS_OF and ours.sessions_per_second < peer.sessions_per_second:
+    if peer.name == _SESSION_RATE_PEER and ours.sessions_per_second < peer.sessions_per_second:
         rows.append("sessions/s")
     return rows
 

@@ -6,17 +6,17 @@ from bench.prove.figure import Figure
 from bench.support.cluster import open_cluster
 from bench.support.speed import rate
 
-_LEAST: Final = 0.7
-_SLACK: Final = 3.0
+_MIN_RATIO: Final = 0.7
+_QUICK_SLACK: Final = 3.0
 """The factor by which a sample may miss the limit."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     plan = rate.Plan.of(quick=quick)
     async with open_cluster(environment={"FOOTPLATE_LINGER": str(plan.linger)}) as cluster:
-        measured = await rate.measure(cluster, plan, least=_LEAST, slack=_SLACK if quick else 1.0)
+        measured = await rate.measure(cluster, plan, least=_MIN_RATIO, slack=_QUICK_SLACK if quick else 1.0)
     return Figure(
-        headline=f"{measured.figures['ratio']:.2f} times the rate of bare Temporal workflows (at least {_LEAST})",
+        headline=f"{measured.figures['ratio']:.2f} times the rate of bare Temporal workflows (at least {_MIN_RATIO})",
         summary=measured.text,
         holds=measured.holds,
         details=measured.details,

@@ -25,7 +25,7 @@ from footplate.domain.json import JsonObject
 _CPU_LIMIT: Final = 1.3
 _TIME_LIMIT: Final = 1.1
 _PAGES_LIMIT: Final = 1.1
-_SANITY: Final = 3.0
+_LIMIT_QUICK: Final = 3.0
 _EARLY: Final = 10
 _BLOCK: Final = 10
 _PAGE_COUNTS: Final = 3
@@ -45,13 +45,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         await long.run_turns(turns)
         every = [long]
         for name in ("without statistics", "with statistics"):
-            short = await _begun(client)
+            short = await _start_conversation(client)
             every.append(short)
             phases[name] = await _Phase.run(cluster, long, short, blocks)
             await database.execute("analyze")
-        pages_short, pages_long = _Pages(), _Pages()
+        pages_short, pages_long = _PageCounts(), _PageCounts()
         for _ in range(_PAGE_COUNTS):
-            short = await _begun(client, await _session_beside(client, database, long.session_id))
+            short = await _start_conversation(client, await _create_session_in_same_partitions(client, database, long.session_id))
             every.append(short)
             pages_short.add(await pages_read(database, short.run_turns(_BLOCK)))
             pages_long.add(await pages_read(database, long.run_turns(_BLOCK)))
@@ -65,7 +65,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     worst = max(growth, key=growth.__getitem__)
     cpu = max(phase.cpu_ratio for phase in phases.values())
     time = max(phase.time_ratio for phase in phases.values())
-    limits = (_SANITY,) * 3 if quick else (_CPU_LIMIT, _TIME_LIMIT, _PAGES_LIMIT)
+    limits = (_LIMIT_QUICK,) * 3 if quick else (_CPU_LIMIT, _TIME_LIMIT, _PAGES_LIMIT)
     return Figure(
         headline=f"turn {turns:,} against turn {_EARLY}: CPU {cpu:.2f}, time {time:.2f}, pages {growth[worst]:.2f}",
         summary=f"after {turns:,} turns, a turn takes {cpu:.2f} times the worker's CPU time of one after {_EARLY} "
@@ -81,13 +81,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _begun(client: Lean, session_id: str | None = None) -> Conversation:
+async def _start_conversation(client: Lean, session_id: str | None = None) -> Conversation:
     conversation = await Conversation.begin(client) if session_id is None else Conversation(client, session_id)
     await conversation.run_turns(_EARLY)
     return conversation
 
 
-async def _session_beside(client: Lean, database: asyncpg.Connection, session_id: str) -> str:
+async def _create_session_in_same_partitions(client: Lean, database: asyncpg.Connection, session_id: str) -> str:
     """Creates sessions until one has its rows in the partitions of `session_id`."""
     partition = await database.fetchval(
         "select tableoid::regclass::text from steps where session_id = $1 limit 1", session_id
@@ -98,7 +98,7 @@ async def _session_beside(client: Lean, database: asyncpg.Connection, session_id
             return created
 
 
-class _Pages:
+class _PageCounts:
     """The pages read of each table, counted several times."""
 
     def __init__(self) -> None:

@@ -34,8 +34,8 @@ _SETTINGS: Final = {
     "FOOTPLATE_LINGER": "1",
 }
 _HARNESSES: Final = {"native": "bash", "claude": "Bash"}
-_TERM: Final = 5 * 86_400
-_PATIENCE: Final = 180.0
+_EXPIRY_SECONDS: Final = 5 * 86_400
+_TIMEOUT_SECONDS: Final = 180.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -51,48 +51,48 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 class _Trial:
-    def __init__(self, cluster: Cluster, client: Client, http: httpx2.AsyncClient, chance: random.Random) -> None:
+    def __init__(self, cluster: Cluster, client: Client, http: httpx2.AsyncClient, rng: random.Random) -> None:
         self._cluster = cluster
         self._client = client
         self._http = http
-        self._chance = chance
+        self._rng = rng
         self._faults: list[str] = []
 
     async def run(self, rounds: int) -> Figure:
-        agents = await self._agents()
+        agents = await self._create_agents()
         done = await self._client.session(agents["native"])
-        await self._client.run_turn(done, "Go. [[script:talks]]", patience=_PATIENCE)
+        await self._client.run_turn(done, "Go. [[script:talks]]", patience=_TIMEOUT_SECONDS)
         parked = [
             await self._park(agents[harness], harness, number)
             for _, harness, number in itertools.product(range(rounds), _HARNESSES, (1, 3))
         ]
-        terms = {"approvals": {"expires_after_seconds": _TERM}}
-        (await self._http.post("/v1/policies", json=terms)).raise_for_status()
+        expiry_policy = {"approvals": {"expires_after_seconds": _EXPIRY_SECONDS}}
+        (await self._http.post("/v1/policies", json=expiry_policy)).raise_for_status()
         ended = [await self._park(agents[harness], harness, 1) for harness in _HARNESSES]
-        await self._ten_days()
-        await self._swept(done)
+        await self._pass_ten_days()
+        await self._wait_for_retention(done)
         for session_id, _ in ended:
-            await self._idle(session_id)
-            self._judge(session_id, {"a": "deny"})
-        words = [await self._answer(session_id, asked) for session_id, asked in parked]
-        said = [decision for each in words for decision in each.values()]
+            await self._wait_until_idle(session_id)
+            self._check_effects(session_id, {"a": "deny"})
+        decisions_by_session = [await self._decide(session_id, asked) for session_id, asked in parked]
+        decisions = [decision for each in decisions_by_session for decision in each.values()]
         headline = (
-            f"{len(said)} approvals decided ten days later: {said.count('allow')} ran once, {said.count('deny')} never"
+            f"{len(decisions)} approvals decided ten days later: {decisions.count('allow')} ran once, {decisions.count('deny')} never"
         )
         summary = (
-            f"{len(parked)} sessions (`native` and `claude`) with {len(said)} approvals, ten days and a restart of "
-            f"every process later: {said.count('allow')} allowed calls ran once each, {said.count('deny')} denied "
+            f"{len(parked)} sessions (`native` and `claude`) with {len(decisions)} approvals, ten days and a restart of "
+            f"every process later: {decisions.count('allow')} allowed calls ran once each, {decisions.count('deny')} denied "
             f"never; retention deleted a session that waited for nothing, but none of these; {len(ended)} approvals "
             "expired and were denied, and their sessions continued"
         )
         if self._faults:
-            headline = f"{len(said)} approvals decided ten days later: {len(self._faults)} faults"
+            headline = f"{len(decisions)} approvals decided ten days later: {len(self._faults)} faults"
             summary = f"{len(self._faults)} faults, the first: {self._faults[0]}"
         each = len(parked) // len(_HARNESSES)
         details: dict[str, Json] = {"faults": [*self._faults], "harnesses": dict.fromkeys(_HARNESSES, each)}
         return Figure(headline=headline, summary=summary, holds=not self._faults, details=details)
 
-    async def _agents(self) -> dict[str, str]:
+    async def _create_agents(self) -> dict[str, str]:
         await self._cluster.model.install("talks", replies([text("Well.")]))
         made = {}
         for harness, name in _HARNESSES.items():
@@ -105,17 +105,17 @@ class _Trial:
 
     async def _park(self, agent: str, harness: str, number: int) -> tuple[str, list[str]]:
         session_id = await self._client.session(agent)
-        told = await self._client.run_turn(session_id, f"Go. [[script:{harness}-{number}]]", patience=_PATIENCE)
-        reason = told[-1]["stop_reason"]
+        received = await self._client.run_turn(session_id, f"Go. [[script:{harness}-{number}]]", patience=_TIMEOUT_SECONDS)
+        reason = received[-1]["stop_reason"]
         require(holds=len(reason.get("event_ids") or []) == number, otherwise=f"{harness}: it waits for {reason}")
         return session_id, reason["event_ids"]
 
-    async def _ten_days(self) -> None:
+    async def _pass_ten_days(self) -> None:
         """Stops every process, moves all timestamps back by ten days, and starts the processes again."""
         for number in range(len(self._cluster.workers)):
             await self._cluster.kill_worker(number)
         await self._cluster.kill_api(0)
-        await self._servers_anew()
+        await self._restart_servers()
         connection = await asyncpg.connect(self._cluster.settings.database_url)
         try:
             await connection.execute("set session_replication_role = 'replica'")
@@ -134,51 +134,51 @@ class _Trial:
         for number in range(len(self._cluster.workers)):
             await self._cluster.restart_worker(number)
 
-    async def _servers_anew(self) -> None:
+    async def _restart_servers(self) -> None:
         stack = self._cluster.stack
-        servers = [part for part in (stack.postgres, stack.redis, stack.temporal) if part is not None]
+        servers = [server for server in (stack.postgres, stack.redis, stack.temporal) if server is not None]
         for part in reversed(servers):
             await part.stop()
         for part in servers:
             await part.start()
 
-    async def _swept(self, done: str) -> None:
+    async def _wait_for_retention(self, done: str) -> None:
         async def deleted() -> bool:
             return (await self._http.get(f"/v1/sessions/{done}")).status_code == httpx2.codes.NOT_FOUND
 
-        require(holds=await wait_until(deleted, _PATIENCE), otherwise="retention deleted nothing")
+        require(holds=await wait_until(deleted, _TIMEOUT_SECONDS), otherwise="retention deleted nothing")
 
-    async def _answer(self, session_id: str, asked: list[str]) -> dict[str, str]:
+    async def _decide(self, session_id: str, call_ids: list[str]) -> dict[str, str]:
         listed = (await self._http.get("/v1/approvals", params={"session_id": session_id})).json()["data"]
-        if {one["id"] for one in listed} != {*asked}:
-            self._faults.append(f"{session_id} waits for {listed}, not for {asked}")
-        words = {letter: self._chance.choice(["allow", "deny"]) for letter in "abc"[: len(asked)]}
-        for event_id, word in zip(asked, words.values(), strict=True):
-            said = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": event_id, "result": word}
-            await self._client.send(session_id, said)
-            await self._client.send(session_id, said)
+        if {one["id"] for one in listed} != {*call_ids}:
+            self._faults.append(f"{session_id} waits for {listed}, not for {call_ids}")
+        decisions = {letter: self._rng.choice(["allow", "deny"]) for letter in "abc"[: len(call_ids)]}
+        for event_id, decision in zip(call_ids, decisions.values(), strict=True):
+            confirmation = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": event_id, "result": decision}
+            await self._client.send(session_id, confirmation)
+            await self._client.send(session_id, confirmation)
             try:
-                await self._client.send(session_id, {**said, "result": "deny" if word == "allow" else "allow"})
+                await self._client.send(session_id, {**confirmation, "result": "deny" if decision == "allow" else "allow"})
                 self._faults.append(f"{session_id}: a second, different decision was accepted")
             except anthropic.ConflictError:
                 pass
-        await self._idle(session_id)
-        self._judge(session_id, words)
-        return words
+        await self._wait_until_idle(session_id)
+        self._check_effects(session_id, decisions)
+        return decisions
 
-    async def _idle(self, session_id: str) -> None:
+    async def _wait_until_idle(self, session_id: str) -> None:
         last: list[Any] = []
 
         async def ended() -> bool:
-            told = await self._client.events(session_id, **{"types[]": events.STATUS_IDLE})
-            last[:] = told[-1:]
+            idle_events = await self._client.events(session_id, **{"types[]": events.STATUS_IDLE})
+            last[:] = idle_events[-1:]
             return bool(last) and last[0]["stop_reason"]["type"] == "end_turn"
 
-        if not await wait_until(ended, _PATIENCE):
+        if not await wait_until(ended, _TIMEOUT_SECONDS):
             self._faults.append(f"{session_id} did not continue: {last}")
 
-    def _judge(self, session_id: str, words: dict[str, str]) -> None:
+    def _check_effects(self, session_id: str, decisions: dict[str, str]) -> None:
         ran = sorted(work.lines(self._cluster, session_id))
-        wanted = [letter for letter, decision in words.items() if decision == "allow"]
+        wanted = [letter for letter, decision in decisions.items() if decision == "allow"]
         if ran != wanted:
-            self._faults.append(f"{session_id}: the decisions are {words}, but these ran: {ran}")
+            self._faults.append(f"{session_id}: the decisions are {decisions}, but these ran: {ran}")

@@ -38,14 +38,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         Client(cluster) as client,
         raw_client(cluster) as http,
     ):
-        made = await _work(client, http, sessions, cluster)
+        made = await _create_sessions(client, http, sessions, cluster)
         connection = await asyncpg.connect(cluster.settings.database_url)
         try:
             trail = _Trail(connection, http, cluster)
-            before = await trail.verified()
+            before = await trail.verify_when_sealed()
             tried = await trail.tamper(quick=quick)
             await client.sdk.beta.sessions.delete(made[0])
-            after = await trail.verified()
+            after = await trail.verify_when_sealed()
             erased = await connection.fetchval(
                 "select count(*) from audit where session = $1 and content is not null", made[0]
             )
@@ -69,7 +69,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(headline=headline, summary=summary, holds=not faults, details=details)
 
 
-async def _work(client: Client, http: httpx2.AsyncClient, sessions: int, cluster: Cluster) -> list[str]:
+async def _create_sessions(client: Client, http: httpx2.AsyncClient, sessions: int, cluster: Cluster) -> list[str]:
     """Creates sessions with an approved call and one that needs no approval, and changes the rules."""
     asking = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
     agents = {}
@@ -82,11 +82,11 @@ async def _work(client: Client, http: httpx2.AsyncClient, sessions: int, cluster
         rules = {"permissions": {"deny": [f"Bash(never-{number} *)"], "allow": ["Read"]}}
         (await http.post("/v1/policies", json=rules)).raise_for_status()
         session_id = await client.session(agents[harness])
-        told = await client.run_turn(session_id, f"Go. [[script:asks-{harness}]]")
-        waiting = told[-1]["stop_reason"]["event_ids"]
+        received = await client.run_turn(session_id, f"Go. [[script:asks-{harness}]]")
+        waiting = received[-1]["stop_reason"]["event_ids"]
         async with client.stream(session_id) as stream:
-            word = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": waiting[0], "result": "allow"}
-            await client.send(session_id, word)
+            decision = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": waiting[0], "result": "allow"}
+            await client.send(session_id, decision)
             await stream.until_idle()
         made.append(session_id)
     return made
@@ -97,9 +97,9 @@ class _Trail:
         self._connection = connection
         self._http = http
         self._cluster = cluster
-        self._said: set[str] = set()
+        self._checked_changes: set[str] = set()
 
-    async def verified(self) -> dict[str, Any]:
+    async def verify_when_sealed(self) -> dict[str, Any]:
         """Returns the server's verification once all entries are sealed."""
         last: dict[str, Any] = {}
 
@@ -113,37 +113,37 @@ class _Trail:
     async def tamper(self, *, quick: bool) -> dict[str, bool]:
         """Makes each change and returns whether it was found. `quick` changes one entry only."""
         found: dict[str, bool] = {}
-        before = await self.verified()
+        before = await self.verify_when_sealed()
         require(holds=not before["faults"], otherwise="there are faults before anything was changed")
         rows = [row["id"] for row in await self._connection.fetch("select id from audit order by number")]
-        for target, (what, statement) in itertools.product(rows[:1] if quick else rows[::7], _CHANGES.items()):
-            async with self._changed(statement, target) as changed:
+        for target, (change, statement) in itertools.product(rows[:1] if quick else rows[::7], _CHANGES.items()):
+            async with self._apply_change(statement, target) as changed:
                 now = (await self._http.get("/v1/audit/verify")).json()
                 # Entries cut off at the end leave no fault, but the head differs from the one noted before.
                 if changed:
-                    await self._command(finds=bool(now["faults"]), what=what, quick=quick)
-                    found[f"{what} of {target}"] = bool(now["faults"]) or now["head"] != before["head"]
+                    await self._check_command(expects_faults=bool(now["faults"]), change=change, quick=quick)
+                    found[f"{change} of {target}"] = bool(now["faults"]) or now["head"] != before["head"]
             clean = (await self._http.get("/v1/audit/verify")).json()["faults"]
             require(holds=not clean, otherwise=f"there are faults after the change was reverted: {clean}")
         return found
 
-    async def _command(self, *, finds: bool, what: str, quick: bool) -> None:
+    async def _check_command(self, *, expects_faults: bool, change: str, quick: bool) -> None:
         """Checks that `footplate audit verify` agrees, once for each kind of change; in a sample once."""
-        if what in self._said or (self._said and quick):
+        if change in self._checked_changes or (self._checked_changes and quick):
             return
-        self._said.add(what)
-        at_the_door = {"FOOTPLATE_API_KEY": self._cluster.key, "FOOTPLATE_BASE_URL": self._cluster.base_urls[0]}
+        self._checked_changes.add(change)
+        client_settings = {"FOOTPLATE_API_KEY": self._cluster.key, "FOOTPLATE_BASE_URL": self._cluster.base_urls[0]}
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", "audit", "verify"),
-            env={**self._cluster.environment(), **at_the_door},
+            env={**self._cluster.environment(), **client_settings},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
         printed = (await process.communicate())[0].decode()
-        require(holds=process.returncode == int(finds), otherwise=f"{what}: `footplate audit verify` printed {printed}")
+        require(holds=process.returncode == int(expects_faults), otherwise=f"{change}: `footplate audit verify` printed {printed}")
 
     @asynccontextmanager
-    async def _changed(self, statement: str, target: str) -> AsyncIterator[bool]:
+    async def _apply_change(self, statement: str, target: str) -> AsyncIterator[bool]:
         """Commits a change, so that the server sees it, and restores the tables afterwards.
 
         Yields False if there was nothing to change, such as the order of a single entry.
@@ -163,7 +163,7 @@ class _Trail:
                 await self._connection.execute(f"drop table kept_{table}")
 
 
-_BEHIND: Final = {
+_ROW_CHANGES: Final = {
     "created_at": "update audit set created_at = created_at + interval '1 second' where id = $1",
     "content": 'update audit set content = \'{"reason": "another"}\' where id = $1',
     "removal": "delete from audit where id = $1",
@@ -181,5 +181,5 @@ _BEHIND: Final = {
 }
 _CHANGES: Final = {
     **{column: f"update audit set {column} = 'x' || coalesce({column}, '') where id = $1" for column in _COLUMNS},
-    **_BEHIND,
+    **_ROW_CHANGES,
 }

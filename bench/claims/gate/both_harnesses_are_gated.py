@@ -21,13 +21,13 @@ _TESTS: Final = {
     "native": "tests/integration/harness/test_gate.py",
     "claude": "tests/integration/harness/claude/test_gate.py",
 }
-_WITHOUT: Final = ("gate-2", "gate-10")
+_CLAIMS_WITHOUT_HARNESS: Final = ("gate-2", "gate-10")
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     tests = {} if quick else {harness: len(await suite.ran(path)) for harness, path in _TESTS.items()}
-    claims = [claim.key for claim in registry.claims() if claim.key.startswith("gate-") and claim.key not in _WITHOUT]
-    counts = {key: await asyncio.to_thread(_counts, key) for key in claims}
+    claims = [claim.key for claim in registry.claims() if claim.key.startswith("gate-") and claim.key not in _CLAIMS_WITHOUT_HARNESS]
+    counts = {key: await asyncio.to_thread(_read_case_counts, key) for key in claims}
     lacking = [
         f"{key} has no cases of {harness}"
         for key, of_harness in counts.items()
@@ -38,17 +38,17 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     if lacking:
         cases = f"{len(lacking)} faults, the first: {lacking[0]}"
     ran = ", ".join(f"{number} of `{harness}`" for harness, number in tests.items())
-    shown = f"tests of the gate: {ran}, all passed and none skipped" if ran else "the tests run in CI's lanes"
+    test_summary = f"tests of the gate: {ran}, all passed and none skipped" if ran else "the tests run in CI's lanes"
     headline = f"{len(claims)} claims shown with both harnesses"
     if tests:
         headline += f", {sum(tests.values())} tests passed, none skipped"
     if lacking:
         headline = f"{len(lacking)} claims lack cases of a harness"
     details: dict[str, Json] = {"tests": {**tests}, "cases": {key: dict(each) for key, each in counts.items()}}
-    return Figure(headline=headline, summary=f"{shown}; {cases}", holds=not lacking, details=details)
+    return Figure(headline=headline, summary=f"{test_summary}; {cases}", holds=not lacking, details=details)
 
 
-def _counts(key: str) -> dict[str, Any]:
+def _read_case_counts(key: str) -> dict[str, Any]:
     """Returns the cases by harness of the last full result. A claim without a result fails this one."""
     file = ROOT / "bench" / "results" / f"{key}.json"
     require(holds=file.is_file(), otherwise=f"{key} was never run at full size")

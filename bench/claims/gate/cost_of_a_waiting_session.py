@@ -19,19 +19,19 @@ from footplate.environments.reaper import leases
 from footplate.stack.leftovers import wait_until
 from footplate.testing import replies, text, tool
 
-_ROOM: Final = 2
+_MAX_TURNS: Final = 2
 _SETTINGS: Final = {
-    "FOOTPLATE_MAX_TURNS": str(_ROOM),
+    "FOOTPLATE_MAX_TURNS": str(_MAX_TURNS),
     "FOOTPLATE_KEPT_SESSIONS": "0",
     "FOOTPLATE_SLOTS": "0",
     "FOOTPLATE_LINGER": "2",
 }
-_MOST: Final = 1.10
+_MAX_GROWTH: Final = 1.10
 _MIB: Final = 1 << 20
-_ANSWERED: Final = 10
+_APPROVED_SESSIONS: Final = 10
 _STEP: Final = 100
-_PATIENCE: Final = 120.0
-_SETTLES_WITHIN: Final = 60.0
+_TIMEOUT_SECONDS: Final = 120.0
+_SETTLE_SECONDS: Final = 60.0
 _HARNESSES: Final = {"native": "bash", "claude": "Bash"}
 
 
@@ -55,15 +55,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             asking = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
             agents[harness] = await client.agent(tools=[asking], extra_body={"harness": harness})
         parked = await _park_all(client, agents, size.first)
-        early = await _look(cluster)
+        early = await _count_resources(cluster)
         while len(parked) < size.all:
             parked += await _park_all(client, agents, min(_STEP, size.all - len(parked)))
             print(f"  {len(parked)} sessions waiting", flush=True)
-        late = await _look(cluster)
+        late = await _count_resources(cluster)
         await cluster.model.install("plain", replies([text("At once.")]))
-        await client.run_turn(await client.session(), "Go. [[script:plain]]", patience=_PATIENCE)
-        step = max(1, len(parked) // _ANSWERED)
-        answered = [await _answer(client, http, session_id) for session_id in parked[::step]]
+        await client.run_turn(await client.session(), "Go. [[script:plain]]", patience=_TIMEOUT_SECONDS)
+        step = max(1, len(parked) // _APPROVED_SESSIONS)
+        approved = [await _approve_and_continue(client, http, session_id) for session_id in parked[::step]]
     growth = {name: late.rss[name] / early.rss[name] for name in early.rss}
     memory = ", ".join(
         f"the {name} has {early.rss[name] / _MIB:.0f} MiB with {size.first} of them and "
@@ -76,14 +76,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
     if late.leases:
         headline = f"{size.all:,} waiting sessions hold {late.leases} leases"
-    elif growth["api"] > _MOST and not quick:
-        headline = f"{size.all:,} waiting sessions: API memory {growth['api']:.3f} times (limit {_MOST:.2f})"
+    elif growth["api"] > _MAX_GROWTH and not quick:
+        headline = f"{size.all:,} waiting sessions: API memory {growth['api']:.3f} times (limit {_MAX_GROWTH:.2f})"
     return Figure(
         headline=headline,
         summary=f"{size.all} waiting sessions, half of them of `native` and half of `claude`: {memory}, limit "
-        f"{_MOST:.2f}; processes {early.processes} and {late.processes}, leases {early.leases} and {late.leases}; with "
-        f"room for {_ROOM} turns another one ran at once, and {len(answered)} that were approved continued",
-        holds=late.processes <= early.processes and not late.leases and (max(growth.values()) <= _MOST or quick),
+        f"{_MAX_GROWTH:.2f}; processes {early.processes} and {late.processes}, leases {early.leases} and {late.leases}; with "
+        f"room for {_MAX_TURNS} turns another one ran at once, and {len(approved)} that were approved continued",
+        holds=late.processes <= early.processes and not late.leases and (max(growth.values()) <= _MAX_GROWTH or quick),
         details={
             "growth": {**growth},
             "early": {**early.rss},
@@ -95,10 +95,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def _park_all(client: Client, agents: dict[str, str], number: int) -> list[str]:
     """Parks sessions, as many at a time as the worker has room for, alternating between the harnesses."""
-    room = asyncio.Semaphore(_ROOM)
+    limit = asyncio.Semaphore(_MAX_TURNS)
 
     async def one(harness: str) -> str:
-        async with room:
+        async with limit:
             return await _park(client, agents, harness)
 
     return [*await asyncio.gather(*(one([*_HARNESSES][index % len(_HARNESSES)]) for index in range(number)))]
@@ -106,47 +106,47 @@ async def _park_all(client: Client, agents: dict[str, str], number: int) -> list
 
 async def _park(client: Client, agents: dict[str, str], harness: str) -> str:
     session_id = await client.session(agents[harness])
-    told = await client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=_PATIENCE)
-    reason = told[-1]["stop_reason"]["type"]
+    received = await client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=_TIMEOUT_SECONDS)
+    reason = received[-1]["stop_reason"]["type"]
     require(holds=reason == "requires_action", otherwise=f"{harness}: a turn ended with {reason}")
     return session_id
 
 
-async def _answer(client: Client, http: httpx2.AsyncClient, session_id: str) -> str:
+async def _approve_and_continue(client: Client, http: httpx2.AsyncClient, session_id: str) -> str:
     waiting = (await http.get("/v1/approvals", params={"session_id": session_id})).json()["data"]
     require(holds=len(waiting) == 1, otherwise=f"{session_id} waits for {len(waiting)} decisions")
     async with client.stream(session_id) as stream:
-        word = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": waiting[0]["id"], "result": "allow"}
-        await client.send(session_id, word)
-        told = await stream.until_idle(patience=_PATIENCE)
-    require(holds=told[-1]["stop_reason"]["type"] == "end_turn", otherwise=f"{session_id} did not continue: {told[-1]}")
+        decision = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": waiting[0]["id"], "result": "allow"}
+        await client.send(session_id, decision)
+        received = await stream.until_idle(patience=_TIMEOUT_SECONDS)
+    require(holds=received[-1]["stop_reason"]["type"] == "end_turn", otherwise=f"{session_id} did not continue: {received[-1]}")
     return session_id
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _ResourceCount:
     rss: dict[str, int]
     """The memory of the worker and of the API."""
     processes: int
     leases: int
 
 
-async def _look(cluster: Cluster) -> _Seen:
-    held = cluster.directory / "data" / leases.LEASES_DIRECTORY
+async def _count_resources(cluster: Cluster) -> _ResourceCount:
+    lease_directory = cluster.directory / "data" / leases.LEASES_DIRECTORY
 
-    def count() -> int:
-        return len([*held.iterdir()]) if held.exists() else 0
+    def count_leases() -> int:
+        return len([*lease_directory.iterdir()]) if lease_directory.exists() else 0
 
-    async def calm() -> bool:
-        return not count()
+    async def has_no_leases() -> bool:
+        return not count_leases()
 
-    await wait_until(calm, _SETTLES_WITHIN)
+    await wait_until(has_no_leases, _SETTLE_SECONDS)
     await asyncio.sleep(3)  # until the open workflows of waiting sessions have ended
-    programs = {"worker": _process(cluster.workers[0].pid), "api": _process(cluster.apis[0].pid)}
+    programs = {"worker": _find_process(cluster.workers[0].pid), "api": _find_process(cluster.apis[0].pid)}
     rss = {name: process.memory_info().rss for name, process in programs.items()}
-    return _Seen(rss, len(cluster.alive()), count())
+    return _ResourceCount(rss, len(cluster.alive()), count_leases())
 
 
-def _process(pid: int | None) -> psutil.Process:
+def _find_process(pid: int | None) -> psutil.Process:
     assert pid is not None
     return psutil.Process(pid)

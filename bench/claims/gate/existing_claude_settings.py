@@ -23,9 +23,9 @@ from footplate.domain.json import Json
 from footplate.domain.permissions import PermissionOutcome, stricter
 
 _QUICK: Final = ("ask_list", "hooks_that_refuse")
-_LEAST: Final = 6
+_MIN_FILES: Final = 6
 _SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
-WHY_STRICTER: Final = {
+STRICTER_REASONS: Final = {
     "wrappers": "a program that runs another requires approval unless the rule names both; Claude Code unwraps some",
     "options": "an option that writes or runs is not covered by a rule for the program",
     "hidden": "a deny rule also matches commands inside a shell, xargs or a variable, or asks if they are unknown",
@@ -60,7 +60,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     print(f"  {time.monotonic() - start:.0f} s", flush=True)
     for fault in faults:
         print(f"  FAULT {fault}", flush=True)
-    return _figure(chosen, faults, count, made, enough=quick or len(chosen) >= _LEAST)
+    return _figure(chosen, faults, count, made, enough=quick or len(chosen) >= _MIN_FILES)
 
 
 class _Trial:
@@ -77,7 +77,7 @@ class _Trial:
         one = await asyncio.to_thread(repository, self._root / path, shape)
         body = {"path": path, "name": shape.name.replace("_", "-")}
         project: Any = await self._client.sdk.post("/v1/projects", body=body, cast_to=dict[str, Any])
-        theirs = await cli.ask(self._cluster.model, shape, one, self._mcp.url)
+        cli_outcomes = await cli.ask(self._cluster.model, shape, one, self._mcp.url)
         faults: list[str] = []
         for harness in ours.HARNESSES:
             try:
@@ -86,25 +86,25 @@ class _Trial:
                 faults.append(f"{shape.name}, {harness}: {error}")
                 continue
             made[harness] += len(found)
-            for call, (its, _), (here, why) in zip(shape.calls, theirs, found, strict=True):
-                kind, fault = _compared(its, here, call.stricter)
+            for call, (cli_outcome, _), (footplate_outcome, why) in zip(shape.calls, cli_outcomes, found, strict=True):
+                kind, fault = _compare_outcomes(cli_outcome, footplate_outcome, call.stricter)
                 count[kind] += 1
                 if fault:
-                    faults.append(f"{shape.name}, {harness}: {call.title}: {fault} ({its}, here {here}: {why[:200]})")
+                    faults.append(f"{shape.name}, {harness}: {call.title}: {fault} ({cli_outcome}, here {footplate_outcome}: {why[:200]})")
         return faults
 
 
-def _compared(its: PermissionOutcome, here: PermissionOutcome, reason: str) -> tuple[str, str]:
+def _compare_outcomes(cli_outcome: PermissionOutcome, footplate_outcome: PermissionOutcome, reason: str) -> tuple[str, str]:
     """Returns how the outcomes compare, and the fault if there is one."""
-    if its is here:
+    if cli_outcome is footplate_outcome:
         return "same", f"is the same, although {reason!r} expects it to be stricter" if reason else ""
-    if stricter(its, here) is its:
+    if stricter(cli_outcome, footplate_outcome) is cli_outcome:
         return "looser", "LOOSER"
-    return "stricter", "" if reason in WHY_STRICTER else "stricter without a documented reason"
+    return "stricter", "" if reason in STRICTER_REASONS else "stricter without a documented reason"
 
 
 def _figure(chosen: list[Shape], faults: list[str], count: Counter[str], made: Counter[str], *, enough: bool) -> Figure:
-    named = sorted({call.stricter for shape in chosen for call in shape.calls if call.stricter})
+    reasons = sorted({call.stricter for shape in chosen for call in shape.calls if call.stricter})
     calls = sum(made.values())
     headline = (
         f"{calls} calls compared with the CLI: {count['same']} the same, {count['stricter']} stricter, "
@@ -112,7 +112,7 @@ def _figure(chosen: list[Shape], faults: list[str], count: Counter[str], made: C
     )
     summary = (
         f"{len(chosen)} settings files of different shapes, {calls} calls in `native` and `claude` compared with the "
-        f"CLI itself: {count['same']} the same, {count['stricter']} stricter for {len(named)} documented reasons, "
+        f"CLI itself: {count['same']} the same, {count['stricter']} stricter for {len(reasons)} documented reasons, "
         f"{count['looser']} looser"
     )
     if faults:
@@ -121,7 +121,7 @@ def _figure(chosen: list[Shape], faults: list[str], count: Counter[str], made: C
     details: dict[str, Json] = {
         "harnesses": dict(made),
         "shapes": [shape.name for shape in chosen],
-        "stricter because": {name: WHY_STRICTER[name] for name in named if name in WHY_STRICTER},
+        "stricter because": {name: STRICTER_REASONS[name] for name in reasons if name in STRICTER_REASONS},
         "faults": [*faults],
     }
     complete = made["native"] == made["claude"] == sum(len(shape.calls) for shape in chosen)

@@ -22,14 +22,14 @@ from footplate.domain.json import Json
 from footplate.testing import replies, text, tool
 from footplate.testing.hooks import HookServer, install_faulty_hooks, start_hook_server
 
-_SECONDS: Final = 3
-_LONG: Final = 60
+_TIMEOUT_SECONDS: Final = 3
+_LONG_TIMEOUT_SECONDS: Final = 60
 """The timeout of hooks that do not hang: so long that it never ends them, even on a slow machine."""
-_SLACK: Final = 30.0
+_SLACK_SECONDS: Final = 30.0
 """Seconds that a turn may take in addition to its hook, on a busy machine."""
 _MEMORY: Final = "1GiB"
 _SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-_BAD: Final = json.dumps({"hookSpecificOutput": {"permissionDecision": "perhaps"}})
+_INVALID_OUTPUT: Final = json.dumps({"hookSpecificOutput": {"permissionDecision": "perhaps"}})
 _COMMANDS: Final = {
     "hangs": ("sleep 600", "did not respond within"),
     "hangs with a child": ("sleep 600 & sleep 600", "did not respond within"),
@@ -39,12 +39,12 @@ _COMMANDS: Final = {
     "floods its errors": ("yes | head -c 50000000 >&2; exit 2", ""),
     "returns garbage": ("echo '{garbage'", "not valid"),
     "returns no text": ("printf '{\\377'", "not valid"),
-    "says what there is not": (f"echo '{_BAD}'", "perhaps"),
+    "says what there is not": (f"echo '{_INVALID_OUTPUT}'", "perhaps"),
     "is killed": ("kill -9 $$", ""),
     "eats memory": ("tail /dev/zero", "memory"),
     "says no": ("echo 'not here' >&2; exit 2", "not here"),
 }
-_ANSWERS: Final[Mapping[str, tuple[bytes | None, str]]] = {
+_HTTP_RESPONSES: Final[Mapping[str, tuple[bytes | None, str]]] = {
     "hangs": (None, "did not respond within"),
     "crashes": (b"", "request to the hook failed"),
     "fails": (b"HTTP/1.1 500 Oops\r\ncontent-length: 2\r\n\r\n{}", "HTTP status 500"),
@@ -74,7 +74,7 @@ _HARNESSES: Final = {"native": "bash", "claude": "Bash"}
 
 
 @dataclass(slots=True)
-class _Run:
+class _HookRun:
     cluster: Cluster
     client: Client
     http: httpx2.AsyncClient
@@ -84,53 +84,53 @@ class _Run:
     kinds: dict[str, int] = field(default_factory=dict)
     slowest: float = 0.0
 
-    async def both(self, kind: str, way: str, reason: str, hook: Mapping[str, Any]) -> None:
+    async def run_both_harnesses(self, kind: str, way: str, reason: str, hook: Mapping[str, Any]) -> None:
         """Sets the hook for the organisation, because levels below a project cannot name a server."""
-        seconds = _SECONDS if way.startswith("hangs") else _LONG
+        seconds = _TIMEOUT_SECONDS if way.startswith("hangs") else _LONG_TIMEOUT_SECONDS
         group = {"matcher": "Bash", "hooks": [{"type": kind, "timeout": seconds, **hook}]}
-        answer = await self.http.post("/v1/policies", json={"permissions": {"hooks": {"PreToolUse": [group]}}})
-        if answer.status_code != httpx2.codes.OK:
-            raise RuntimeError(f"{kind}, {way}: {answer.text}")
-        await asyncio.gather(*(self._one(harness, f"{harness}, {kind}, {way}", reason) for harness in _HARNESSES))
+        response = await self.http.post("/v1/policies", json={"permissions": {"hooks": {"PreToolUse": [group]}}})
+        if response.status_code != httpx2.codes.OK:
+            raise RuntimeError(f"{kind}, {way}: {response.text}")
+        await asyncio.gather(*(self._run_case(harness, f"{harness}, {kind}, {way}", reason) for harness in _HARNESSES))
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
 
-    async def _one(self, harness: str, case: str, reason: str) -> None:
+    async def _run_case(self, harness: str, case: str, reason: str) -> None:
         agent = await self.client.agent(extra_body={"harness": harness})
         session_id = await self.client.session(agent)
         began = time.monotonic()
-        told = await self.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
+        received = await self.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
         took = time.monotonic() - began
         self.slowest = max(self.slowest, took)
         self.cases[harness] += 1
-        found = _judge(told, reason)
-        if took > _SECONDS + _SLACK:
+        found = _find_faults(received, reason)
+        if took > _TIMEOUT_SECONDS + _SLACK_SECONDS:
             found.append(f"took {took:.0f} s")
-        if left := work.lines(self.cluster, session_id):
-            found.append(f"the call was made: {left}")
-        trail = await _trail(self, session_id)
+        if lines := work.lines(self.cluster, session_id):
+            found.append(f"the call was made: {lines}")
+        trail = await _list_audit_entries(self, session_id)
         if [entry["outcome"] for entry in trail] != ["deny"]:
             found.append(f"the audit trail has {str(trail)[:300]}")
         self.faults += [f"{case}: {fault}" for fault in found]
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    async with _open() as run:
-        for way, (command, reason) in _chosen("command", _COMMANDS, quick=quick).items():
-            await run.both("command", way, reason, {"command": command})
-        for way, (answer, reason) in _chosen("http", _ANSWERS, quick=quick).items():
-            run.server.response, run.server.floods = answer, way == "floods"
-            await run.both("http", way, reason, {"url": run.server.url})
-        for way, reason in _chosen("python", _FUNCTIONS, quick=quick).items():
-            await run.both("python", way, reason, {"name": way})
-        prompts = await _no_prompt(run, most=1 if quick else None)
-        run.faults += await _still_heard(run) + await _when_asked(run)
+    async with _open_run() as run:
+        for way, (command, reason) in _choose_ways("command", _COMMANDS, quick=quick).items():
+            await run.run_both_harnesses("command", way, reason, {"command": command})
+        for way, (response, reason) in _choose_ways("http", _HTTP_RESPONSES, quick=quick).items():
+            run.server.response, run.server.floods = response, way == "floods"
+            await run.run_both_harnesses("http", way, reason, {"url": run.server.url})
+        for way, reason in _choose_ways("python", _FUNCTIONS, quick=quick).items():
+            await run.run_both_harnesses("python", way, reason, {"name": way})
+        prompts = await _check_prompts_are_stopped(run, max_hooks=1 if quick else None)
+        run.faults += await _check_silent_hooks(run) + await _check_notifications(run)
     kinds = ", ".join(f"{kind} {number}" for kind, number in run.kinds.items())
     calls = sum(run.cases.values()) - prompts
     headline = f"{calls} calls behind faulty hooks: all denied within {run.slowest:.1f} s and audited"
     summary = (
         f"{calls} calls behind hooks that hang, crash, flood, return garbage, use up memory or are killed (ways: "
         f"{kinds}), `native` and `claude`: none was made; each was denied within {run.slowest:.1f} s of the turn's "
-        f"start (the timeout of hooks that hang is {_SECONDS} s), with a reason and an audit entry; {prompts} prompts "
+        f"start (the timeout of hooks that hang is {_TIMEOUT_SECONDS} s), with a reason and an audit entry; {prompts} prompts "
         "behind failing hooks did not reach a model; hooks without output let all calls through"
     )
     if run.faults:
@@ -141,7 +141,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 @asynccontextmanager
-async def _open() -> AsyncIterator[_Run]:
+async def _open_run() -> AsyncIterator[_HookRun]:
     with tempfile.TemporaryDirectory(prefix="footplate-hooks-") as directory:
         install_faulty_hooks(Path(directory) / "site")
         async with backends.settings(backends.default()) as settings, start_hook_server() as server:
@@ -159,44 +159,44 @@ async def _open() -> AsyncIterator[_Run]:
                 for harness, name in _HARNESSES.items():
                     call = tool(name, {"command": "echo x >> lines"})
                     await cluster.model.install(harness, replies([call], [text("Done.")]))
-                yield _Run(cluster, client, http, server)
+                yield _HookRun(cluster, client, http, server)
 
 
-def _chosen(kind: str, ways: Mapping[str, Any], *, quick: bool) -> Mapping[str, Any]:
+def _choose_ways(kind: str, ways: Mapping[str, Any], *, quick: bool) -> Mapping[str, Any]:
     return {way: ways[way] for way in _QUICK[kind]} if quick else ways
 
 
-def _judge(told: list[dict[str, Any]], reason: str) -> list[str]:
-    uses = [event for event in told if event["type"] == events.AGENT_TOOL_USE]
-    results = [event for event in told if event["type"] == events.AGENT_TOOL_RESULT]
+def _find_faults(received: list[dict[str, Any]], reason: str) -> list[str]:
+    uses = [event for event in received if event["type"] == events.AGENT_TOOL_USE]
+    results = [event for event in received if event["type"] == events.AGENT_TOOL_RESULT]
     if [use["evaluated_permission"] for use in uses] != ["deny"] or len(results) != 1:
         return [f"{len(uses)} calls, {len(results)} results: {uses}"]
-    said = str(uses[0].get("permission", {}).get("reason"))
-    faults = [] if said and reason in said else [f"the reason is {said!r}, not {reason!r}"]
+    reported_reason = str(uses[0].get("permission", {}).get("reason"))
+    faults = [] if reported_reason and reason in reported_reason else [f"the reason is {reported_reason!r}, not {reason!r}"]
     if "a hook of the organisation" not in str(results[0]["content"]):
         faults.append(f"the model saw {results[0]['content']}")
     return faults
 
 
-async def _set(run: _Run, permissions: Mapping[str, Any]) -> None:
+async def _set_policy(run: _HookRun, permissions: Mapping[str, Any]) -> None:
     (await run.http.post("/v1/policies", json={"permissions": permissions})).raise_for_status()
 
 
-async def _no_prompt(run: _Run, most: int | None) -> int:
+async def _check_prompts_are_stopped(run: _HookRun, max_hooks: int | None) -> int:
     """Sets a failing hook of each kind before prompts; returns the number of stopped prompts."""
-    run.server.response, run.server.floods = _ANSWERS["fails"][0], False
+    run.server.response, run.server.floods = _HTTP_RESPONSES["fails"][0], False
     hooks = (
         {"type": "command", "command": "exit 7"},
         {"type": "http", "url": run.server.url},
         {"type": "python", "name": "killed"},
     )
     stopped = 0
-    for hook in hooks[:most]:
-        await _set(run, {"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
-        found = await asyncio.gather(*(_turn(run, harness) for harness in _HARNESSES))
-        for harness, told in zip(_HARNESSES, found, strict=True):
-            types = [event["type"] for event in told]
-            reasons = [event["error"]["message"] for event in told if event["type"] == events.SESSION_ERROR]
+    for hook in hooks[:max_hooks]:
+        await _set_policy(run, {"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
+        found = await asyncio.gather(*(_run_turn(run, harness) for harness in _HARNESSES))
+        for harness, received in zip(_HARNESSES, found, strict=True):
+            types = [event["type"] for event in received]
+            reasons = [event["error"]["message"] for event in received if event["type"] == events.SESSION_ERROR]
             if events.AGENT_TOOL_USE in types or events.AGENT_MESSAGE in types or "a hook of the" not in str(reasons):
                 run.faults.append(f"{harness}, {hook['type']}: a prompt passed a hook that failed: {types}, {reasons}")
             run.cases[harness] += 1
@@ -204,12 +204,12 @@ async def _no_prompt(run: _Run, most: int | None) -> int:
     return stopped
 
 
-async def _turn(run: _Run, harness: str) -> list[dict[str, Any]]:
+async def _run_turn(run: _HookRun, harness: str) -> list[dict[str, Any]]:
     session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
     return await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
 
 
-async def _still_heard(run: _Run) -> list[str]:
+async def _check_silent_hooks(run: _HookRun) -> list[str]:
     """Checks that hooks without output let all calls through: the others were denied because of their faults."""
     run.server.set_response({})
     hooks = [
@@ -217,35 +217,35 @@ async def _still_heard(run: _Run) -> list[str]:
         {"type": "http", "url": run.server.url},
         {"type": "python", "name": "silent"},
     ]
-    moments = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
-    await _set(run, {"hooks": {moment: [{"hooks": hooks}] for moment in moments}})
+    hook_events = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
+    await _set_policy(run, {"hooks": {hook_event: [{"hooks": hooks}] for hook_event in hook_events}})
     faults = []
     for harness in _HARNESSES:
         session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
-        told = await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
-        made = [event["evaluated_permission"] for event in told if event["type"] == events.AGENT_TOOL_USE]
-        said = [(entry["content"]["hook_event"], entry["outcome"]) for entry in await _trail(run, session_id)]
-        expected = [(moment, "none") for moment in moments for _ in hooks]
-        if made != ["allow"] or said != expected or len(work.lines(run.cluster, session_id)) != 1:
-            faults.append(f"{harness}, hooks without output: {made}, {said}")
+        received = await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
+        made = [event["evaluated_permission"] for event in received if event["type"] == events.AGENT_TOOL_USE]
+        hook_outcomes = [(entry["content"]["hook_event"], entry["outcome"]) for entry in await _list_audit_entries(run, session_id)]
+        expected = [(moment, "none") for moment in hook_events for _ in hooks]
+        if made != ["allow"] or hook_outcomes != expected or len(work.lines(run.cluster, session_id)) != 1:
+            faults.append(f"{harness}, hooks without output: {made}, {hook_outcomes}")
     return faults
 
 
-async def _when_asked(run: _Run) -> list[str]:
+async def _check_notifications(run: _HookRun) -> list[str]:
     """Checks that a notification hook runs once a turn waits for an approval."""
     notice = [{"matcher": "permission_prompt", "hooks": [{"type": "python", "name": "silent"}]}]
-    await _set(run, {"ask": ["Bash"], "hooks": {"Notification": notice}})
+    await _set_policy(run, {"ask": ["Bash"], "hooks": {"Notification": notice}})
     faults = []
     for harness in _HARNESSES:
         session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
         await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
-        said = [entry["content"]["hook_event"] for entry in await _trail(run, session_id)]
-        if said != ["Notification"]:
-            faults.append(f"{harness}: the hooks of a waiting approval are {said}")
+        hook_events = [entry["content"]["hook_event"] for entry in await _list_audit_entries(run, session_id)]
+        if hook_events != ["Notification"]:
+            faults.append(f"{harness}: the hooks of a waiting approval are {hook_events}")
     return faults
 
 
-async def _trail(run: _Run, session_id: str) -> list[dict[str, Any]]:
+async def _list_audit_entries(run: _HookRun, session_id: str) -> list[dict[str, Any]]:
     query: dict[str, str | int] = {"session_id": session_id, "kind": "hook", "order": "asc", "limit": 100}
     found: list[dict[str, Any]] = (await run.http.get("/v1/audit", params=query)).json()["data"]
     return found

@@ -35,7 +35,7 @@ _SETTINGS: Final = {
     "FOOTPLATE_MCP_ALLOW": "127.0.0.1",
     "FOOTPLATE_SUBAGENT_HOLD": "600",
 }
-_WANTED: Final = 300
+_MIN_APPROVALS: Final = 300
 _QUICK: Final = (
     (Moment("after", "worker", "after_intent"), (Shape("native", "parallel"), Shape("claude", "single"))),
     (Moment("waiting", "api"), (Shape("native", "mcp"), Shape("claude", "reads"), Shape("claude", "subagent"))),
@@ -45,7 +45,7 @@ _QUICK: Final = (
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     plan = [*_QUICK] if quick else [(moment, SHAPES) for moment in moments()]
     found = Found()
     async with (
@@ -62,45 +62,45 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             database=database,
             notes=notes,
             agents=agents,
-            chance=chance,
+            chance=rng,
             found=found,
         )
-        fire = Fire(cluster, chance)
+        fire = Fire(cluster, rng)
         for number, (moment, kinds) in enumerate(plan):
             began = time.monotonic()
             cases = [Case(scene, shape, moment, f"r{number}-{index}") for index, shape in enumerate(kinds)]
-            await _round(fire, moment, cases, found)
+            await _run_round(fire, moment, cases, found)
             print(f"  {moment.title}: {time.monotonic() - began:.0f} s", flush=True)
     return _figure(found, fire, len(plan), quick=quick)
 
 
-async def _round(fire: Fire, moment: Moment, cases: list[Case], found: Found) -> None:
+async def _run_round(fire: Fire, moment: Moment, cases: list[Case], found: Found) -> None:
     async with AsyncExitStack() as exits, asyncio.TaskGroup() as group:
-        striking: asyncio.Task[bool] | None = None
+        kill_task: asyncio.Task[bool] | None = None
 
-        def strike() -> asyncio.Task[bool]:
+        def start_kill() -> asyncio.Task[bool]:
             return group.create_task(fire.at(moment, lambda: [case.session_id for case in cases if case.session_id]))
 
         if moment.when == "asking":
-            striking = strike()
+            kill_task = start_kill()
         await asyncio.gather(*(case.ask() for case in cases))
         if moment.when == "waiting":
-            striking = strike()
-        if striking is not None:
-            await striking
+            kill_task = start_kill()
+        if kill_task is not None:
+            await kill_task
         pipes = [await case.pipe(exits) for case in cases]
         if moment.when in {"answering", "after"}:
-            striking = strike()
+            kill_task = start_kill()
             await asyncio.sleep(0)  # so that it is armed before the decisions
         await asyncio.gather(*(case.answer() for case in cases))
         await asyncio.gather(*(case.end(pipe) for case, pipe in zip(cases, pipes, strict=True)))
-        if striking is not None and not await striking:
+        if kill_task is not None and not await kill_task:
             found.faults.append(f"{moment.title}: the failpoint was never reached")
 
 
 def _figure(found: Found, fire: Fire, rounds: int, *, quick: bool) -> Figure:
     count, asks = found.count, found.asks.total()
-    kills = ", ".join(f"{fire.count[name]} {title}" for name, title in _KILLED.items())
+    kills = ", ".join(f"{fire.count[name]} {title}" for name, title in _KILL_TITLES.items())
     headline = f"{asks} approvals under kills: no call ran twice, none of {count['deny']} denied ran"
     summary = (
         f"{asks} approvals ({', '.join(f'{number} `{name}`' for name, number in found.asks.items())}) in {rounds} "
@@ -110,8 +110,8 @@ def _figure(found: Found, fire: Fire, rounds: int, *, quick: bool) -> Figure:
         f"{count['conflicts refused']}; every session continued"
     )
     faults = [*found.faults]
-    if not quick and asks < _WANTED:
-        faults.append(f"{asks} approvals, fewer than {_WANTED}")
+    if not quick and asks < _MIN_APPROVALS:
+        faults.append(f"{asks} approvals, fewer than {_MIN_APPROVALS}")
     if faults:
         headline = f"{asks} approvals under kills: {len(faults)} faults"
         summary = f"{len(faults)} faults, the first: {faults[0]}"
@@ -119,7 +119,7 @@ def _figure(found: Found, fire: Fire, rounds: int, *, quick: bool) -> Figure:
     return Figure(headline=headline, summary=summary, holds=not faults, details=details)
 
 
-_KILLED: Final = {
+_KILL_TITLES: Final = {
     "worker": "workers",
     "api": "API processes",
     "harness": "harness processes",

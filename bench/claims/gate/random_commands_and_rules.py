@@ -26,13 +26,13 @@ from footplate.gate.commands import decide_command
 from footplate.gate.places import PathContext
 from footplate.gate.policy import Policy
 
-_ALL: Final = 1_000_000
+_COMMANDS: Final = 1_000_000
 _BATCH: Final = 10_000
-_SLOWEST_US: Final = 1_000
-_LOOSE: Final = 10
+_MAX_P99_US: Final = 1_000
+_QUICK_FACTOR: Final = 10
 """The factor for the limit of a small sample."""
-_PLACE: Final = PathContext(root="/work/tree", home="/home/dev")
-_WRITABLE: Final = frozenset({"src", "tests", "docs", "build"})
+_PATH_CONTEXT: Final = PathContext(root="/work/tree", home="/home/dev")
+_WRITABLE_DIRECTORIES: Final = frozenset({"src", "tests", "docs", "build"})
 """The directories that the everyday rules let commands write, besides logs; written down independently of the gate."""
 _READERS: Final = frozenset({
     "ls", "cat", "head", "tail", "wc", "grep", "egrep", "fgrep", "rg", "find", "stat", "file", "du", "df", "diff",
@@ -46,22 +46,22 @@ _READERS: Final = frozenset({
 
 
 @dataclass(slots=True)
-class _Found:
-    said: Counter[str] = field(default_factory=Counter)
+class _BatchResult:
+    outcomes: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     microseconds: Counter[int] = field(default_factory=Counter)
     allowed: list[str] = field(default_factory=list)
     """Broken commands, which bash will run."""
 
 
-class _Meant(NamedTuple):
+class _KnownEffects(NamedTuple):
     """The effects of a command from the grammar, and the rules that apply to it."""
 
     rules: grammar.Rules
     truth: grammar.Truth
 
     @property
-    def permitted(self) -> bool:
+    def is_permitted(self) -> bool:
         runs, writes = map(self.rules.permits, self.truth.runs), map(grammar.writable, self.truth.writes)
         return not self.truth.dark and all(runs) and all(writes)
 
@@ -69,87 +69,87 @@ class _Meant(NamedTuple):
 class _Case(NamedTuple):
     command: str
     policy: Policy
-    meant: _Meant | None = None
+    known_effects: _KnownEffects | None = None
     """None for a broken command, whose effects are unknown."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    batches, size, witnesses = (2, 1_000, 100) if quick else (_ALL // _BATCH, _BATCH, 5_000)
+    batches, size, max_bash_runs = (2, 1_000, 100) if quick else (_COMMANDS // _BATCH, _BATCH, 5_000)
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
-    total = _Found()
+    total = _BatchResult()
     # Two hardware threads of one core slow each other down: use one of them.
     with ProcessPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
         loop = asyncio.get_running_loop()
-        work = [loop.run_in_executor(pool, _batch, seed + index, size) for index in range(batches)]
+        work = [loop.run_in_executor(pool, _run_batch, seed + index, size) for index in range(batches)]
         for each in asyncio.as_completed(work):
             found = await each
-            total.said.update(found.said)
+            total.outcomes.update(found.outcomes)
             total.microseconds.update(found.microseconds)
             total.faults += found.faults
             total.allowed += found.allowed
     allowed = sorted(set(total.allowed) - set(corpus.everyday()))
-    sample = random.Random(seed).sample(allowed, min(witnesses, len(allowed)))
-    total.faults += await _witnessed(sample)
-    return _figure(total, len(sample), _SLOWEST_US * (_LOOSE if quick else 1))
+    sample = random.Random(seed).sample(allowed, min(max_bash_runs, len(allowed)))
+    total.faults += await _check_in_bash(sample)
+    return _figure(total, len(sample), _MAX_P99_US * (_QUICK_FACTOR if quick else 1))
 
 
-def _batch(seed: int, size: int) -> _Found:
-    rng, breaker, found = random.Random(seed), Breaker(), _Found()
+def _run_batch(seed: int, size: int) -> _BatchResult:
+    rng, breaker, found = random.Random(seed), Breaker(), _BatchResult()
     team = corpus.policy("everyday")
-    cases = [_broken(breaker, rng, team) if index % 2 else _known(rng) for index in range(size)]
+    cases = [_make_broken_case(breaker, rng, team) if index % 2 else _make_known_case(rng) for index in range(size)]
     gc.freeze()
     for case in cases:
-        if _timed(case.policy, case.command, found) is not PermissionOutcome.ALLOW:
+        if _decide_timed(case.policy, case.command, found) is not PermissionOutcome.ALLOW:
             continue
-        if case.meant is None:
+        if case.known_effects is None:
             found.allowed.append(case.command)
-        elif not case.meant.permitted:
-            found.faults.append(f"allowed by {case.meant.rules}: {case.command!r}, which does {case.meant.truth}")
+        elif not case.known_effects.is_permitted:
+            found.faults.append(f"allowed by {case.known_effects.rules}: {case.command!r}, which does {case.known_effects.truth}")
     return found
 
 
-def _known(rng: random.Random) -> _Case:
+def _make_known_case(rng: random.Random) -> _Case:
     rules, truth = grammar.rules(rng), grammar.Truth()
     command = grammar.command(rng, truth)
     policy = Policy.parse({Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}})
-    return _Case(command, policy, _Meant(rules, truth))
+    return _Case(command, policy, _KnownEffects(rules, truth))
 
 
-def _broken(breaker: Breaker, rng: random.Random, policy: Policy) -> _Case:
+def _make_broken_case(breaker: Breaker, rng: random.Random, policy: Policy) -> _Case:
     return _Case(breaker.make(rng), policy)
 
 
-def _timed(policy: Policy, command: str, found: _Found) -> PermissionOutcome | None:
+def _decide_timed(policy: Policy, command: str, found: _BatchResult) -> PermissionOutcome | None:
     start = time.thread_time_ns()
     try:
-        outcome = decide_command(policy, command, _PLACE).outcome
+        outcome = decide_command(policy, command, _PATH_CONTEXT).outcome
     except Exception as error:  # noqa: BLE001 - the claim is that there is none
         found.faults.append(f"{error!r} at {command!r}")
         return None
     if len(command) < 1_000:
         found.microseconds[(time.thread_time_ns() - start) // 10_000 * 10] += 1
-    found.said[outcome] += 1
+    found.outcomes[outcome] += 1
     return outcome
 
 
-async def _witnessed(commands: list[str]) -> list[str]:
+async def _check_in_bash(commands: list[str]) -> list[str]:
     """Runs allowed commands in bash; returns those that run or write something that no rule allows."""
     rules = [each.rule.text for each in corpus.policy("everyday").rules if each.rule.outcome is PermissionOutcome.ALLOW]
     named = {text.removeprefix("Bash(").split()[0].rstrip(")") for text in rules if text.startswith("Bash(")}
     permitted = named | _READERS
-    words = {part for command in commands for part in command.split() if part.isidentifier()}
-    programs = sorted((permitted | words | {"touch", "rm", "curl", "sudo"}) - {":", "[", "."})
+    tokens = {part for command in commands for part in command.split() if part.isidentifier()}
+    programs = sorted((permitted | tokens | {"touch", "rm", "curl", "sudo"}) - {":", "[", "."})
     faults = []
-    for command, (ran, left) in zip(commands, await traced.run(commands, programs), strict=True):
+    for command, (ran, written) in zip(commands, await traced.run(commands, programs), strict=True):
         if strange := {name for name in ran if name not in permitted}:
             faults.append(f"allowed: {command!r}, which ran {sorted(strange)}")
-        if strange := {name for name in left if not name.endswith(".log") and name.split("/")[0] not in _WRITABLE}:
+        if strange := {name for name in written if not name.endswith(".log") and name.split("/")[0] not in _WRITABLE_DIRECTORIES}:
             faults.append(f"allowed: {command!r}, which created {sorted(strange)}")
     return faults
 
 
-def _figure(total: _Found, witnessed: int, slowest_us: int) -> Figure:
+def _figure(total: _BatchResult, bash_runs: int, max_p99_us: int) -> Figure:
     count, seen, p99 = sum(total.microseconds.values()), 0, 0
     for microseconds in sorted(total.microseconds):
         seen += total.microseconds[microseconds]
@@ -157,11 +157,11 @@ def _figure(total: _Found, witnessed: int, slowest_us: int) -> Figure:
             p99 = microseconds + 10
             break
     middle = sorted(total.microseconds.elements())[count // 2]
-    commands = sum(total.said.values())
-    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(total.said.items()))
+    commands = sum(total.outcomes.values())
+    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(total.outcomes.items()))
     headline = f"{commands:,} commands: 0 exceptions, 0 wrongly allowed, p99 {p99 / 1000:.2f} ms"
     summary = (
-        f"{commands:,} commands: {outcomes}; 0 exceptions, 0 wrongly allowed; {witnessed:,} broken commands that were "
+        f"{commands:,} commands: {outcomes}; 0 exceptions, 0 wrongly allowed; {bash_runs:,} broken commands that were "
         f"allowed ran nothing else in bash; p99 {p99 / 1000:.2f} ms of CPU time for commands under 1 KB (limit 1), p50 "
         f"{middle / 1000:.2f}"
     )
@@ -170,8 +170,8 @@ def _figure(total: _Found, witnessed: int, slowest_us: int) -> Figure:
         summary = f"{len(total.faults)} faults, the first: {total.faults[0]}"
     details: dict[str, Json] = {
         "faults": [*total.faults[:50]],
-        "said": dict(total.said),
+        "said": dict(total.outcomes),
         "p99_us": p99,
         "p50_us": middle,
     }
-    return Figure(headline=headline, summary=summary, holds=not total.faults and p99 < slowest_us, details=details)
+    return Figure(headline=headline, summary=summary, holds=not total.faults and p99 < max_p99_us, details=details)

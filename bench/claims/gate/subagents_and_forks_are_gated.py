@@ -11,16 +11,16 @@ from bench.support.bypass import corpus, sessions
 from bench.support.bypass.sessions import FORK, SUBAGENT, Found
 from footplate.domain.json import Json
 
-_WAYS: Final = (("claude", SUBAGENT), ("native", FORK), ("claude", FORK))
+_ACTORS: Final = (("claude", SUBAGENT), ("native", FORK), ("claude", FORK))
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     batches = list(sessions.batches(corpus.cases()))
     async with sessions.opened() as models:
-        for harness, who in _WAYS:
-            await models.control(harness, who)
+        for harness, actor in _ACTORS:
+            await models.control(harness, actor)
             for batch in batches[:1] if quick else batches:
-                await models.attempt(harness, who, batch)
+                await models.attempt(harness, actor, batch)
     return _figure(models.found, len({batch[0].group for batch in batches}))
 
 
@@ -29,7 +29,7 @@ def _figure(found: Found, groups: int) -> Figure:
         f"{found.calls[f'{harness} {who}']} calls of a {who} of `{harness}`: "
         f"{found.said[f'{harness} {who} deny']} denied, {found.said[f'{harness} {who} ask']} asked, "
         f"{found.said[f'{harness} {who} allow']} allowed"
-        for harness, who in _WAYS
+        for harness, who in _ACTORS
     )
     headline = f"{found.calls.total():,} attacks by subagents and forks: 0 forbidden effects"
     summary = f"{groups} groups of attacks; {by_actor}; 0 forbidden effects"
@@ -37,7 +37,7 @@ def _figure(found: Found, groups: int) -> Figure:
         headline = f"{found.calls.total():,} attacks by subagents and forks: {len(found.faults)} faults"
         summary = f"{len(found.faults)} faults, the first: {found.faults[0]}"
     harnesses: dict[str, Json] = {
-        harness: sum(found.calls[f"{each} {who}"] for each, who in _WAYS if each == harness)
+        harness: sum(found.calls[f"{each} {who}"] for each, who in _ACTORS if each == harness)
         for harness in ("native", "claude")
     }
     details: dict[str, Json] = {"faults": [*found.faults], "said": dict(found.said), "harnesses": harnesses}

@@ -20,16 +20,16 @@ from footplate.cli import local
 from footplate.stack.ports import LOOPBACK, find_free_port
 from footplate.stack.temporal_connection import connect_temporal
 
-_SWEEP: Final = "sweep/footplate"
+_SWEEP_SCHEDULE: Final = "sweep/footplate"
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     async with open_dev_server() as dev:
-        ports, before = dev.listening_ports(), await _state(dev)
+        ports, before = dev.listening_ports(), await _read_state(dev)
         other_user = await attack_as_other_user(dev)
         pages = Attempts(0, []) if quick and find_browser() is None else await _attack_with_decoy(ports)
-        after = await _state(dev)
-        await _owner_is_served(dev)
+        after = await _read_state(dev)
+        await _check_owner_access(dev)
     achieved = [*other_user.achieved, *pages.achieved]
     changed = [name for name in before if before[name] != after[name]]
     browser = f"{pages.tried} requests by web pages in Chromium" if pages.tried else "no web pages (no Chromium here)"
@@ -49,28 +49,28 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 async def _attack_with_decoy(ports: Sequence[int]) -> Attempts:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(65536)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         writer.close()
 
-    async with await asyncio.start_server(answer, LOOPBACK, decoy := find_free_port()):
+    async with await asyncio.start_server(respond, LOOPBACK, decoy := find_free_port()):
         found = await attack_by_web_pages([*ports, decoy])
-    deceived = [what for what in found.achieved if f":{decoy}" in what]
-    require(holds=bool(deceived), otherwise="the pages do not even reach an open server")
+    decoy_hits = [what for what in found.achieved if f":{decoy}" in what]
+    require(holds=bool(decoy_hits), otherwise="the pages do not even reach an open server")
     # Every port is tried alike; the decoy's share does not count.
     tried = found.tried * len(ports) // (len(ports) + 1)
-    return Attempts(tried, [what for what in found.achieved if what not in deceived])
+    return Attempts(tried, [what for what in found.achieved if what not in decoy_hits])
 
 
-async def _state(dev: DevServer) -> dict[str, Any]:
+async def _read_state(dev: DevServer) -> dict[str, Any]:
     """Returns everything that an attack could change or stop."""
     running = local.find_dev_server(dev.data)
     require(holds=running is not None, otherwise="the owner does not find `footplate dev`")
     assert running is not None
     temporal = await connect_temporal(running.temporal_address)
-    schedule = (await temporal.get_schedule_handle(_SWEEP).describe()).schedule
-    async with _owner(dev) as http:
+    schedule = (await temporal.get_schedule_handle(_SWEEP_SCHEDULE).describe()).schedule
+    async with _owner_client(dev) as http:
         agents = (await http.get("/v1/agents")).json()["data"]
         sessions = (await http.get("/v1/sessions")).json()["data"]
     return {
@@ -83,7 +83,7 @@ async def _state(dev: DevServer) -> dict[str, Any]:
     }
 
 
-async def _owner_is_served(dev: DevServer) -> None:
+async def _check_owner_access(dev: DevServer) -> None:
     """Checks that the same requests succeed with the right secrets."""
     metrics = 0
     for port in dev.listening_ports():
@@ -96,5 +96,5 @@ async def _owner_is_served(dev: DevServer) -> None:
     require(holds=metrics >= 2, otherwise=f"with the token, {metrics} processes show their metrics, fewer than two")
 
 
-def _owner(dev: DevServer) -> httpx2.AsyncClient:
+def _owner_client(dev: DevServer) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=dev.base_url, headers={"x-api-key": dev.key}, trust_env=False)

@@ -30,12 +30,12 @@ from footplate.testing import replies, text, tool
 
 _BATCH: Final = 25
 _WIDTHS: Final = (60, 140)
-_PATIENCE: Final = 120.0
-_ASKING: Final = {
+_TIMEOUT_SECONDS: Final = 120.0
+_ASKING_TOOLSET: Final = {
     **TOOLSET,
     "configs": [{"name": name, "permission_policy": {"type": "always_ask"}} for name in ("bash", "write")],
 }
-_TOLD: Final = 60
+_MAX_PRINTED_FAULTS: Final = 60
 _NAME_BYTES: Final = 120
 _MODEL: Final = "anthropic:scripted"
 
@@ -80,19 +80,19 @@ class _Trial:
         cloud = {"type": "cloud", "networking": {"type": "unrestricted"}}
         self._environment_id = (await self._client.environments.create(name="display", config=cloud)).id
         batches = [inputs[start : start + _BATCH] for start in range(0, len(inputs), _BATCH)]
-        agent = await self._client.agents.create(name="asking", model=_MODEL, tools=[_ASKING], harness="native")
+        agent = await self._client.agents.create(name="asking", model=_MODEL, tools=[_ASKING_TOOLSET], harness="native")
         parked = await asyncio.gather(*(self._park(agent.id, batch) for batch in batches))
         halves = [parked[0::2], parked[1::2]]
         async with asyncio.TaskGroup() as group:
             for screens, half in zip(self._screens, halves, strict=True):
-                group.create_task(self._look_at_calls(screens, half))
-        await self._look_at_names(self._screens[0], inputs)
-        await self._look_at_files(self._screens[0], inputs)
+                group.create_task(self._check_calls(screens, half))
+        await self._check_names(self._screens[0], inputs)
+        await self._check_files(self._screens[0], inputs)
         summary = (
             f"{len(inputs)} hostile inputs on {self._shown} screens (60 and 140 columns and pipes): "
             f"{self._recovered} recovered, {len(self._faults)} not; no control sequence of an input reached a terminal"
         )
-        for fault in self._faults[:_TOLD]:
+        for fault in self._faults[:_MAX_PRINTED_FAULTS]:
             print(f"  {fault}", flush=True)
         if self._faults:
             summary = f"{len(self._faults)} faults, the first: {self._faults[0]}"
@@ -118,11 +118,11 @@ class _Trial:
         session = await self._client.sessions.create(agent=agent, environment_id=self._environment_id, title=title)
         await self._client.events.send_text(session.id, f"Go. [[script:{name}]]")
 
-        async def waits() -> bool:
+        async def all_calls_wait() -> bool:
             listed = [one async for one in self._client.approvals.list(limit=100, session_id=session.id)]
             return len(listed) == len(batch)
 
-        require(holds=await wait_until(waits, _PATIENCE), otherwise="the calls do not wait for approval")
+        require(holds=await wait_until(all_calls_wait, _TIMEOUT_SECONDS), otherwise="the calls do not wait for approval")
         listed = [one.id async for one in self._client.approvals.list(limit=100, session_id=session.id)]
         whole = [await self._client.approvals.retrieve(event_id) for event_id in listed]
         for one, each in zip(whole, batch, strict=True):
@@ -134,40 +134,40 @@ class _Trial:
             self._judge("`display`", recovered=same and one.display.whole, about=each)
         return session.id, {one.id: one.input or {} for one in whole}
 
-    async def _look_at_calls(self, screens: Screens, parked: Sequence[tuple[str, dict[str, dict[str, Any]]]]) -> None:
+    async def _check_calls(self, screens: Screens, parked: Sequence[tuple[str, dict[str, dict[str, Any]]]]) -> None:
         for session_id, calls in parked:
             for width in (*_WIDTHS, None):
-                place = f"at {width} columns" if width else "in a pipe"
-                screen = await self._look(screens, "approvals", "--session", session_id, width=width)
-                self._judge_list(f"approvals {place}", screen, calls)
-                screen = await self._look(screens, "show", session_id, width=width)
+                screen_name = f"at {width} columns" if width else "in a pipe"
+                screen = await self._show_screen(screens, "approvals", "--session", session_id, width=width)
+                self._judge_list(f"approvals {screen_name}", screen, calls)
+                screen = await self._show_screen(screens, "show", session_id, width=width)
                 found = parsing.read_session(screen.out)
                 for event_id, given in calls.items():
-                    self._judge_whole(f"show {place}", found.get(event_id), given)
-                screen = await self._look(screens, "logs", session_id, width=width)
+                    self._judge_whole(f"show {screen_name}", found.get(event_id), given)
+                screen = await self._show_screen(screens, "logs", session_id, width=width)
                 commands = [str(given["command"]) for given in calls.values() if "command" in given]
                 logged = parsing.read_log(screen.out)
-                self._judge(f"logs {place}", recovered=len(logged) == len(commands), about=f"{len(logged)} calls")
+                self._judge(f"logs {screen_name}", recovered=len(logged) == len(commands), about=f"{len(logged)} calls")
                 for (part, missing), whole in zip(logged, commands, strict=False):
-                    self._judge(f"logs {place}", recovered=_is_part(part, missing, whole), about=whole)
+                    self._judge(f"logs {screen_name}", recovered=_is_part(part, missing, whole), about=whole)
                 if width is not None:
-                    await self._questions(screens, session_id, calls, width)
-            screen = await self._look(screens, "approve", *calls, width=None)
+                    await self._check_prompts(screens, session_id, calls, width)
+            screen = await self._show_screen(screens, "approve", *calls, width=None)
             shown = parsing.read_shown_calls(screen.err)
             for fields, given in itertools.zip_longest(shown, calls.values()):
                 self._judge_whole("approve in a pipe", fields, given)
             self._judge("approve in a pipe", recovered=screen.code == 0, about=screen.err[-500:])
 
-    async def _questions(self, screens: Screens, session_id: str, calls: dict[str, dict[str, Any]], width: int) -> None:
+    async def _check_prompts(self, screens: Screens, session_id: str, calls: dict[str, dict[str, Any]], width: int) -> None:
         for name, arguments in (("approve", ("approve", *calls)), ("attach", ("attach", session_id))):
-            screen = await self._look(screens, *arguments, width=width)
+            screen = await self._show_screen(screens, *arguments, width=width)
             asked = parsing.read_questions(screen.out)
             self._judge(f"{name} at {width}", recovered=len(asked) == len(calls), about=f"{len(asked)} questions")
             for fields, given in itertools.zip_longest(asked, calls.values()):
                 self._judge_whole(f"{name} at {width} columns", fields, given)
             self._judge(f"{name} at {width}", recovered=screen.code == 3, about=f"exit code {screen.code}")
 
-    async def _look_at_names(self, screens: Screens, inputs: Sequence[str]) -> None:
+    async def _check_names(self, screens: Screens, inputs: Sequence[str]) -> None:
         names = [each[:256] for each in inputs if each[:256].strip()]
         for name in names:
             await self._client.agents.create(name=name, model=_MODEL)
@@ -178,48 +178,48 @@ class _Trial:
                 (("agents", "ls"), "NAME", wanted),
                 (("ls", "--limit", "50"), "TITLE", titles),
             ):
-                screen = await self._look(screens, *command, width=width)
+                screen = await self._show_screen(screens, *command, width=width)
                 found = list(parsing.read_column(screen.out, heading))
                 about = f"{len(found)} rows of {len(expected)}"
                 self._judge(f"{command[0]} at {width}", recovered=len(found) == len(expected), about=about)
                 for (part, missing), whole in zip(found, expected, strict=False):
                     self._judge(f"{command[0]} at {width}", recovered=_is_part(part, missing, whole), about=whole)
 
-    async def _look_at_files(self, screens: Screens, inputs: Sequence[str]) -> None:
+    async def _check_files(self, screens: Screens, inputs: Sequence[str]) -> None:
         """Checks files with hostile names and contents in a project, and a message of all inputs."""
         repository = self._root / "project"
         await asyncio.to_thread(_make_repository, repository)
         project = await self._client.projects.create(path=str(repository))
-        names = {f"{number} {_name(each)}": each for number, each in enumerate(inputs) if len(each) < _BATCH * 1000}
+        names = {f"{number} {_make_file_name(each)}": each for number, each in enumerate(inputs) if len(each) < _BATCH * 1000}
         writes = [tool("write", {"file_path": name, "content": each}) for name, each in names.items()]
-        said = "\n---\n".join(each for each in inputs if len(each) < 1000)
+        message = "\n---\n".join(each for each in inputs if len(each) < 1000)
         await self._cluster.model.install("files", replies(writes, [text("Done.")]))
-        await self._cluster.model.install("says", replies([text(said)]))
+        await self._cluster.model.install("says", replies([text(message)]))
         agent = await self._client.agents.create(name="writing", model=_MODEL, tools=[TOOLSET], harness="native")
         session = await self._client.sessions.create(
             agent=agent.id, environment_id=self._environment_id, project_ids=[project.id]
         )
-        await self._look(screens, "run", "--session", session.id, "Go. [[script:files]]", width=None)
+        await self._show_screen(screens, "run", "--session", session.id, "Go. [[script:files]]", width=None)
         found = await self._client.sessions.diff(session.id)
         wanted = sorted(file.path for tree in found.trees for file in tree.files)
         self._judge("diff", recovered=wanted == sorted(names), about=f"{len(wanted)} files of {len(names)}")
-        exact = await self._look(screens, "diff", session.id, width=None, exact=True)
+        exact = await self._show_screen(screens, "diff", session.id, width=None, exact=True)
         for width in (*_WIDTHS, None):
-            screen = await self._look(screens, "diff", "--stat", session.id, width=width)
+            screen = await self._show_screen(screens, "diff", "--stat", session.id, width=width)
             lines = parsing.STYLE.sub("", screen.out).split("\n")
             paths = [recover_text(line[2:].rpartition("  ")[0])[0] for line in lines if line.startswith("A ")]
             self._judge(f"diff --stat at {width}", recovered=sorted(paths) == wanted, about=f"{len(paths)} files")
-            spoken = await self._look(screens, "run", "--session", session.id, "Go. [[script:says]]", width=width)
-            heard = recover_text(parsing.STYLE.sub("", spoken.out))[0]
+            message_screen = await self._show_screen(screens, "run", "--session", session.id, "Go. [[script:says]]", width=width)
+            shown_message = recover_text(parsing.STYLE.sub("", message_screen.out))[0]
             if width is None:
-                self._judge("run in a pipe", recovered=heard.rstrip("\n") == said.rstrip("\n"), about="what it says")
+                self._judge("run in a pipe", recovered=shown_message.rstrip("\n") == message.rstrip("\n"), about="what it says")
             else:
-                self._judge(f"run at {width}", recovered=" ".join(said.split()) in " ".join(heard.split()), about="it")
-                patch = await self._look(screens, "diff", session.id, width=width)
+                self._judge(f"run at {width}", recovered=" ".join(message.split()) in " ".join(shown_message.split()), about="it")
+                patch = await self._show_screen(screens, "diff", session.id, width=width)
                 same = [recover_text(line)[0] for line in patch.out.split("\n")] == exact.out.split("\n")
                 self._judge(f"diff at {width}", recovered=same, about="the patch")
 
-    async def _look(self, screens: Screens, *arguments: str, width: int | None, exact: bool = False) -> Screen:
+    async def _show_screen(self, screens: Screens, *arguments: str, width: int | None, exact: bool = False) -> Screen:
         screen = await screens.show(*arguments, width=width)
         self._shown += 1
         for shown in () if exact else (screen.out, screen.err):
@@ -227,23 +227,23 @@ class _Trial:
                 self._faults.append(f"{arguments[0]} at {width}: {raw} reached the screen")
         return screen
 
-    def _judge_list(self, place: str, screen: Screen, calls: dict[str, dict[str, Any]]) -> None:
+    def _judge_list(self, screen_name: str, screen: Screen, calls: dict[str, dict[str, Any]]) -> None:
         found = parsing.read_list(screen.out)
         for event_id, given in calls.items():
             fields = found.get(event_id, {})
             for name, value in given.items():
                 part, missing = fields.get(name, (None, 0))
-                self._judge(place, recovered=_is_part(part, missing, value), about=f"{value!r:.300} as {part!r:.300}")
+                self._judge(screen_name, recovered=_is_part(part, missing, value), about=f"{value!r:.300} as {part!r:.300}")
 
-    def _judge_whole(self, place: str, fields: parsing.Fields | None, given: dict[str, Any] | None) -> None:
+    def _judge_whole(self, screen_name: str, fields: parsing.Fields | None, given: dict[str, Any] | None) -> None:
         recovered = {name: value for name, (value, missing) in (fields or {}).items() if not missing}
-        self._judge(place, recovered=recovered == given, about=f"{given!r:.300} was read as {recovered!r:.300}")
+        self._judge(screen_name, recovered=recovered == given, about=f"{given!r:.300} was read as {recovered!r:.300}")
 
-    def _judge(self, place: str, *, recovered: bool, about: str) -> None:
+    def _judge(self, screen_name: str, *, recovered: bool, about: str) -> None:
         if recovered:
             self._recovered += 1
         else:
-            self._faults.append(f"{place}: {about!r:.700}")
+            self._faults.append(f"{screen_name}: {about!r:.700}")
 
 
 def _is_part(part: object, missing: int, whole: object) -> bool:
@@ -252,8 +252,8 @@ def _is_part(part: object, missing: int, whole: object) -> bool:
     return part == whole or missing > 0
 
 
-def _name(given: str) -> str:
-    plain = given.replace("/", "").replace("\0", "")
+def _make_file_name(text_: str) -> str:
+    plain = text_.replace("/", "").replace("\0", "")
     return plain.encode()[:_NAME_BYTES].decode(errors="ignore")
 
 

@@ -17,25 +17,25 @@ from typing import Final
 from bench.ci.fresh_clone import run
 from bench.prove.figure import Figure, require
 
-BEFORE: Final = "30a320c"
+COMMIT_BEFORE_FIXES: Final = "30a320c"
 """The last commit without the fixes."""
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _ATTACKS: Final = _ROOT / "bench" / "support" / "guard"
 _RUNNER: Final = _ATTACKS / "run_attack.py"
-_SAMPLE: Final = ("hook_matcher",)
+_QUICK_ATTACKS: Final = ("hook_matcher",)
 _LIMIT: Final = 300.0
-_RESULT: Final = '{"achieved":'
+_RESULT_PREFIX: Final = '{"achieved":'
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    names = list(_SAMPLE) if quick else _list_attacks()
+    names = list(_QUICK_ATTACKS) if quick else _list_attacks()
     before: dict[str, str | None] = {}
     now: dict[str, str | None] = {}
     old = Path(tempfile.mkdtemp(prefix="footplate-before-"))
     try:
         await _check_out(old)
         for name in names:
-            before[name], now[name] = await asyncio.gather(_run(name, old), _run(name, _ROOT))
+            before[name], now[name] = await asyncio.gather(_run_attack(name, old), _run_attack(name, _ROOT))
             print(f"  {name}: before: {before[name] or 'failed'}; now: {now[name] or 'failed'}", flush=True)
     finally:
         shutil.rmtree(old)
@@ -43,7 +43,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     successful = [name for name, achieved in now.items() if achieved is not None]
     return Figure(
         headline=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on the old commit, {len(successful)} now",
-        summary=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on {BEFORE}, {len(successful)} succeed now"
+        summary=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on {COMMIT_BEFORE_FIXES}, {len(successful)} succeed now"
         + "".join(f"; {name} succeeds" for name in successful)
         + "".join(f"; {name} never succeeded" for name in harmless),
         holds=not successful and not harmless,
@@ -55,26 +55,26 @@ def _list_attacks() -> list[str]:
     return sorted(path.stem for path in _ATTACKS.glob("*.py") if "\nasync def attack() -> " in path.read_text())
 
 
-async def _check_out(place: Path) -> None:
+async def _check_out(directory: Path) -> None:
     """Checks out the old commit, with an interpreter that uses this environment's packages and the checkout's code."""
-    await _call("git", "clone", "--quiet", "--no-checkout", str(_ROOT), str(place))
-    await _call("git", "-C", str(place), "checkout", "--quiet", BEFORE)
-    await _call(sys.executable, "-m", "venv", "--without-pip", str(place / ".venv"))
-    packages = next((place / ".venv" / "lib").glob("python*/site-packages"))
-    (packages / "before.pth").write_text(f"{place / 'src'}\n{place}\n{sysconfig.get_path('purelib')}\n")
+    await _run_command("git", "clone", "--quiet", "--no-checkout", str(_ROOT), str(directory))
+    await _run_command("git", "-C", str(directory), "checkout", "--quiet", COMMIT_BEFORE_FIXES)
+    await _run_command(sys.executable, "-m", "venv", "--without-pip", str(directory / ".venv"))
+    packages = next((directory / ".venv" / "lib").glob("python*/site-packages"))
+    (packages / "before.pth").write_text(f"{directory / 'src'}\n{directory}\n{sysconfig.get_path('purelib')}\n")
 
 
-async def _run(name: str, checkout: Path) -> str | None:
+async def _run_attack(name: str, checkout: Path) -> str | None:
     python = str(checkout / ".venv" / "bin" / "python") if checkout != _ROOT else sys.executable
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     ended = await run(python, str(_RUNNER), name, directory=checkout, environment=environment, limit=_LIMIT)
     require(holds=ended.exit_code is not None, otherwise=f"{name} did not end within {_LIMIT:.0f} s")
-    lines = [line for line in ended.output.splitlines() if line.startswith(_RESULT)]
+    lines = [line for line in ended.output.splitlines() if line.startswith(_RESULT_PREFIX)]
     require(holds=ended.exit_code == 0 and bool(lines), otherwise=f"{name} could not be run: {ended.tail}")
     achieved: str | None = json.loads(lines[-1])["achieved"]
     return achieved
 
 
-async def _call(*command: str) -> None:
+async def _run_command(*command: str) -> None:
     process = await asyncio.create_subprocess_exec(*command)
     require(holds=await process.wait() == 0, otherwise=f"{command[0]} failed")

@@ -30,9 +30,9 @@ from footplate.gate.policy import Policy
 from footplate.testing import replies, text, tool
 
 _CASES: Final = 2_000
-_EXCESS_MS: Final = 50.0
-_RATIO: Final = 1.2
-_SILENT_S: Final = 0.5
+_MAX_EXCESS_MS: Final = 50.0
+_MAX_RATIO: Final = 1.2
+_MAX_LIVEZ_SECONDS: Final = 0.5
 _ATTACKERS: Final = 2
 _BLOCKS: Final = 6
 _COMMAND: Final = "; ".join(f"cat {'a' * 30}{number}* **/{'*a' * 10}" for number in range(150))
@@ -47,44 +47,44 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         async with (
             Client(cluster) as victim,
             Client(cluster, key=key) as attacker,
-            _http(cluster, cluster.key) as ours,
-            _http(cluster, key) as theirs,
+            _open_client(cluster, cluster.key) as ours,
+            _open_client(cluster, key) as theirs,
         ):
-            ids = await _prepare(cluster, attacker)
+            ids = await _create_long_calls(cluster, attacker)
             cases = list(hostile_texts.cases(rng, count, ids))
-            excess = await _excess(cluster, theirs, cases)
-            files = _rule_files(cases)
-            rivals = await _rivals(victim, attacker, ours, theirs, cases, quick=quick)
+            excess = await _measure_excess(cluster, theirs, cases)
+            files = _measure_rule_files(cases)
+            other_organisation = await _measure_other_organisation(victim, attacker, ours, theirs, cases, quick=quick)
     worst = max(excess + files)
-    ratio, turns, silent = rivals
-    limit = time_limit(_RATIO, quick=quick)
-    headline = f"{count:,} hostile texts: at most {worst:.0f} ms of CPU each (limit {_EXCESS_MS:.0f})"
-    if max(ratio, turns) > limit or silent > time_limit(_SILENT_S, quick=quick):
-        headline = f"other organisations {max(ratio, turns):.2f} times slower; `/livez` took {silent * 1000:.0f} ms"
+    ratio, turns, livez_seconds = other_organisation
+    limit = time_limit(_MAX_RATIO, quick=quick)
+    headline = f"{count:,} hostile texts: at most {worst:.0f} ms of CPU each (limit {_MAX_EXCESS_MS:.0f})"
+    if max(ratio, turns) > limit or livez_seconds > time_limit(_MAX_LIVEZ_SECONDS, quick=quick):
+        headline = f"other organisations {max(ratio, turns):.2f} times slower; `/livez` took {livez_seconds * 1000:.0f} ms"
     return Figure(
         headline=headline,
-        summary=f"{count} hostile texts: at most {worst:.0f} ms of CPU more than a plain one (limit {_EXCESS_MS:.0f}); "
-        f"another organisation's p95 {ratio:.2f} times for reads and {turns:.2f} for turns (limit {_RATIO}); "
-        f"`/livez` responded within {silent * 1000:.0f} ms (limit {_SILENT_S * 1000:.0f})",
-        holds=worst <= time_limit(_EXCESS_MS, quick=quick)
+        summary=f"{count} hostile texts: at most {worst:.0f} ms of CPU more than a plain one (limit {_MAX_EXCESS_MS:.0f}); "
+        f"another organisation's p95 {ratio:.2f} times for reads and {turns:.2f} for turns (limit {_MAX_RATIO}); "
+        f"`/livez` responded within {livez_seconds * 1000:.0f} ms (limit {_MAX_LIVEZ_SECONDS * 1000:.0f})",
+        holds=worst <= time_limit(_MAX_EXCESS_MS, quick=quick)
         and max(ratio, turns) <= limit
-        and silent <= time_limit(_SILENT_S, quick=quick),
+        and livez_seconds <= time_limit(_MAX_LIVEZ_SECONDS, quick=quick),
         details={
             "worst_ms": round(worst, 1),
             "reads": round(ratio, 3),
             "turns": round(turns, 3),
-            "silent_s": round(silent, 3),
+            "silent_s": round(livez_seconds, 3),
         },
     )
 
 
-def _http(cluster: Cluster, key: str) -> httpx2.AsyncClient:
+def _open_client(cluster: Cluster, key: str) -> httpx2.AsyncClient:
     transport = httpx2.AsyncHTTPTransport()
     headers = {"authorization": f"Bearer {key}"}
     return httpx2.AsyncClient(base_url=cluster.base_urls[0], headers=headers, transport=transport, timeout=60)
 
 
-async def _prepare(cluster: Cluster, attacker: Client) -> dict[str, str]:
+async def _create_long_calls(cluster: Cluster, attacker: Client) -> dict[str, str]:
     """Makes calls with long inputs, for replaying rules over them."""
     path = "/".join(["a" * 60] * 10)
     calls = [tool("read", {"file_path": path}), tool("bash", {"command": _COMMAND[:9_000]})]
@@ -96,31 +96,31 @@ async def _prepare(cluster: Cluster, attacker: Client) -> dict[str, str]:
     return {"agent": agent, "environment": environment, "session": session}
 
 
-async def _excess(cluster: Cluster, http: httpx2.AsyncClient, cases: Sequence[Case]) -> list[float]:
+async def _measure_excess(cluster: Cluster, http: httpx2.AsyncClient, cases: Sequence[Case]) -> list[float]:
     """Returns the CPU milliseconds beyond the plain request's. A value above the limit is measured again."""
     pid = cluster.apis[0].pid
     require(holds=pid is not None, otherwise="the API does not run")
     found = []
     for case in cases:
         tries: list[float] = []
-        while not tries or (tries[-1] > _EXCESS_MS and len(tries) < 3):
-            plain = await _cpu_of(int(pid or 0), http, case.plain)
-            tries.append(await _cpu_of(int(pid or 0), http, case.hostile) - plain)
-        if min(tries) > _EXCESS_MS:
+        while not tries or (tries[-1] > _MAX_EXCESS_MS and len(tries) < 3):
+            plain = await _measure_request_cpu(int(pid or 0), http, case.plain)
+            tries.append(await _measure_request_cpu(int(pid or 0), http, case.hostile) - plain)
+        if min(tries) > _MAX_EXCESS_MS:
             print(f"  {min(tries):.0f} ms: {case.kind} {case.hostile[1]} {str(case.hostile[2])[:200]}", flush=True)
         found.append(min(tries))
     return found
 
 
-async def _cpu_of(pid: int, http: httpx2.AsyncClient, request: Request) -> float:
-    began = _cpu_ms(pid)
+async def _measure_request_cpu(pid: int, http: httpx2.AsyncClient, request: Request) -> float:
+    began = _read_cpu_ms(pid)
     method, path, given = request
-    answer = await http.request(method, path, **given)
-    require(holds=answer.status_code < 500, otherwise=f"{method} {path} returned {answer.status_code}")
-    return _cpu_ms(pid) - began
+    response = await http.request(method, path, **given)
+    require(holds=response.status_code < 500, otherwise=f"{method} {path} returned {response.status_code}")
+    return _read_cpu_ms(pid) - began
 
 
-def _cpu_ms(pid: int) -> float:
+def _read_cpu_ms(pid: int) -> float:
     """Returns the CPU milliseconds of all threads of a process, as the scheduler counts them."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
@@ -131,21 +131,21 @@ def _cpu_ms(pid: int) -> float:
     return total / 1e6
 
 
-def _rule_files(cases: Sequence[Case]) -> list[float]:
+def _measure_rule_files(cases: Sequence[Case]) -> list[float]:
     """Measures a file of rules and a long command, as `footplate policy explain` reads them, like the requests."""
     found = []
     for case in cases:
         if case.rule is None:
             continue
         tries: list[float] = []
-        while not tries or (tries[-1] > _EXCESS_MS and len(tries) < 3):
-            plain = _judge_by("Read(src/**)")
-            tries.append(_judge_by(case.rule) - plain)
+        while not tries or (tries[-1] > _MAX_EXCESS_MS and len(tries) < 3):
+            plain = _measure_rule_cpu("Read(src/**)")
+            tries.append(_measure_rule_cpu(case.rule) - plain)
         found.append(min(tries))
     return found
 
 
-def _judge_by(rule: str) -> float:
+def _measure_rule_cpu(rule: str) -> float:
     """Returns the CPU milliseconds of evaluating the long command with the rule."""
     began = time.thread_time()
     with contextlib.suppress(FootplateError):  # the rule is refused
@@ -155,7 +155,7 @@ def _judge_by(rule: str) -> float:
     return (time.thread_time() - began) * 1000
 
 
-async def _rivals(
+async def _measure_other_organisation(
     victim: Client,
     attacker: Client,
     ours: httpx2.AsyncClient,
@@ -166,26 +166,26 @@ async def _rivals(
 ) -> tuple[float, float, float]:
     """Returns how much slower reads and turns of another organisation are, and the longest response of `/livez`."""
     sessions = {
-        "plain": await attacker.session(await attacker.agent(extra_body={"permissions": _many_plain()})),
-        "hostile": await attacker.session(await attacker.agent(extra_body={"permissions": _worst_accepted()})),
+        "plain": await attacker.session(await attacker.agent(extra_body={"permissions": _make_plain_rules()})),
+        "hostile": await attacker.session(await attacker.agent(extra_body={"permissions": _make_worst_rules()})),
     }
     own = await victim.session()
     await victim.run_turn(own, "[[script:short]]")
     reads: dict[str, list[float]] = {"plain": [], "hostile": []}
     turns: dict[str, list[float]] = {"plain": [], "hostile": []}
-    silences: list[float] = []
+    livez_times: list[float] = []
     blocks = 2 if quick else _BLOCKS
     size = len(cases) // (blocks // 2)
     for block in range(blocks):
         kind = "hostile" if block % 2 else "plain"
         part = cases[block // 2 * size : (block // 2 + 1) * size]
         requests = [case.hostile if kind == "hostile" else case.plain for case in part]
-        background = [asyncio.create_task(_send(theirs, requests[number::_ATTACKERS])) for number in range(_ATTACKERS)]
-        background.append(asyncio.create_task(_keep_running(attacker, sessions[kind])))
+        background = [asyncio.create_task(_send_requests(theirs, requests[number::_ATTACKERS])) for number in range(_ATTACKERS)]
+        background.append(asyncio.create_task(_run_turns_forever(attacker, sessions[kind])))
         watchers = [
             asyncio.create_task(_repeat(lambda: ours.get("/v1/agents"), reads[kind])),
             asyncio.create_task(_repeat(lambda: victim.run_turn(own, "[[script:short]]"), turns[kind])),
-            asyncio.create_task(_repeat(lambda: ours.get("/livez"), silences if kind == "hostile" else [])),
+            asyncio.create_task(_repeat(lambda: ours.get("/livez"), livez_times if kind == "hostile" else [])),
         ]
         await asyncio.gather(*background[:_ATTACKERS])
         for task in (*background, *watchers):
@@ -201,16 +201,16 @@ async def _rivals(
     return (
         p95["reads"]["hostile"] / p95["reads"]["plain"],
         p95["turns"]["hostile"] / p95["turns"]["plain"],
-        max(silences),
+        max(livez_times),
     )
 
 
-async def _send(http: httpx2.AsyncClient, requests: Sequence[Request]) -> None:
+async def _send_requests(http: httpx2.AsyncClient, requests: Sequence[Request]) -> None:
     for method, path, given in requests:
         await http.request(method, path, **given)
 
 
-async def _keep_running(attacker: Client, session: str) -> None:
+async def _run_turns_forever(attacker: Client, session: str) -> None:
     while True:
         await attacker.run_turn(session, "[[script:long]]", patience=300)
 
@@ -223,11 +223,11 @@ async def _repeat(action: Callable[[], Awaitable[Any]], seconds: list[float]) ->
         await asyncio.sleep(0.02)
 
 
-def _many_plain() -> dict[str, Any]:
+def _make_plain_rules() -> dict[str, Any]:
     return {"deny": [f"Read(secrets-{number}/**)" for number in range(900)], "ask": ["Bash(rm *)"]}
 
 
-def _worst_accepted() -> dict[str, Any]:
+def _make_worst_rules() -> dict[str, Any]:
     hook = {"type": "command", "command": "true"}
     groups = [{"matcher": f"(.?.?.?.?.?){{10}}x{number}!", "hooks": [hook]} for number in range(50)]
     rules = [f"Read(**/{'*a' * 15}{number}*)" for number in range(900)]

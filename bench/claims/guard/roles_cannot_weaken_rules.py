@@ -32,9 +32,9 @@ from footplate.domain.json import Json
 from footplate.stack.leftovers import wait_until
 from footplate.testing import replies, text, tool
 
-_WITHOUT: Final = ("member", "approver", "Admin", "policy-admin")
+_ROLES_WITHOUT_ACCESS: Final = ("member", "approver", "Admin", "policy-admin")
 """Roles that may not write rules: two that exist, and two that are named almost like those which may."""
-_WITH: Final = ("admin", "policy_admin")
+_ROLES_WITH_ACCESS: Final = ("admin", "policy_admin")
 _QUICK: Final = {
     "POST /v1/projects": ("again_without_rules",),
     "POST /v1/projects/{project_id}": ("trust", "no_rules"),
@@ -44,11 +44,11 @@ _QUICK: Final = {
     "POST /v1/sessions/{session_id}/events": ("edited",),
     "POST /v1/policies": ("rules",),
 }
-_KINDS: Final = frozenset({"change", "policy", "answer"})
+_AUDITED_KINDS: Final = frozenset({"change", "policy", "answer"})
 
 
 @dataclass(slots=True)
-class _Run:
+class _AttackRun:
     cluster: Cluster
     admin: httpx2.AsyncClient
     client: Client
@@ -62,18 +62,18 @@ class _Run:
     tried: int = 0
     faults: list[str] = field(default_factory=list)
 
-    async def made(self, path: str, http: httpx2.AsyncClient | None = None, /, **body: Any) -> dict[str, Any]:
+    async def create(self, path: str, http: httpx2.AsyncClient | None = None, /, **body: Any) -> dict[str, Any]:
         response = await (http or self.admin).post(path, json=body)
         require(holds=response.status_code == httpx2.codes.OK, otherwise=f"{path}: {response.text}")
         return dict(response.json())
 
-    async def ground(self, operation: str) -> Ground:
+    async def create_setup(self, operation: str) -> Ground:
         tag = f"t{secrets.token_hex(4)}"
-        agent = await self.made("/v1/agents", name=tag, model="claude-sonnet-4-5", tools=[TOOLSET])
-        other = await self.made("/v1/agents", name=tag, model="claude-sonnet-4-5", tools=[TOOLSET], harness="claude")
-        environment = await self.made("/v1/environments", name=f"e-{tag}")
+        agent = await self.create("/v1/agents", name=tag, model="claude-sonnet-4-5", tools=[TOOLSET])
+        other = await self.create("/v1/agents", name=tag, model="claude-sonnet-4-5", tools=[TOOLSET], harness="claude")
+        environment = await self.create("/v1/environments", name=f"e-{tag}")
         projects = [self.plain_project_id, self.project_id]
-        workspace = await self.made("/v1/workspaces", name=f"w-{tag}", project_ids=projects)
+        workspace = await self.create("/v1/workspaces", name=f"w-{tag}", project_ids=projects)
         ids = {
             "project_id": self.project_id,
             "plain_project_id": self.plain_project_id,
@@ -83,20 +83,20 @@ class _Run:
             "workspace_id": workspace["id"],
             "call_id": "sevt_none",
         }
-        session = await self.made(
+        session = await self.create(
             "/v1/sessions", agent=agent["id"], environment_id=environment["id"], project_ids=[self.project_id]
         )
         ids["session_id"] = session["id"]
         if operation.endswith("/events"):
-            await self.made(f"/v1/sessions/{session['id']}", permissions={"ask": ["Bash(echo *)"]})
-            told = await self.client.run_turn(session["id"], "Go. [[script:asks]]")
-            ids["call_id"] = told[-1]["stop_reason"]["event_ids"][0]
+            await self.create(f"/v1/sessions/{session['id']}", permissions={"ask": ["Bash(echo *)"]})
+            received = await self.client.run_turn(session["id"], "Go. [[script:asks]]")
+            ids["call_id"] = received[-1]["stop_reason"]["event_ids"][0]
         elif operation.endswith("/fork"):
             await self.client.run_turn(session["id"], "Go. [[script:hello]]")
-        lines = await self._transcript(other["id"]) if operation.endswith("/import") else ()
+        lines = await self._read_transcript(other["id"]) if operation.endswith("/import") else ()
         return Ground(tag=tag, directory=str(self.directory), ids=ids, transcript=lines)
 
-    async def _transcript(self, agent_id: str) -> Sequence[Mapping[str, Any]]:
+    async def _read_transcript(self, agent_id: str) -> Sequence[Mapping[str, Any]]:
         session = await self.client.session(agent_id)
         await self.client.run_turn(session, "Go. [[script:hello]]", patience=120)
         _, *lines, _ = (await self.admin.get(f"/v1/sessions/{session}/transcript")).text.splitlines()
@@ -104,17 +104,17 @@ class _Run:
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    async with _open() as run:
+    async with _open_run() as run:
         document = (await run.admin.get("/openapi.json")).json()
         operations = [str(one) for one in Document(document).operations()]
         run.faults += [f"{one} is not classified: can it change which rules apply?" for one in unclassified(operations)]
-        for role in _WITHOUT[:1] if quick else _WITHOUT:
+        for role in _ROLES_WITHOUT_ACCESS[:1] if quick else _ROLES_WITHOUT_ACCESS:
             await _attack_as(run, role, quick=quick)
-        for role in _WITH[:1] if quick else _WITH:
-            await _control(run, role)
+        for role in _ROLES_WITH_ACCESS[:1] if quick else _ROLES_WITH_ACCESS:
+            await _check_role_has_effect(run, role)
         verified = (await run.admin.get("/v1/audit/verify")).json()
         run.faults += [f"the audit trail: {fault}" for fault in verified["faults"]]
-    roles = ", ".join(_WITHOUT[:1] if quick else _WITHOUT)
+    roles = ", ".join(_ROLES_WITHOUT_ACCESS[:1] if quick else _ROLES_WITHOUT_ACCESS)
     headline = f"{run.attempts} attempts without the role: none weakened the rules"
     summary = (
         f"{len(ATTEMPTS) + len(HARMLESS)} writing routes, {len(HARMLESS)} of which cannot change rules; "
@@ -130,7 +130,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 @asynccontextmanager
-async def _open() -> AsyncIterator[_Run]:
+async def _open_run() -> AsyncIterator[_AttackRun]:
     with tempfile.TemporaryDirectory(prefix="footplate-roles-") as made:
         root = await asyncio.to_thread(_prepare, made)
         more = {
@@ -148,9 +148,9 @@ async def _open() -> AsyncIterator[_Run]:
             asks = replies([tool("bash", {"command": "echo a"})], [tool("bash", {"command": DENIED})], [text("Done.")])
             await cluster.model.install("asks", asks)
             await cluster.model.install("hello", replies([text("Hello.")]))
-            run = _Run(cluster, admin, client, root / RULED)
-            run.project_id = (await run.made("/v1/projects", path=RULED, permissions=RULES))["id"]
-            run.plain_project_id = (await run.made("/v1/projects", path="plain"))["id"]
+            run = _AttackRun(cluster, admin, client, root / RULED)
+            run.project_id = (await run.create("/v1/projects", path=RULED, permissions=RULES))["id"]
+            run.plain_project_id = (await run.create("/v1/projects", path="plain"))["id"]
             # The project's first session creates its directory.
             session = await client.session(extra_body={"project_ids": [run.project_id]})
             await client.run_turn(session, "Go. [[script:hello]]")
@@ -163,25 +163,25 @@ def _prepare(directory: str) -> Path:
     return root
 
 
-async def _attack_as(run: _Run, role: str, *, quick: bool) -> None:
-    secret, key_id = await _key(run.cluster, role)
+async def _attack_as(run: _AttackRun, role: str, *, quick: bool) -> None:
+    secret, key_id = await _create_key(run.cluster, role)
     async with raw_client(run.cluster, key=secret) as http, Client(run.cluster, key=secret) as client:
         for operation, build in ATTEMPTS.items():
-            names = [attempt.name for attempt in build(_NOWHERE)]
+            names = [attempt.name for attempt in build(_EMPTY_SETUP)]
             for name in _QUICK.get(operation, ()) if quick else names:
-                ground = await run.ground(operation)
-                attempt = next(one for one in build(ground) if one.name == name)
+                setup = await run.create_setup(operation)
+                attempt = next(one for one in build(setup) if one.name == name)
                 case = f"{role}: {operation}, {name}"
                 try:
                     run.faults += [
                         f"{case}: {fault}"
-                        for fault in await _try(run, http, client, key_id, operation, attempt, ground)
+                        for fault in await _make_attempt(run, http, client, key_id, operation, attempt, setup)
                     ]
                 except (AssertionError, TimeoutError) as error:
                     run.faults.append(f"{case}: {error!r}")
 
 
-_NOWHERE: Final = Ground(
+_EMPTY_SETUP: Final = Ground(
     tag="t",
     directory="/",
     ids=dict.fromkeys(
@@ -194,12 +194,12 @@ _NOWHERE: Final = Ground(
 )
 
 
-async def _try(
-    run: _Run, http: httpx2.AsyncClient, client: Client, key_id: str, operation: str, attempt: Attempt, ground: Ground
+async def _make_attempt(
+    run: _AttackRun, http: httpx2.AsyncClient, client: Client, key_id: str, operation: str, attempt: Attempt, setup: Ground
 ) -> list[str]:
     method, _, template = operation.partition(" ")
-    path = template.format_map(ground.ids)
-    before = await _newest(run)
+    path = template.format_map(setup.ids)
+    before = await _newest_audit_ids(run)
     headers = {"content-type": "application/json"}
     response = await http.request(method, path, content=attempt.content, headers=headers)
     run.attempts += 1
@@ -210,88 +210,88 @@ async def _try(
     if status not in {httpx2.codes.OK, httpx2.codes.FORBIDDEN}:
         return [f"returned {status}: {response.text[:200]}"]
     run.refused += status == httpx2.codes.FORBIDDEN
-    faults = await _audited(run, key_id, path, before, refused=status == httpx2.codes.FORBIDDEN)
+    faults = await _check_audit(run, key_id, path, before, refused=status == httpx2.codes.FORBIDDEN)
     body = response.json()
-    faults += await _denied_everywhere(
-        run, client, operation, attempt, ground, body if status == httpx2.codes.OK else {}
+    faults += await _check_denied_everywhere(
+        run, client, operation, attempt, setup, body if status == httpx2.codes.OK else {}
     )
     now = (await run.admin.get(f"/v1/projects/{run.project_id}")).json()
     if (now["permissions"], now["trust"], now["archived_at"]) != (RULES, "nothing", None):
         faults.append(f"the project is now {now}")
     if body.get("type") == "project" and body["id"] != run.project_id:
-        await run.made(f"/v1/projects/{body['id']}/archive")
+        await run.create(f"/v1/projects/{body['id']}/archive")
     return faults
 
 
-async def _newest(run: _Run) -> set[str]:
+async def _newest_audit_ids(run: _AttackRun) -> set[str]:
     return {entry["id"] for entry in (await run.admin.get("/v1/audit", params={"limit": 100})).json()["data"]}
 
 
-async def _audited(run: _Run, key_id: str, path: str, before: set[str], *, refused: bool) -> list[str]:
+async def _check_audit(run: _AttackRun, key_id: str, path: str, before: set[str], *, refused: bool) -> list[str]:
     entries = (await run.admin.get("/v1/audit", params={"limit": 100})).json()["data"]
     new = [entry for entry in entries if entry["id"] not in before and entry["principal"] == key_id]
     if refused:
         found = any(entry["kind"] == "refusal" and entry["content"]["path"] == path for entry in new)
     else:
-        found = any(entry["kind"] in _KINDS for entry in new)
+        found = any(entry["kind"] in _AUDITED_KINDS for entry in new)
     return [] if found else [f"is not in the audit trail: {[entry['kind'] for entry in new]}"]
 
 
-async def _denied_everywhere(
-    run: _Run, client: Client, operation: str, attempt: Attempt, ground: Ground, made: Mapping[str, Any]
+async def _check_denied_everywhere(
+    run: _AttackRun, client: Client, operation: str, attempt: Attempt, setup: Ground, created: Mapping[str, Any]
 ) -> list[str]:
     """Runs the denied command in a new session of the project, and in whatever the attempt created."""
     agent, environment = await client.agent(), await client.environment()
     wanted: list[Mapping[str, Any]] = [{"project_ids": [run.project_id]}]
-    if made.get("type") == "project":
-        wanted.append({"project_ids": [made["id"]]})
+    if created.get("type") == "project":
+        wanted.append({"project_ids": [created["id"]]})
     if attempt.in_workspace:
-        wanted.append({"workspace_id": made["id"]})
-    if made.get("type") == "agent" and made["archived_at"] is None:
-        agent = made["id"]
-    if made.get("type") == "environment" and made["archived_at"] is None:
-        environment = made["id"]
+        wanted.append({"workspace_id": created["id"]})
+    if created.get("type") == "agent" and created["archived_at"] is None:
+        agent = created["id"]
+    if created.get("type") == "environment" and created["archived_at"] is None:
+        environment = created["id"]
     sessions = [await client.session(agent, environment, extra_body=body) for body in wanted]
-    if made.get("type") == "session":
-        sessions.append(made["id"])
+    if created.get("type") == "session":
+        sessions.append(created["id"])
     found = await asyncio.gather(
         *(
-            _run_denied(client, session, is_claude="import" in operation and session == made.get("id"))
+            _run_denied(client, session, is_claude="import" in operation and session == created.get("id"))
             for session in sessions
         )
     )
     if operation.endswith("/events"):
-        found.append(await _ended(client, ground.ids["session_id"]))
+        found.append(await _check_waiting_turn(client, setup.ids["session_id"]))
     run.tried += len(found)
     return list(itertools.chain.from_iterable(found))
 
 
 async def _run_denied(client: Client, session_id: str, *, is_claude: bool) -> list[str]:
     script = "denied-claude" if is_claude else "denied"
-    return _judge(await client.run_turn(session_id, f"Go. [[script:{script}]]", patience=120))
+    return _find_faults(await client.run_turn(session_id, f"Go. [[script:{script}]]", patience=120))
 
 
-async def _ended(client: Client, session_id: str) -> list[str]:
+async def _check_waiting_turn(client: Client, session_id: str) -> list[str]:
     """Judges the turn that waited for an approval, once the session is idle."""
 
     async def is_idle() -> bool:
         return (await client.sdk.beta.sessions.retrieve(session_id)).status == "idle"
 
     require(holds=await wait_until(is_idle, 60), otherwise=f"{session_id} does not become idle")
-    return _judge(await client.events(session_id))
+    return _find_faults(await client.events(session_id))
 
 
-def _judge(told: Sequence[Mapping[str, Any]]) -> list[str]:
+def _find_faults(received: Sequence[Mapping[str, Any]]) -> list[str]:
     """Checks that the rule denied the command, and that no other call ran it."""
-    uses = [event for event in told if event["type"] == events.AGENT_TOOL_USE]
-    results = {event["tool_use_id"]: event for event in told if event["type"] == events.AGENT_TOOL_RESULT}
+    uses = [event for event in received if event["type"] == events.AGENT_TOOL_USE]
+    results = {event["tool_use_id"]: event for event in received if event["type"] == events.AGENT_TOOL_RESULT}
     faults = [
         f"the call was made: {use}"
         for use in uses
         if use["input"].get("command") == DENIED and use["evaluated_permission"] != "deny"
     ]
     if not any(use["evaluated_permission"] == "deny" for use in uses) and not _was_edited(results.values()):
-        faults.append(f"nothing was denied: {[event['type'] for event in told]}")
+        faults.append(f"nothing was denied: {[event['type'] for event in received]}")
     return faults
 
 
@@ -300,23 +300,23 @@ def _was_edited(results: Any) -> bool:
     return any("Denied by the rule" in json.dumps(result["content"]) for result in results)
 
 
-async def _control(run: _Run, role: str) -> None:
+async def _check_role_has_effect(run: _AttackRun, role: str) -> None:
     """Checks that with the role the same requests take effect: the claim would detect a missing rule."""
-    secret, _ = await _key(run.cluster, role)
+    secret, _ = await _create_key(run.cluster, role)
     async with raw_client(run.cluster, key=secret) as http, Client(run.cluster, key=secret) as client:
-        where = f"/v1/projects/{run.project_id}"
-        await run.made(where, http, permissions=None)
+        project_path = f"/v1/projects/{run.project_id}"
+        await run.create(project_path, http, permissions=None)
         session = await client.session(extra_body={"project_ids": [run.project_id]})
         if not await _run_denied(client, session, is_claude=False):
             run.faults.append(f"{role}: the command is denied although no rule denies it")
-        await run.made(where, http, permissions=RULES)
-        await run.made(f"{where}/archive", http)
-        run.project_id = (await run.made("/v1/projects", http, path=RULED))["id"]
+        await run.create(project_path, http, permissions=RULES)
+        await run.create(f"{project_path}/archive", http)
+        run.project_id = (await run.create("/v1/projects", http, path=RULED))["id"]
         session = await client.session(extra_body={"project_ids": [run.project_id]})
         run.faults += [f"{role}, again: {fault}" for fault in await _run_denied(client, session, is_claude=False)]
 
 
-async def _key(cluster: Cluster, role: str) -> tuple[str, str]:
+async def _create_key(cluster: Cluster, role: str) -> tuple[str, str]:
     """Creates a key with the role; returns it and its id."""
     settings = Settings(database_url=cluster.settings.database_url)
     name = f"{role}-{secrets.token_hex(4)}"

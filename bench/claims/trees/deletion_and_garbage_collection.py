@@ -42,7 +42,7 @@ _SETTINGS: Final = {
     "FOOTPLATE_RETENTION": "5d",
     "FOOTPLATE_RETENTION_TREES": "5d",
 }
-_PATIENCE: Final = 300.0
+_TIMEOUT_SECONDS: Final = 300.0
 _CALLS: Final = 6
 _LONG_AGO: Final = 10 * 86_400
 
@@ -55,13 +55,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         await asyncio.to_thread(make_project, root / "second")
         environment = {**_SETTINGS, "FOOTPLATE_PROJECTS_ROOT": str(root)}
         async with open_cluster(environment=environment) as cluster, Client(cluster) as client:
-            first, second = [await _project(client, path) for path in ("app", "second/app")]
+            first, second = [await _create_project(client, path) for path in ("app", "second/app")]
             return await _Trial(cluster, client, first).run(sessions, forks, lost, second)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
 
 
-async def _project(client: Client, path: str) -> str:
+async def _create_project(client: Client, path: str) -> str:
     made: Any = await client.sdk.post(
         "/v1/projects", body={"path": path, "name": path.replace("/", "-")}, cast_to=dict[str, Any]
     )
@@ -74,7 +74,7 @@ class _Trial:
         self._client = client
         self._work = Work(cluster, client, project_id, seed=9)
         self._objects = cluster.directory / "data" / "objects"
-        self._lost: list[str] = []
+        self._orphan_markers: list[str] = []
         """Markers in the objects of interrupted turns."""
 
     async def run(self, sessions: int, forks: int, lost: int, other_project: str) -> Figure:
@@ -86,39 +86,39 @@ class _Trial:
         made = [one for one in work.made if one not in waiting]
         await work.delete(alone)
         listed = await work.look_at_all([one for one in made if not one.deleted])
-        rested = await self._delete_and_rest(made, waiting)
+        rested = await self._delete_and_archive(made, waiting)
         living = [one for one in made if not one.deleted]
-        await asyncio.to_thread(self._leave, living[:lost])
+        await asyncio.to_thread(self._write_orphan_objects, living[:lost])
         for one in [*living, *waiting]:
             one.log = await self._client.events(one.id)
         before = await asyncio.to_thread(keys_of, self._objects)
-        removed = await self._collect()
-        left = await asyncio.to_thread(keys_of, self._objects)
-        wanted = await needed(self._cluster)
-        dead = self._dead(made)
+        removed = await self._run_gc_beside_turn()
+        remaining = await asyncio.to_thread(keys_of, self._objects)
+        needed_keys = await needed(self._cluster)
+        deleted_markers = self._deleted_markers(made)
         found = await words_in(self._cluster, [self._cluster.directory / "data"])
-        faults = [f"needed but removed: {key}" for key in sorted(wanted - left)]
-        faults += [f"not needed but still there: {key}" for key in sorted(left - wanted)]
-        faults += [f"{place} has {each} markers of the deleted" for place, each in _left(found, dead).items() if each]
-        faults += _unseen(found, {each for one in living for each in (*one.inherited, *one.words)})
-        faults += await self._restored(living, waiting, listed)
+        faults = [f"needed but removed: {key}" for key in sorted(needed_keys - remaining)]
+        faults += [f"not needed but still there: {key}" for key in sorted(remaining - needed_keys)]
+        faults += [f"{place} has {each} markers of the deleted" for place, each in _count_markers(found, deleted_markers).items() if each]
+        faults += _find_missed_markers(found, {each for one in living for each in (*one.inherited, *one.words)})
+        faults += await self._restore_on_empty_host(living, waiting, listed)
         for fault in faults:
             print(f"  FAULT {fault}", flush=True)
-        gone, seen = len([one for one in made if one.deleted]), len(_all(found) & dead)
-        traces = f"{gone} of {len(work.made)} sessions deleted: {seen} traces remain"
+        deleted_count, found_count = len([one for one in made if one.deleted]), len(_all_markers(found) & deleted_markers)
+        traces = f"{deleted_count} of {len(work.made)} sessions deleted: {found_count} traces remain"
         return Figure(
             headline=f"{traces}, {len(faults)} faults" if faults else f"{traces}, all needed objects stay",
-            summary=f"{len(work.made)} sessions and forks, {gone} deleted, {rested} archived and removed from their "
+            summary=f"{len(work.made)} sessions and forks, {deleted_count} deleted, {rested} archived and removed from their "
             f"host: gc removed {removed} of {len(before)} objects, beside a running turn and killed once, and kept the "
-            f"{len(left)} that the log refers to; of {len(dead)} markers of deleted and interrupted turns {seen} are "
+            f"{len(remaining)} that the log refers to; of {len(deleted_markers)} markers of deleted and interrupted turns {found_count} are "
             "in a table, in Redis, in Temporal, in an object, in a pack or on the host; an empty host restored the "
             f"files of {len(living) + len(waiting)} remaining sessions; {len(faults)} faults"
             + (f", the first: {faults[0]}" if faults else ""),
             holds=not faults,
-            details={"faults": [*faults[:100]], "removed": removed, "left": len(left), "words": len(dead)},
+            details={"faults": [*faults[:100]], "removed": removed, "left": len(remaining), "words": len(deleted_markers)},
         )
 
-    async def _delete_and_rest(self, made: list[Made], waiting: list[Made]) -> int:
+    async def _delete_and_archive(self, made: list[Made], waiting: list[Made]) -> int:
         """Deletes half of the sessions; makes a third of the others, and those that wait, old.
 
         Returns how many were archived.
@@ -126,7 +126,7 @@ class _Trial:
         chosen = [one for one in self._work.random.sample(made, len(made) // 2) if not one.deleted]
         await asyncio.gather(*(self._work.delete(one) for one in chosen))
         living = [one for one in made if not one.deleted]
-        await self._grow_old([one.id for one in (*living[::3], *waiting)])
+        await self._make_old([one.id for one in (*living[::3], *waiting)])
         connection = await asyncpg.connect(self._cluster.settings.database_url)
         try:
             # Deletions are checked a second time after an hour: pretend that it has passed.
@@ -140,7 +140,7 @@ class _Trial:
                 rows = await connection.fetch("select session_id from archives where pruned")
                 return noted == 0 and {row["session_id"] for row in rows} == resting
 
-            require(holds=await wait_until(done, _PATIENCE), otherwise="deletions or archives were not finished")
+            require(holds=await wait_until(done, _TIMEOUT_SECONDS), otherwise="deletions or archives were not finished")
         finally:
             await connection.close()
         workspaces = self._cluster.directory / "data" / "workspaces" / "default"
@@ -149,15 +149,15 @@ class _Trial:
         async def released() -> bool:
             return not any((workspaces / session_id).exists() for session_id in resting)
 
-        require(holds=await wait_until(released, _PATIENCE), otherwise="a host did not remove the files")
-        kept = [one.id for one in (*living, *waiting) if one.id not in resting]
+        require(holds=await wait_until(released, _TIMEOUT_SECONDS), otherwise="a host did not remove the files")
+        unreleased = [one.id for one in (*living, *waiting) if one.id not in resting]
         require(
-            holds=all((workspaces / session_id).exists() for session_id in kept),
+            holds=all((workspaces / session_id).exists() for session_id in unreleased),
             otherwise="a host removed the files of a session that waits or is active",
         )
         return len(resting)
 
-    async def _grow_old(self, ids: list[str]) -> None:
+    async def _make_old(self, ids: list[str]) -> None:
         connection = await asyncpg.connect(self._cluster.settings.database_url)
         try:
             for statement in (
@@ -168,41 +168,41 @@ class _Trial:
         finally:
             await connection.close()
 
-    def _leave(self, living: list[Made]) -> None:
+    def _write_orphan_objects(self, living: list[Made]) -> None:
         """Writes objects as of workers that died between upload and commit, some in folders of deleted sessions."""
         for number, one in enumerate(living):
             folder = self._objects / "default" / (one.parent.id if one.parent and number % 2 else one.id)
-            self._lost.append(word())
+            self._orphan_markers.append(word())
             folder.mkdir(exist_ok=True)
-            (folder / f"body_{number}.json").write_text(json.dumps({"text": self._lost[-1]}))
+            (folder / f"body_{number}.json").write_text(json.dumps({"text": self._orphan_markers[-1]}))
             for found in sorted((self._objects / "default" / one.id).rglob("*.pack"))[-1:]:
                 at = int(found.name.partition("-")[0])
                 name = SnapshotStep(at, Snapshot(f"{number:040d}"), Snapshot(f"{number + 1:040d}")).part_name(0, 1)
                 shutil.copyfile(found, found.with_name(name))
 
-    async def _collect(self) -> int:
+    async def _run_gc_beside_turn(self) -> int:
         """Runs gc beside a turn that writes, and kills it once; returns the number of removed objects."""
         calls = [[tool("bash", {"command": f"echo {n} > beside-{n}; sleep 0.3"})] for n in range(_CALLS)]
         await self._cluster.model.install("beside", replies(*calls, [text("Written.")]))
         beside = Made(await self._client.session())
-        turn = asyncio.create_task(self._client.run_turn(beside.id, "[[script:beside]]", patience=_PATIENCE))
-        told = len((await self._gc("--dry-run"))["objects"])
+        turn = asyncio.create_task(self._client.run_turn(beside.id, "[[script:beside]]", patience=_TIMEOUT_SECONDS))
+        removed = len((await self._run_gc("--dry-run"))["objects"])
         (self._cluster.failpoints / "collecting_removed").write_text("kill")
-        await self._gc(killed=True)
+        await self._run_gc(killed=True)
         while not turn.done():
-            await self._gc()
+            await self._run_gc()
         await turn
-        await self._gc()
+        await self._run_gc()
         self._work.made.append(beside)
         files = [line.split()[-1] for line in (await self._work.look(beside)).splitlines()[1:]]
         require(
             holds=files == [f"./beside-{n}" for n in range(_CALLS)], otherwise=f"beside gc, a turn has only {files}"
         )
-        return told
+        return removed
 
-    async def _gc(self, *options: str, killed: bool = False) -> dict[str, Any]:
+    async def _run_gc(self, *options: str, killed: bool = False) -> dict[str, Any]:
         """Runs `footplate gc` as an operator does, after making all objects old."""
-        await asyncio.to_thread(_age, self._objects)
+        await asyncio.to_thread(_make_objects_old, self._objects)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", "gc", "--json", *options),
             env=self._cluster.environment(),
@@ -214,14 +214,14 @@ class _Trial:
             require(holds=process.returncode == -9, otherwise=f"gc was not killed: {out.decode()}")
             return {}
         require(holds=process.returncode == 0, otherwise=f"gc failed: {errors.decode()}")
-        answer: dict[str, Any] = json.loads(out)
-        return answer
+        output: dict[str, Any] = json.loads(out)
+        return output
 
-    def _dead(self, made: list[Made]) -> set[str]:
+    def _deleted_markers(self, made: list[Made]) -> set[str]:
         known = {each for one in made if not one.deleted for each in (*one.inherited, *one.words)}
-        return {*self._lost, *(each for one in made for each in one.words)} - known
+        return {*self._orphan_markers, *(each for one in made for each in one.words)} - known
 
-    async def _restored(self, living: list[Made], waiting: list[Made], listed: dict[str, str]) -> list[str]:
+    async def _restore_on_empty_host(self, living: list[Made], waiting: list[Made], listed: dict[str, str]) -> list[str]:
         """Restores all remaining sessions on an empty host, from the object store only."""
         logs = {one.id: await self._client.events(one.id) for one in (*living, *waiting)}
         faults = [f"{one.id}: its log changed" for one in (*living, *waiting) if logs[one.id] != one.log]
@@ -243,7 +243,7 @@ class _Trial:
         return faults
 
 
-def _age(objects: Path) -> None:
+def _make_objects_old(objects: Path) -> None:
     then = time.time() - _LONG_AGO
     for path in objects.rglob("*"):
         if path.is_file():
@@ -253,18 +253,18 @@ def _age(objects: Path) -> None:
                 continue  # a temporary file of an upload that has finished
 
 
-def _all(found: Found) -> set[str]:
+def _all_markers(found: Found) -> set[str]:
     return {each for markers in found.values() for each in markers}
 
 
-def _left(found: Found, dead: set[str]) -> dict[str, int]:
-    return {place: len(markers & dead) for place, markers in found.items()}
+def _count_markers(found: Found, deleted_markers: set[str]) -> dict[str, int]:
+    return {place: len(markers & deleted_markers) for place, markers in found.items()}
 
 
-def _unseen(found: Found, alive: set[str]) -> list[str]:
+def _find_missed_markers(found: Found, expected_markers: set[str]) -> list[str]:
     """Checks that the search finds the markers of remaining sessions; otherwise it would prove nothing."""
     return [
-        f"{place} lacks {len(alive - found[place])} of {len(alive)} markers of remaining sessions"
+        f"{place} lacks {len(expected_markers - found[place])} of {len(expected_markers)} markers of remaining sessions"
         for place in ("packs",)
-        if alive - found[place]
-    ] + ([] if alive <= found["PostgreSQL"] | found["objects"] else ["logs of remaining sessions lack their markers"])
+        if expected_markers - found[place]
+    ] + ([] if expected_markers <= found["PostgreSQL"] | found["objects"] else ["logs of remaining sessions lack their markers"])

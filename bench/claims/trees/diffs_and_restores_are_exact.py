@@ -27,18 +27,18 @@ class _Tally:
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     tally = _Tally()
-    await asyncio.to_thread(_run, 20 if quick else 500, tally)
-    done = ", ".join(f"{count} {kind}" for kind, count in tally.kinds.most_common())
+    await asyncio.to_thread(_run_change_sets, 20 if quick else 500, tally)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in tally.kinds.most_common())
     headline = f"{tally.sets} change sets: every patch and every restore exact, byte for byte"
     summary = (
-        f"{tally.sets} change sets ({done}), patches of {tally.patches / 1e6:.0f} MB in all: each patch turned the old "
+        f"{tally.sets} change sets ({kinds}), patches of {tally.patches / 1e6:.0f} MB in all: each patch turned the old "
         "tree into the new one, byte for byte; so did each restore, with the history of nested repositories"
     )
     if tally.faults:
         headline = f"{len(tally.faults)} faults in {tally.sets} change sets"
         summary = f"{headline}, the first: {tally.faults[0]}"
-    wanted = {"rename", "mode", "link", "delete", "edit", "write", "swap", "nested"} | (set() if quick else {"10 MB"})
-    if missing := sorted(wanted - tally.kinds.keys()):
+    required_kinds = {"rename", "mode", "link", "delete", "edit", "write", "swap", "nested"} | (set() if quick else {"10 MB"})
+    if missing := sorted(required_kinds - tally.kinds.keys()):
         headline = f"change sets lack {len(missing)} kinds of changes"
         summary = f"no change set has: {', '.join(missing)}. {summary}"
     return Figure(
@@ -49,7 +49,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-def _run(count: int, tally: _Tally) -> None:
+def _run_change_sets(count: int, tally: _Tally) -> None:
     @seed(_SEED)
     @settings(
         max_examples=count,
@@ -59,7 +59,7 @@ def _run(count: int, tally: _Tally) -> None:
         suppress_health_check=list(HealthCheck),
     )
     @given(changes=change_sets())
-    def each(changes: ChangeSet) -> None:
+    def check_change_set(changes: ChangeSet) -> None:
         faults, size = asyncio.run(judge(changes))
         tally.sets += 1
         tally.patches += size
@@ -70,4 +70,4 @@ def _run(count: int, tally: _Tally) -> None:
         if tally.sets % 50 == 0:
             print(f"  {tally.sets} change sets, {len(tally.faults)} faults", flush=True)
 
-    each()
+    check_change_set()

@@ -17,12 +17,12 @@ from bench.support.host_loss import work
 from bench.support.host_loss.s3 import Seaweed
 from bench.support.host_loss.trial import Found, Trials, make_project
 
-_MOMENTS: Final = 50
+_LOSSES: Final = 50
 _SESSIONS: Final = 5
-_QUICK: Final = 2
-_LONGEST: Final = 12.0
+_SESSIONS_QUICK: Final = 2
+_MAX_TURN_SECONDS: Final = 12.0
 """Seconds that a turn takes, about, while several run."""
-_LONGEST_QUICK: Final = 4.0
+_MAX_TURN_SECONDS_QUICK: Final = 4.0
 _LEASES: Final = {"FOOTPLATE_LEASE": "10", "FOOTPLATE_HEARTBEAT_TIMEOUT": "20"}
 """Long, so that the next worker keeps its lease however busy the machine is."""
 _LEASES_QUICK: Final = {"FOOTPLATE_LEASE": "4", "FOOTPLATE_HEARTBEAT_TIMEOUT": "6"}
@@ -66,8 +66,8 @@ async def _lose_hosts(root: Path, settings: dict[str, str], *, quick: bool) -> F
         await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
         objects = settings.get("FOOTPLATE_OBJECTS_URL") or f"file://{cluster.directory}/data/objects"
         trials = Trials(cluster, client, backend=backends.default(), objects=objects, seed=len(objects))
-        while trials.found.moments < (1 if quick else _MOMENTS):
-            await trials.lose_a_host(_QUICK if quick else _SESSIONS, longest=_LONGEST_QUICK if quick else _LONGEST)
+        while trials.found.moments < (1 if quick else _LOSSES):
+            await trials.lose_a_host(_SESSIONS_QUICK if quick else _SESSIONS, longest=_MAX_TURN_SECONDS_QUICK if quick else _MAX_TURN_SECONDS)
             print(f"  {trials.found.moments} hosts lost, {len(trials.found.faults)} faults", flush=True)
     for fault in trials.found.faults:
         print(f"  FAULT {fault}", flush=True)

@@ -12,7 +12,7 @@ from bench.prove.figure import Figure
 from bench.support.hostile_trees import reaching, running
 from bench.support.hostile_trees.trial import Outcome, run
 
-_LEAST: Final = 25
+_MIN_TRICKS: Final = 25
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -24,21 +24,21 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for fault in outcomes[-1].faults:
             print(f"  FAULT {fault}", flush=True)
     faults = [fault for outcome in outcomes for fault in outcome.faults]
-    worked = sum(outcome.fired for outcome in outcomes)
+    effective = sum(outcome.fired for outcome in outcomes)
     operations = sum(outcome.operations for outcome in outcomes)
     headline = f"{len(outcomes)} tricks, {operations:,} operations: nothing ran, read or wrote outside"
     summary = (
         f"{len(outcomes)} tricks: none of {operations} operations of the host (checkouts, snapshots, packs, diffs, "
         "commits, restores, forks, pushes, merges) ran, read or wrote anything outside; with plain git in the same "
-        f"tree {worked} of {len(outcomes)} tricks worked"
+        f"tree {effective} of {len(outcomes)} tricks worked"
     )
     if faults:
         headline, summary = f"{len(outcomes)} tricks, {operations:,} operations: {len(faults)} faults", faults[0]
-    elif worked != len(outcomes):
-        headline = f"only {worked} of {len(outcomes)} tricks work with plain git"
+    elif effective != len(outcomes):
+        headline = f"only {effective} of {len(outcomes)} tricks work with plain git"
     return Figure(
         headline=headline,
         summary=summary,
-        holds=not faults and worked == len(outcomes) and (quick or len(tricks) >= _LEAST),
+        holds=not faults and effective == len(outcomes) and (quick or len(tricks) >= _MIN_TRICKS),
         details={"tricks": [trick.name for trick in chosen], "operations": operations, "faults": list(faults)},
     )

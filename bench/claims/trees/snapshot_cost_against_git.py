@@ -14,62 +14,62 @@ from bench.support.changes.ratios import Measured, diff_memory, measure
 from bench.support.changes.starting import Started, measure_starts
 from footplate.domain.json import Json
 
-_SNAPSHOT: Final = 1.4
-_DIFF: Final = 1.3
-_START: Final = 1.2
-_LOOSE: Final = 8
+_MAX_SNAPSHOT_RATIO: Final = 1.4
+_MAX_DIFF_RATIO: Final = 1.3
+_MAX_START_RATIO: Final = 1.2
+_QUICK_FACTOR: Final = 8
 """The factor for the limits of a small sample."""
-_MEMORY: Final = 64 * 1024
+_MAX_MEMORY_KB: Final = 64 * 1024
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     sizes, rounds, starts = ((2_000,), 10, 3) if quick else ((10_000, 100_000), 60, 7)
     found = [(await measure(files, rounds), await measure_starts(files, starts)) for files in sizes]
-    patch, grown = await asyncio.to_thread(diff_memory)
+    patch, grown_kb = await asyncio.to_thread(diff_memory)
     by_size = "; ".join(_describe(files, *each) for files, each in zip(sizes, found, strict=True))
-    loose = _LOOSE if quick else 1
+    factor = _QUICK_FACTOR if quick else 1
     snapshot = max(_ratio(it.snapshot, it.bare_snapshot) for it, _ in found)
     diff = max(_ratio(it.diff, it.bare_diff) for it, _ in found)
-    headline = f"a snapshot takes {snapshot:.2f} times bare git (limit {_SNAPSHOT}), a diff {diff:.2f}"
-    if grown >= _MEMORY:
-        headline = f"streaming a diff took {grown / 1024:.0f} MB of memory (limit 64)"
+    headline = f"a snapshot takes {snapshot:.2f} times bare git (limit {_MAX_SNAPSHOT_RATIO}), a diff {diff:.2f}"
+    if grown_kb >= _MAX_MEMORY_KB:
+        headline = f"streaming a diff took {grown_kb / 1024:.0f} MB of memory (limit 64)"
     return Figure(
         headline=headline,
-        summary=f"{by_size}; a diff of {patch / 1e6:.1f} MB was streamed with {grown / 1024:.0f} MB of extra memory, "
+        summary=f"{by_size}; a diff of {patch / 1e6:.1f} MB was streamed with {grown_kb / 1024:.0f} MB of extra memory, "
         f"git's included (limit 64)",
-        holds=grown < _MEMORY and all(_holds(*each, loose) for each in found),
+        holds=grown_kb < _MAX_MEMORY_KB and all(_holds(*each, factor) for each in found),
         details={"milliseconds": {str(files): _details(*each) for files, each in zip(sizes, found, strict=True)}},
     )
 
 
-def _holds(it: Measured, started: Started, loose: int) -> bool:
+def _holds(measured: Measured, started: Started, factor: int) -> bool:
     return (
-        _ratio(it.snapshot, it.bare_snapshot) <= _SNAPSHOT * loose
-        and _ratio(it.diff, it.bare_diff) <= _DIFF * loose
-        and _ratio(started.start, started.worktree) <= _START * loose
+        _ratio(measured.snapshot, measured.bare_snapshot) <= _MAX_SNAPSHOT_RATIO * factor
+        and _ratio(measured.diff, measured.bare_diff) <= _MAX_DIFF_RATIO * factor
+        and _ratio(started.start, started.worktree) <= _MAX_START_RATIO * factor
     )
 
 
-def _details(it: Measured, started: Started) -> dict[str, Json]:
+def _details(measured: Measured, started: Started) -> dict[str, Json]:
     return {
-        "snapshot": _ms(it.snapshot),
-        "bare snapshot": _ms(it.bare_snapshot),
-        "nothing changed": _ms(it.nothing),
-        "diff": _ms(it.diff),
-        "bare diff": _ms(it.bare_diff),
+        "snapshot": _ms(measured.snapshot),
+        "bare snapshot": _ms(measured.bare_snapshot),
+        "nothing changed": _ms(measured.nothing),
+        "diff": _ms(measured.diff),
+        "bare diff": _ms(measured.bare_diff),
         "start": _ms(started.start),
         "worktree add": _ms(started.worktree),
         "first snapshot": _ms(started.first_snapshot),
     }
 
 
-def _describe(files: int, it: Measured, started: Started) -> str:
+def _describe(files: int, measured: Measured, started: Started) -> str:
     return (
-        f"{files:,} files: a snapshot with one change {_ms(it.snapshot):.0f} ms against {_ms(it.bare_snapshot):.0f} of "
-        f"bare git: {_ratio(it.snapshot, it.bare_snapshot):.2f} (limit {_SNAPSHOT}), with none {_ms(it.nothing):.0f} "
-        f"ms; a diff {_ms(it.diff):.1f} ms against {_ms(it.bare_diff):.1f}: {_ratio(it.diff, it.bare_diff):.2f} (limit "
-        f"{_DIFF}); a session's start {_ms(started.start):.0f} ms against {_ms(started.worktree):.0f} of `git worktree "
-        f"add`: {_ratio(started.start, started.worktree):.2f} (limit {_START}), and its first snapshot "
+        f"{files:,} files: a snapshot with one change {_ms(measured.snapshot):.0f} ms against {_ms(measured.bare_snapshot):.0f} of "
+        f"bare git: {_ratio(measured.snapshot, measured.bare_snapshot):.2f} (limit {_MAX_SNAPSHOT_RATIO}), with none {_ms(measured.nothing):.0f} "
+        f"ms; a diff {_ms(measured.diff):.1f} ms against {_ms(measured.bare_diff):.1f}: {_ratio(measured.diff, measured.bare_diff):.2f} (limit "
+        f"{_MAX_DIFF_RATIO}); a session's start {_ms(started.start):.0f} ms against {_ms(started.worktree):.0f} of `git worktree "
+        f"add`: {_ratio(started.start, started.worktree):.2f} (limit {_MAX_START_RATIO}), and its first snapshot "
         f"{_ms(started.first_snapshot):.0f} ms"
     )
 

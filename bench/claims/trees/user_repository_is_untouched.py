@@ -24,7 +24,7 @@ from footplate.testing.scratch import DEFAULT_PROGRAMS
 
 _SESSIONS: Final = 100
 _SESSIONS_QUICK: Final = 4
-_AT_ONCE: Final = 4
+_CONCURRENT_SESSIONS: Final = 4
 _WORK: Final = """
 set -e
 git status --porcelain | wc -l
@@ -34,8 +34,8 @@ echo dirty >> other && git stash -q && git stash list | wc -l && git stash pop -
 git rebase -q main
 git log --format=%s | tr '\\n' ' '
 """
-_SAYS: Final = ["0", "1", "third second first"]
-_UNHURRIED: Final = {"FOOTPLATE_LEASE": "30", "FOOTPLATE_HEARTBEAT_TIMEOUT": "60"}
+_EXPECTED_LINES: Final = ["0", "1", "third second first"]
+_LONG_LEASES: Final = {"FOOTPLATE_LEASE": "30", "FOOTPLATE_HEARTBEAT_TIMEOUT": "60"}
 """Long, so that no worker loses its lease however busy the machine is: other claims cover that."""
 Fingerprint = dict[str, tuple[int, int, str]]
 
@@ -45,14 +45,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     each = -(-(_SESSIONS_QUICK if quick else _SESSIONS) // len(names))
     root = await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-")
     try:
-        user = await asyncio.to_thread(_users_own, Path(root, "app"))
+        user = await asyncio.to_thread(_make_user_repository, Path(root, "app"))
         before = await asyncio.to_thread(_fingerprint, Path(root))
         for backend in names:
             async with (
-                _settings(backend) as settings,
-                open_cluster(environment={**settings, **_UNHURRIED, "FOOTPLATE_PROJECTS_ROOT": root}) as cluster,
+                _backend_settings(backend) as settings,
+                open_cluster(environment={**settings, **_LONG_LEASES, "FOOTPLATE_PROJECTS_ROOT": root}) as cluster,
             ):
-                await _sessions(cluster, each)
+                await _run_sessions(cluster, each)
         after = await asyncio.to_thread(_fingerprint, Path(root))
         changed = sorted(path for path in before | after if before.get(path) != after.get(path))
         stashes = await asyncio.to_thread(_git, user, "stash", "list")
@@ -71,7 +71,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 @asynccontextmanager
-async def _settings(backend: str) -> AsyncIterator[dict[str, str]]:
+async def _backend_settings(backend: str) -> AsyncIterator[dict[str, str]]:
     """Yields the settings of a backend; docker gets an image that has git."""
     if backend != "docker":
         yield {"FOOTPLATE_ENVIRONMENT": backend}
@@ -84,9 +84,9 @@ async def _settings(backend: str) -> AsyncIterator[dict[str, str]]:
         }
 
 
-async def _sessions(cluster: Cluster, count: int) -> None:
+async def _run_sessions(cluster: Cluster, count: int) -> None:
     await cluster.model.install("work", replies([tool("bash", {"command": _WORK})], [text("Done.")]))
-    limit = asyncio.Semaphore(_AT_ONCE)
+    limit = asyncio.Semaphore(_CONCURRENT_SESSIONS)
     async with Client(cluster) as client:
         made = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
         agent = await client.agent()
@@ -95,20 +95,20 @@ async def _sessions(cluster: Cluster, count: int) -> None:
         async def one() -> None:
             async with limit:
                 session_id = await client.session(agent, extra_body={"project_ids": [made["id"]]})
-                _check(await client.run_turn(session_id, "[[script:work]]", patience=120))
+                _check_output(await client.run_turn(session_id, "[[script:work]]", patience=120))
 
         await asyncio.gather(*(one() for _ in range(count)))
 
 
-def _check(received: list[Event]) -> None:
+def _check_output(received: list[Event]) -> None:
     results = [event for event in received if event["type"] == "agent.tool_result"]
     require(holds=len(results) == 1, otherwise=f"no result of the agent's work: {received[-2:]}")
-    said = "".join(block.get("text", "") for block in results[0]["content"])
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    require(holds=lines == _SAYS, otherwise=f"the agent's commands failed: {said!r}")
+    output = "".join(block.get("text", "") for block in results[0]["content"])
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    require(holds=lines == _EXPECTED_LINES, otherwise=f"the agent's commands failed: {output!r}")
 
 
-def _users_own(at: Path) -> Path:
+def _make_user_repository(at: Path) -> Path:
     at.mkdir()
     _git(at, "init", "-q", "-b", "main")
     (at / "file").write_text("one\n")
@@ -144,6 +144,6 @@ def _fingerprint(root: Path) -> Fingerprint:
     for path in sorted(root.rglob("*")):
         status = path.lstat()
         content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
-        place = str(path.relative_to(root))
-        found[place] = (status.st_mode, status.st_mtime_ns, hashlib.sha256(content).hexdigest())
+        relative_path = str(path.relative_to(root))
+        found[relative_path] = (status.st_mode, status.st_mtime_ns, hashlib.sha256(content).hexdigest())
     return found

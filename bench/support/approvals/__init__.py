@@ -1,1 +1,1 @@
-"""Sessions whose calls need approval, while the processes that take part are killed."""
+"""Kills processes while sessions wait for approval, and checks that each call runs at most once."""

@@ -1,1 +1,1 @@
-"""Counts what one turn costs: statements, Redis commands, history events, rows and started processes."""
+"""Counts the cost of one turn: statements, Redis commands, history events, rows and started processes."""

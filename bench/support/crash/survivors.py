@@ -100,7 +100,7 @@ class Survivors:
 
 
 def _is_last_watch(pid: int) -> bool:
-    """Whether the process is the worker's own death watch. It removes what the worker left behind, and then exits."""
+    """Whether the process is the worker's death watch, which cleans up after the worker and then exits."""
     with suppress(OSError):
         return b"last_watch" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False

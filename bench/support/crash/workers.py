@@ -141,7 +141,7 @@ class _Rounds:
 
 def _conclude(cell: Cell, tally: _Tally) -> None:
     histogram("kills by the time since the turn's claim", Counter(dict(sorted(tally.by_time.items()))))
-    histogram("kills by what the turn had done", Counter(dict(sorted(tally.by_progress.items()))))
+    histogram("kills by the progress of the turn", Counter(dict(sorted(tally.by_progress.items()))))
     histogram("kills at failpoints", Counter({point: tally.by_point[point] for point in POINTS}))
     in_flight = {call for death in tally.deaths for call in death.in_flight}
     if silent := in_flight - tally.unknown:

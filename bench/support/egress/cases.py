@@ -45,7 +45,7 @@ def of_list(servers: Servers) -> list[Case]:
         "another name": "other.test",
         "a name behind a listed one": "allowed.test.other.test",
         "a name before a listed one": "xallowed.test",
-        "the parent of a wildcard":  "wild.test",
+        "the parent of a wildcard": "wild.test",
         "a NUL in the name": "allowed.test\0.other.test",
         "an escaped name": "%61llowed.test",
         "two names": "other.test@allowed.test",
@@ -126,7 +126,7 @@ def direct(servers: Servers) -> list[Case]:
         Case("ping", "ping", ("8.8.8.8",), expected=""),
         Case("a socket to the hypervisor", "family", (40,), expected="a socket"),
         Case("a packet socket", "family", (17,), expected="a socket"),
-        Case("a namespace of its own", "leave", (), expected="left"),
+        Case("a network namespace of its own", "unshare_network", (), expected="unshared"),
         Case("interfaces other than loopback", "interfaces", (), passes=True, expected="lo"),
     ]
     for address in (*own, *_METADATA, *_FAR):
@@ -144,13 +144,15 @@ def of_none(servers: Servers) -> list[Case]:
     return [
         *direct(servers),
         Case("an allow-list proxy", "get", (f"allowed.test:{servers.port}", "none-get")),
-        Case("the socket of an allow-list proxy", "door", ("egress.sock", "anthropic", "x"), expected=""),
-        Case("the model proxy without a token", "door", ("model.sock", "anthropic", "guess"), True, "401 "),
+        Case("the socket of an allow-list proxy", "unix_socket", ("egress.sock", "anthropic", "x"), expected=""),
+        Case("the model proxy without a token", "unix_socket", ("model.sock", "anthropic", "guess"), True, "401 "),
     ]
 
 
 def with_token(token: str) -> list[Case]:
-    return [Case("the model proxy with the turn's token", "door", ("model.sock", "anthropic", token), True, "200 ")]
+    return [
+        Case("the model proxy with the turn's token", "unix_socket", ("model.sock", "anthropic", token), True, "200 ")
+    ]
 
 
 def of_open(servers: Servers) -> list[Case]:

@@ -115,11 +115,11 @@ def family(number: int) -> str:
         return f"a socket: {connection}"
 
 
-def leave() -> str:
+def unshare_network() -> str:
     """Enters another network namespace, which it could configure."""
     if ctypes.CDLL(None, use_errno=True).unshare(0x40000000 | 0x10000000):
         raise OSError(ctypes.get_errno(), "unshare")
-    return "left"
+    return "unshared"
 
 
 def interfaces() -> str:
@@ -127,7 +127,7 @@ def interfaces() -> str:
         return ",".join(sorted(line.split(":")[0].strip() for line in table if ":" in line))
 
 
-def door(name: str, provider: str, token: str) -> str:
+def unix_socket(name: str, provider: str, token: str) -> str:
     connection = http.client.HTTPConnection("model")
     connection.sock = socket.socket(socket.AF_UNIX)
     connection.sock.connect(f"/run/footplate-proxy/{name}")
@@ -140,8 +140,8 @@ def door(name: str, provider: str, token: str) -> str:
 WAYS: dict[str, Callable[..., str]] = {
     way.__name__: way
     for way in (
-        get, connect, client, without_proxy, curl, tcp, udp, dns, name_service, ping, abstract, family, leave,
-        interfaces, door, through_proxy,
+        get, connect, client, without_proxy, curl, tcp, udp, dns, name_service, ping, abstract, family,
+        unshare_network, interfaces, unix_socket, through_proxy,
     )
 }  # fmt: skip
 

@@ -79,7 +79,7 @@ class _Bare(Environments):
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def open(
+    async def open_environment(
         self,
         organisation: str,
         session_id: str,

@@ -1,4 +1,4 @@
-"""Attempts to use what the kernel reserves for root: devices and mounts."""
+"""Attempts to use devices and mounts, which the kernel reserves for root."""
 
 import contextlib
 import os

@@ -73,7 +73,7 @@ async def ask(model: ModelProcess, shape: Shape, repository: Repository, mcp_url
     ]
 
 
-def _outcome(asked: bool, *, made: bool) -> Outcome:  # noqa: FBT001 - its name explains it
+def _outcome(asked: bool, *, made: bool) -> PermissionOutcome:  # noqa: FBT001 - its name explains it
     if made:
         return PermissionOutcome.ALLOW
     return PermissionOutcome.ASK if asked else PermissionOutcome.DENY

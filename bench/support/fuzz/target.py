@@ -73,7 +73,7 @@ class Target:
         return Counter(orjson.loads(self.report.read_bytes()))
 
     async def settled(self, before: Mapping[str, int]) -> "Left":
-        """Returns what remains that did not exist before, after everything in progress had time to end."""
+        """Waits until everything in progress had time to end, and returns the tasks and connections that remain."""
         await wait_until(partial(self._is_as, before), _SETTLED)
         return Left(await self.tasks() - Counter(before), self._connections(), self._failures_in_log())
 

@@ -1,4 +1,4 @@
-"""Finding 3: where two people have to approve, the second one replaces the command and approves it in one step."""
+"""Where two people have to approve, the second one replaces the command and approves it in one step."""
 
 from bench.support.clients import Client, raw_client
 from bench.support.cluster import open_cluster

@@ -1,4 +1,4 @@
-"""Finding 5: a command hides behind newlines in the list of approvals, and `approve` allows it without showing it."""
+"""A command hides behind newlines in the list of approvals, and `approve` allows it without showing it."""
 
 import asyncio
 import fcntl

@@ -1,4 +1,4 @@
-"""Finding 1: the matcher of one member's hook blocks the worker, so that another organisation's turn waits."""
+"""The matcher of one member's hook blocks the worker, so that another organisation's turn waits."""
 
 import asyncio
 import time

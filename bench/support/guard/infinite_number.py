@@ -1,4 +1,4 @@
-"""Finding 9: a number too large for a double, next to an unpaired surrogate, is stored as null."""
+"""A number too large for a double, next to an unpaired surrogate, is stored as null."""
 
 from bench.support.clients import raw_client
 from bench.support.cluster import open_cluster

@@ -1,4 +1,4 @@
-"""Finding 8: a key of another organisation works in the developer's repository and writes a git hook there."""
+"""A key of another organisation works in the developer's repository and writes a git hook there."""
 
 import asyncio
 import subprocess

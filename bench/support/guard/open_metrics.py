@@ -1,4 +1,4 @@
-"""Finding 9: `/metrics` and the scripted model respond to any local user."""
+"""`/metrics` and the scripted model respond to any local user."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Finding 9: a key is created for an organisation whose name leads out of the data directory."""
+"""A key is created for an organisation whose name leads out of the data directory."""
 
 import secrets
 import shutil

@@ -1,4 +1,4 @@
-"""Finding 7: with the sweep paused, audit entries are not sealed, and verification reports no fault."""
+"""With the sweep paused, audit entries are not sealed, and verification reports no fault."""
 
 import asyncio
 import importlib

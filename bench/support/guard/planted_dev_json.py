@@ -1,4 +1,4 @@
-"""Finding 9: a planted `dev.json` with a living process id makes the command line send its key to another listener."""
+"""A planted `dev.json` with a living process id makes the command line send its key to another listener."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""Finding 1: a path rule in `POST /v1/policies/replay` delays the requests of other organisations."""
+"""A path rule in `POST /v1/policies/replay` delays the requests of other organisations."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Finding 2: a member archives a project that denies a command, creates it again without rules, and runs that."""
+"""A member archives a project that denies a command, creates it again without rules, and runs the command."""
 
 import httpx2
 
@@ -29,4 +29,4 @@ async def attack() -> str | None:
     ran = [
         event for event in told if event["type"] == events.AGENT_TOOL_USE and event["evaluated_permission"] == "allow"
     ]
-    return "a member archived a project with rules, created it again and ran what they deny" if ran else None
+    return "a member archived a project with rules, created it again and ran a denied command" if ran else None

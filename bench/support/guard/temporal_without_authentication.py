@@ -1,4 +1,4 @@
-"""Finding 7: any local user connects to Temporal, lists the sweep's schedule and pauses it."""
+"""Any local user connects to Temporal, lists the sweep's schedule and pauses it."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""Finding 6: names and files that an agent chose write escape sequences to the terminal of the user who views them."""
+"""Names and files that an agent chose write escape sequences to the terminal of the user who views them."""
 
 import asyncio
 import os

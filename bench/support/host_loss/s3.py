@@ -71,7 +71,7 @@ class Seaweed(Service):
         identity = {"name": "proof", "credentials": [credentials], "actions": ["Admin", "Read", "Write", "List"]}
         await asyncio.to_thread(self._configuration.write_text, json.dumps({"identities": [identity]}))
 
-    async def ready(self) -> bool:
+    async def is_ready(self) -> bool:
         """Tells whether the server accepts an object. The first accepted object also creates the bucket."""
         store = S3Store(
             _BUCKET,

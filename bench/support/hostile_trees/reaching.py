@@ -15,7 +15,7 @@ _NAIVE_SNAPSHOT: Final = "for i in 1 2 3 4 5 6 7 8; do git add -A; git cat-file 
 
 
 def _outside_as(key: str, place: str) -> Plant:
-    return lambda lair: lair.config(key, str(lair.ground.outside / place))
+    return lambda attacked: attacked.config(key, str(attacked.ground.outside / place))
 
 
 def _link(name: str, place: str) -> Plant:

@@ -38,7 +38,7 @@ def _attribute(line: str, key: str) -> Plant:
 
 
 def _hook(name: str) -> Plant:
-    return lambda lair: lair.hook(name)
+    return lambda attacked: attacked.hook(name)
 
 
 def _named_elsewhere(place: str) -> Plant:

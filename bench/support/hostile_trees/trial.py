@@ -85,7 +85,7 @@ class _Trial:
             await self._did("fork", host.place(_FORK, project, Kept(third, (_SESSION,))))
             (host.tree(_FORK) / "forked").write_text("forked\n")
             await self._did("snapshot of a fork", host.keep(_FORK, project, third))
-        await self._did("what a commit brings", a.trees.load_instructions(ORGANISATION, project))
+        await self._did("loading project instructions", a.trees.load_instructions(ORGANISATION, project))
         for host in (a, c):
             await self._leave(host, third, host.data.name)
         if elsewhere.snapshot.tree != second.snapshot.tree:
@@ -106,12 +106,12 @@ class _Trial:
         await asyncio.to_thread(self.trick.plant, Lair(self.ground, self.ground.repository, self.ground.repository))
         self.ground.mark.unlink(missing_ok=True)
         project = await self._did("fetching the project", host.based(replace(self.project, base=None)))
-        await self._did("placing", host.place(_SESSION, project, None))
+        await self._did("checkout", host.place(_SESSION, project, None))
         (host.tree(_SESSION) / "new").write_text("new\n")
         kept = await self._did("a snapshot", host.keep(_SESSION, project, None))
         self.project = project
         await self._leave(host, kept, "d")
-        await self._did("what a commit brings", host.trees.load_instructions(ORGANISATION, project))
+        await self._did("loading project instructions", host.trees.load_instructions(ORGANISATION, project))
         await self._did("restoring", self.hosts[2].place(_SESSION, project, Kept(kept)))
 
     async def _commits(self, host: Host, environment: OpenEnvironment) -> None:

@@ -49,8 +49,8 @@ async function call(base, mode, [method, path, body], type) {
   const headers = body ? {"content-type": type} : {};
   const options = {method, mode, headers, body: body || undefined, signal: AbortSignal.timeout(3000)};
   try {
-    const answer = await fetch(base + path, options);
-    if (answer.ok) results.achieved.push(`${mode} ${method} ${base}${path}: ${answer.status}`);
+    const response = await fetch(base + path, options);
+    if (response.ok) results.achieved.push(`${mode} ${method} ${base}${path}: ${response.status}`);
   } catch (error) {}
 }
 async function connect(base) {

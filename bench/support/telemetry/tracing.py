@@ -84,8 +84,8 @@ def _requests(spans: Sequence[Span], turn: Span, seen: Sequence[Event]) -> None:
     chats = [span for span in spans if span.operation == "chat"]
     _equal("parents and kinds of requests", {(s.parent_id, s.kind, s.name) for s in chats}, {_under(turn)})
     used = [event["model_usage"] for event in seen if event["type"] == events.MODEL_REQUEST_END]
-    _equal("tokens that went out", sorted(_out(span) for span in chats), sorted(use["output_tokens"] for use in used))
-    _equal("tokens that came in", sorted(_in(span) for span in chats), sorted(_all_input(use) for use in used))
+    _equal("output tokens", sorted(_out(span) for span in chats), sorted(use["output_tokens"] for use in used))
+    _equal("input tokens", sorted(_in(span) for span in chats), sorted(_all_input(use) for use in used))
     _equal("the turn's tokens", (_in(turn), _out(turn)), (sum(map(_in, chats)), sum(map(_out, chats))))
     for span in chats:
         _has(span, {"gen_ai.provider.name": "anthropic", "gen_ai.request.model": MODEL, "gen_ai.request.stream": True})
@@ -126,7 +126,7 @@ async def after_a_crash(cluster: Cluster, client: Client, sink: Sink) -> None:
     second = next(span for span in spans if span.attributes.get("footplate.turn.attempt") == 2)
     _equal("the second attempt's parent", second.parent_id, request.span_id)
     below = {span.operation for span in spans if span.parent_id == second.span_id}
-    _equal("what is below the second attempt", below, {"chat", "execute_tool"})
+    _equal("operations below the second attempt", below, {"chat", "execute_tool"})
     for number, worker in enumerate(cluster.workers):
         if not worker.is_running:
             await cluster.restart_worker(number)
@@ -141,7 +141,7 @@ async def an_exception(cluster: Cluster, client: Client, sink: Sink, *, organisa
     (cluster.directory / "data" / "workspaces" / organisation).write_text("not a folder")
     trace, session_id = Trace(), await client.session()
     seen = await run(client, session_id, "traced", trace)
-    _equal("the turn's end", seen[-1]["stop_reason"]["type"], "retries_exhausted")
+    _equal("the stop reason", seen[-1]["stop_reason"]["type"], "retries_exhausted")
     spans = await arrived(sink, trace, lambda found: any("exception" in span.events for span in found), "the exception")
     raised = next(span.events["exception"] for span in spans if "exception" in span.events)
     _equal("the exception", raised["exception.type"], "NotADirectoryError")
@@ -149,9 +149,9 @@ async def an_exception(cluster: Cluster, client: Client, sink: Sink, *, organisa
     async def reported() -> bool:
         return bool(sink.reports)
 
-    require(holds=await wait_until(reported, ARRIVES_WITHIN), otherwise="Sentry got nothing")
+    require(holds=await wait_until(reported, ARRIVES_WITHIN), otherwise="Sentry received nothing")
     report = sink.reports[0]
-    _equal("what Sentry got", report["exception"]["values"][-1]["type"], "NotADirectoryError")
+    _equal("Sentry's exception", report["exception"]["values"][-1]["type"], "NotADirectoryError")
     _equal("Sentry's tags", (report["tags"]["action"], report["tags"]["session"]), ("turn.crashed", session_id))
     _equal("frames with variables", [f for f in _frames(report) if "vars" in f], [])
     return report

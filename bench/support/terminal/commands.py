@@ -29,6 +29,6 @@ def every() -> list[Command]:
 def _below(command: Any, path: tuple[str, ...]) -> Iterator[Command]:
     options = frozenset(option for parameter in command.params for option in parameter.opts)
     silent = tuple(parameter.name for parameter in command.params if not getattr(parameter, "help", None))
-    yield Command(path, options, silent if command.help else (*silent, "what it is for"))
+    yield Command(path, options, silent if command.help else (*silent, "its purpose"))
     for name, child in sorted(getattr(command, "commands", {}).items()):
         yield from _below(child, (*path, name))

@@ -78,7 +78,7 @@ class EventStream(Response):
 
     async def _pump(self, scope: Scope, send: Send) -> None:
         try:
-            async with aclosing(cast("Closing", self._frames)) as frames:
+            async with aclosing(cast("ClosableFrames", self._frames)) as frames:
                 async for frame in frames:
                     await send({"type": "http.response.body", "body": frame or KEEP_ALIVE, "more_body": True})
                     if len(frame) >= _LARGE_FRAME_BYTES:

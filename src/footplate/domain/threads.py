@@ -149,10 +149,10 @@ def _apply_event(thread: Thread, event: Event, at: datetime) -> Thread:
     spent = (at - thread.updated_at).total_seconds() if thread.is_running else 0.0
     changed = replace(thread, updated_at=at, active_seconds=round(thread.active_seconds + spent, 3))
     if event.type != IDLE:
-        return replace(changed, works=True)
+        return replace(changed, is_running=True)
     if _is_waiting(event):
-        return replace(changed, works=False)
-    return replace(changed, works=False, usage=_load_usage(event.body.get("usage")))
+        return replace(changed, is_running=False)
+    return replace(changed, is_running=False, usage=_load_usage(event.body.get("usage")))
 
 
 def _dump_usage(usage: Usage) -> JsonObject:

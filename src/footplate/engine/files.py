@@ -48,7 +48,7 @@ class _TurnProgress:
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
         """Start from a claim. A lost attempt may have made calls and written files."""
-        return cls(first=claim.attempt == 1, touched=claim.attempt > 1, wrote=claim.attempt > 1)
+        return cls(is_first_attempt=claim.attempt == 1, may_have_changed=claim.attempt > 1, has_write_call=claim.attempt > 1)
 
     @property
     def is_turn_start(self) -> bool:

@@ -335,7 +335,7 @@ class _Turn:
         )
         return context, hooks
 
-    async def _wait_for_outcome(self, task: "asyncio.Future[TurnOutcome]", timeout: TurnTimeout) -> TurnOutcome:
+    async def _wait_for_outcome(self, task: "asyncio.Future[TurnOutcome]", turn_timeout: TurnTimeout) -> TurnOutcome:
         if self._held.lost:
             task.cancel()
         try:
@@ -343,7 +343,7 @@ class _Turn:
         except asyncio.CancelledError:
             if self._held.lost:
                 raise Fenced(f"Another worker holds session {self._claim.session_id}.") from None
-            if timeout.is_cancelled:
+            if turn_timeout.is_cancelled:
                 return TurnOutcome(status=TurnStatus.INTERRUPTED)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -190,7 +190,7 @@ class TurnGate:
             return None  # a single file has been decided already, and a missing directory shows nothing
         except OSError as error:
             return Decision(PermissionOutcome.ASK, f"The files that this search would show cannot be listed: {error.strerror}.")
-        resolved_search = replace(search, below=FileTarget(search.directory.path, real_path))
+        resolved_search = replace(search, directory=FileTarget(search.directory.path, real_path))
         return await asyncio.to_thread(searching.decide_search, policy, resolved_search, [file.path for file in files], context)
 
 

@@ -81,7 +81,7 @@ class ProviderGateway:
         token_header, token = wire.extract_token(headers)
         grant = self._grants.find(token)
         if grant is None or (bound_to is not None and bound_to is not grant):
-            raise ModelRequestRefused(401, _INVALID_TOKEN, provider)
+            raise ModelRequestRefused(401, _NOT_AUTHORIZED, provider)
         if not grant.is_valid:
             raise turn_ended_refusal(provider)
         if provider not in wire.WIRE_FORMATS or not wire.WIRE_FORMATS[provider].allows(method, rest):
@@ -126,7 +126,7 @@ def turn_ended_refusal(provider: str) -> ModelRequestRefused:
     return ModelRequestRefused(503, message, provider)
 
 
-_INVALID_TOKEN: Final = "This token does not belong to a running turn, or is used outside the turn's own socket."
+_NOT_AUTHORIZED: Final = "This token does not belong to a running turn, or is used outside the turn's own socket."
 _TWO_LENGTHS: Final = "The request has more than one Content-Length or Transfer-Encoding. Send exactly one of them."
 _NO_ROUTE: Final = "The model proxy does not support this method and path. It forwards model requests only."
 

@@ -6,7 +6,7 @@ import secrets
 import time
 from typing import Final
 
-TOKEN_PREFIX: Final = "fpt"
+NAME_PREFIX: Final = "fpt"
 
 
 def lease_clock() -> float:
@@ -21,7 +21,7 @@ class Grant:
 
     def __init__(self, name: str, deadline: float) -> None:
         self.name = name
-        self.token = f"{TOKEN_PREFIX}-{name}-{secrets.token_urlsafe(32)}"
+        self.token = f"{NAME_PREFIX}-{name}-{secrets.token_urlsafe(32)}"
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Completes when the turn ends. All work for the turn then stops."""
         self._deadline = deadline

@@ -47,7 +47,7 @@ class Claims:
             files = await load_files_at(connection, session_id, trees)
         # After the connection is released, because reading a fork's carried messages takes another connection.
         content = [*await self._load_carried_content(found), *found.content]
-        return replace(found, content=content, old_holder_lives=bool(alive), files=files)
+        return replace(found, content=content, old_holder_may_live=bool(alive), files=files)
 
     async def _claim_step(
         self, connection: Connection, organisation: str, session_id: str, worker: str
@@ -123,7 +123,7 @@ class Claims:
             await _supersede_turn(connection, head, turn)
             claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker)
             assert claim is not None
-            return replace(claim, superseded=turn["config"]["harness"])
+            return replace(claim, superseded_harness=turn["config"]["harness"])
         step = await connection.fetchrow(SQL["next_step"], session_id)
         if step is None:
             return NothingToClaim()
@@ -214,8 +214,8 @@ class Claims:
             config=replace(before.config, projects=projects),
             attempt=row["attempt"],
             failures=row["failures"],
-            handed_over=row["handed_over"],
-            seconds_left=row["seconds_left"],
+            handovers=row["handed_over"],
+            remaining_seconds=row["seconds_left"],
             controls_seq=row["controls_seq"],
             content=content,
             resources=turn["resources"],

@@ -137,7 +137,7 @@ class ObjectGarbageCollector:
         if all(verdict.reason is not RetentionReason.UNNAMED for verdict in verdicts):
             return verdicts  # the usual case: no need to search the whole log for object keys
         named = await self._find_named_keys(connection, folder, session_id)
-        return judge_session_objects(replace(references, named=named), folder, stored, before=before)
+        return judge_session_objects(replace(references, referenced_keys=named), folder, stored, before=before)
 
     async def _find_named_keys(self, connection: Connection, folder: str, session_id: str) -> Collection[str]:
         keys = await find_object_keys(connection, folder, session_id)

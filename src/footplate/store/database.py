@@ -124,7 +124,7 @@ class Database:
                 # The set of statements is fixed. A timer per statement would keep the turn that first ran it in memory.
                 max_cached_statement_lifetime=0,
             )
-        return cls(pool, patience=retry_seconds)
+        return cls(pool, retry_seconds=retry_seconds)
 
     async def close(self) -> None:
         await self._pool.close()

@@ -90,7 +90,7 @@ class _InstructionReader:
             self.total_bytes += found.size
             self.files[found.path] = b""
         for found in loaded:
-            self.files[found.path] = await self.git.run("cat-file", "blob", found.name)
+            self.files[found.path] = await self.git.run("cat-file", "blob", found.blob_id)
         for found in loaded:
             if brought.classify_path(found.path) is not InstructionKind.SCRIPT and brought.decode_text(self.files[found.path]) is None:
                 del self.files[found.path]

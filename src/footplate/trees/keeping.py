@@ -82,7 +82,7 @@ class SnapshotUploader:
             collected = CollectedCommits() if last is None else CollectedCommits(last.snapshot.commits, last.snapshot.bundles)
         snapshot = replace(taken.snapshot, commits=collected.commits, bundles=collected.bundles)
         if last is not None and snapshot == last.snapshot:
-            return last if last.omitted == omitted else replace(last, left_out=omitted)
+            return last if last.omitted == omitted else replace(last, omitted=omitted)
         number, before = (0, None) if last is None else (last.number + 1, last.snapshot)
         step = SnapshotStep(number, snapshot, before)
         if incremental is None or incremental.uploaded != step:

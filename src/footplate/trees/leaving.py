@@ -140,7 +140,7 @@ class Deliverer:
         else:
             await self._mirrors.refresh(delivery.organisation, replace(delivery.project, branch=None))
             mirror = self._mirrors.mirror_path(delivery.organisation, delivery.project.id)
-        snapshots = [replace(step.snapshot, apart=None) for step in delivery.steps]
+        snapshots = [replace(step.snapshot, sidecar=None) for step in delivery.steps]
         object_ids = [*dict.fromkeys(name for snapshot in snapshots for name in tree_ids(snapshot))]
         await asyncio.to_thread(self._directory.mkdir, parents=True, exist_ok=True)
         async with self._reader.open_objects(delivery.diff, object_ids) as objects:

@@ -141,7 +141,7 @@ async def _contains(git: Git, descendant: str, ancestor: str) -> bool:
 
 async def _merge_trees(git: Git, ours: str, theirs: str, branch: str) -> str:
     try:
-        limited_git = replace(git, memory=_MERGE_MEMORY)
+        limited_git = replace(git, max_memory_bytes=_MERGE_MEMORY)
         code, out = await limited_git.run_with_exit_code(
             "merge-tree", "--write-tree", "-z", "--messages", ours, theirs, seconds=_MERGE_SECONDS
         )

@@ -133,7 +133,7 @@ class Mirrors:
         root = resolve_projects_root(self._root, organisation) if project.url is None else ""
         async with open_source(project, root, self._address_policy) as source:
             push_git = replace(
-                git, configuration={**git.configuration, **source.configuration}, descriptors=source.descriptors
+                git, configuration={**git.configuration, **source.configuration}, inherited_descriptors=source.descriptors
             )
             ref = f"refs/heads/{update.branch}"
             try:
@@ -182,7 +182,7 @@ class Mirrors:
 
     async def _fetch(self, git: Git, source: RepositorySource, refspecs: list[str]) -> None:
         max_fetch_bytes = await size_limits.remaining_fetch_bytes(git.git_dir, self._max_bytes)
-        limited = replace(git, largest_file=max_fetch_bytes, configuration={**git.configuration, **_FETCH_ONE_PACK})
+        limited = replace(git, max_file_bytes=max_fetch_bytes, configuration={**git.configuration, **_FETCH_ONE_PACK})
         try:
             await limited.run(
                 *("fetch", "-q", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"),

@@ -23,21 +23,21 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
 @refused("environments.work.stop")
 @refused("environments.work.update")
 @refused("environments.work.worker")
-async def the_work_queue(door: Door) -> None:
+async def the_work_queue_is_refused(door: Door) -> None:
     for method in WORK:
         item = () if method in {"list", "poll", "stats"} else ("work_1",)
         fields = {"environment_id": "env_1"} if item else {}
         arguments = item or ("env_1",)
         extra = _ARGUMENTS["update"] if method == "update" else {}
-        await _absent(door, f"environments.work.{method}", "work", *arguments, **fields, **extra)
+        await _require_refused(door, f"environments.work.{method}", "work", *arguments, **fields, **extra)
 
 
 @probe
-async def whole_resources(door: Door) -> None:
+async def unsupported_resources_are_refused(door: Door) -> None:
     for method in ("deployments.list", "deployment_runs.list", "memory_stores.list", "skills.list"):
-        await _absent(door, method, method.split(".")[0])
-    await _absent(door, "vaults.list", "vaults")
+        await _require_refused(door, method, method.split(".")[0])
+    await _require_refused(door, "vaults.list", "vaults")
 
 
-async def _absent(door: Door, method: str, field: str, *args: Any, **kwargs: Any) -> None:
+async def _require_refused(door: Door, method: str, field: str, *args: Any, **kwargs: Any) -> None:
     await door.refused(anthropic.BadRequestError, method, *args, field=field, **kwargs)

@@ -4,7 +4,7 @@ from typing import Any
 
 import anthropic
 from bench.support.sdk.door import MODEL, TOOLSET, Door
-from tests.compat.checks import equal, walked
+from tests.compat.checks import require_equal, read_pages
 from tests.compat.registry import different, probe, refused, supported
 
 _CALLER = {"type": "custom", "name": "call_me", "description": "Calls.", "input_schema": {"type": "object"}}
@@ -22,7 +22,7 @@ _SERVER = {"type": "url", "name": "m", "url": "https://mcp.example.com/mcp"}
 @different("Agent", "execution_identity", note="Always `service_account`.")
 @supported("Agent", "mcp_servers")
 @different("Agent", "skills", note="Always empty.")
-async def an_agent_is_what_was_asked_for(door: Door) -> None:
+async def a_created_agent_has_the_requested_fields(door: Door) -> None:
     made = await door.call(
         "agents.create",
         name="Coder",
@@ -37,21 +37,21 @@ async def an_agent_is_what_was_asked_for(door: Door) -> None:
         multiagent=None,
     )
     found = await door.call("agents.retrieve", made.id)
-    equal(found, made)
-    equal(found.id.split("_")[0], "agent")
-    equal((found.type, found.name, found.version, found.model.id), ("agent", "Coder", 1, MODEL))
-    equal((found.description, found.system, found.metadata), ("Writes code.", "Be brief.", {"team": "core"}))
-    equal([tool.type for tool in found.tools], ["agent_toolset_20260401", "custom"])
-    equal([server.to_dict() for server in found.mcp_servers], [_SERVER])
-    equal((found.skills, found.multiagent, found.archived_at), ([], None, None))
-    equal((found.execution_identity.type, found.created_at), ("service_account", found.updated_at))
+    require_equal(found, made)
+    require_equal(found.id.split("_")[0], "agent")
+    require_equal((found.type, found.name, found.version, found.model.id), ("agent", "Coder", 1, MODEL))
+    require_equal((found.description, found.system, found.metadata), ("Writes code.", "Be brief.", {"team": "core"}))
+    require_equal([tool.type for tool in found.tools], ["agent_toolset_20260401", "custom"])
+    require_equal([server.to_dict() for server in found.mcp_servers], [_SERVER])
+    require_equal((found.skills, found.multiagent, found.archived_at), ([], None, None))
+    require_equal((found.execution_identity.type, found.created_at), ("service_account", found.updated_at))
     await door.refused(anthropic.NotFoundError, "agents.retrieve", "agent_none")
 
 
 @refused("agents.create", "skills", note="An empty list or null is accepted.")
 @refused("agents.update", "skills", note="An empty list or null is accepted.")
 @refused("AWSRoleExecutionIdentityParams")
-async def what_no_agent_can_have_yet(door: Door) -> None:
+async def unsupported_agent_fields_are_refused(door: Door) -> None:
     agent_id = (await door.agent()).id
     for fields, field in (
         ({"skills": [{"type": "custom", "skill_id": "skill_1"}]}, "skills"),
@@ -65,9 +65,9 @@ async def what_no_agent_can_have_yet(door: Door) -> None:
 @supported("ModelConfigParams", "id", note="With a provider prefix (`openai:…`) for models of other providers.")
 @different("ModelConfigParams", "speed", note="Only `standard`; `fast` is refused.")
 @refused("ModelConfigParams", "effort", "inference_geo")
-async def a_model_by_name_or_as_an_object(door: Door) -> None:
+async def a_model_is_a_name_or_an_object(door: Door) -> None:
     agent = await door.agent(model={"id": "openai:gpt-5", "speed": "standard"})
-    equal((agent.model.id, agent.model.speed), ("openai:gpt-5", "standard"))
+    require_equal((agent.model.id, agent.model.speed), ("openai:gpt-5", "standard"))
     for fields in ({"effort": "high"}, {"effort": {"type": "low"}}, {"inference_geo": "eu"}, {"speed": "fast"}):
         refusal = await door.refused(
             anthropic.BadRequestError,
@@ -76,7 +76,7 @@ async def a_model_by_name_or_as_an_object(door: Door) -> None:
             model={"id": MODEL, **fields},
             field=f"model.{next(iter(fields))}",
         )
-        equal(refusal.type, "invalid_request_error")
+        require_equal(refusal.type, "invalid_request_error")
 
 
 @probe
@@ -102,26 +102,26 @@ async def names_and_sizes_have_limits(door: Door) -> None:
 @supported("agents.update", "metadata", note="Merged by key; null removes a key.")
 @supported("agents.update", "version", note="An outdated version: 409. Identical content creates no new version.")
 @supported("agents.retrieve", "version")
-async def an_update_merges_and_makes_a_version(door: Door) -> None:
+async def an_update_merges_fields_and_creates_a_version(door: Door) -> None:
     agent = await door.agent(description="D", system="S", metadata={"a": "1", "b": "2"})
     second = await door.call("agents.update", agent.id, metadata={"a": None, "c": "3"}, version=1)
-    equal((second.version, second.metadata), (2, {"b": "2", "c": "3"}))
-    equal((second.name, second.description, second.system, second.tools), ("probe", "D", "S", agent.tools))
+    require_equal((second.version, second.metadata), (2, {"b": "2", "c": "3"}))
+    require_equal((second.name, second.description, second.system, second.tools), ("probe", "D", "S", agent.tools))
     third = await door.call(
         "agents.update", agent.id, name="N", model="m-2", description="", system=None, tools=[], execution_identity=None
     )
     served = await door.call("agents.update", agent.id, mcp_servers=[_SERVER])
-    equal([server.name for server in served.mcp_servers], ["m"])
-    equal((await door.call("agents.update", agent.id, mcp_servers=None)).mcp_servers, [])
-    equal((third.version, third.name, third.model.id, third.tools), (3, "N", "m-2", []))
-    equal((third.description, third.system), (None, None))
-    equal((await door.call("agents.update", agent.id, name="N")).version, 5)
+    require_equal([server.name for server in served.mcp_servers], ["m"])
+    require_equal((await door.call("agents.update", agent.id, mcp_servers=None)).mcp_servers, [])
+    require_equal((third.version, third.name, third.model.id, third.tools), (3, "N", "m-2", []))
+    require_equal((third.description, third.system), (None, None))
+    require_equal((await door.call("agents.update", agent.id, name="N")).version, 5)
     stale = await door.refused(anthropic.ConflictError, "agents.update", agent.id, name="late", version=1)
-    equal(stale.response.headers["x-should-retry"], "false")
+    require_equal(stale.response.headers["x-should-retry"], "false")
     for fields, field in (({"name": None}, "name"), ({"name": ""}, "name"), ({"model": None}, "model")):
         await door.refused(anthropic.BadRequestError, "agents.update", agent.id, field=field, **fields)
     old = await door.call("agents.retrieve", agent.id, version=2)
-    equal((old.version, old.system, old.created_at), (2, "S", agent.created_at))
+    require_equal((old.version, old.system, old.created_at), (2, "S", agent.created_at))
     await door.refused(anthropic.NotFoundError, "agents.retrieve", agent.id, version=9)
     await door.refused(anthropic.BadRequestError, "agents.retrieve", agent.id, version=0, field="version")
     await door.refused(anthropic.NotFoundError, "agents.update", "agent_none", name="x")
@@ -129,15 +129,15 @@ async def an_update_merges_and_makes_a_version(door: Door) -> None:
 
 @supported("agents.versions.list", note="Newest first.")
 @supported("agents.versions.list", "agent_id", "limit", "page")
-async def versions_page_by_page(door: Door) -> None:
+async def versions_are_listed_in_pages(door: Door) -> None:
     agent = await door.agent()
     for number in range(2, 8):
         await door.call("agents.update", agent.id, system=f"S{number}")
     versions = await door.every("agents.versions.list", agent.id, limit=3)
-    equal([row.version for row in versions], [7, 6, 5, 4, 3, 2, 1])
-    equal([row.system for row in versions], ["S7", "S6", "S5", "S4", "S3", "S2", None])
-    pages = await walked(door, "agents.versions.list", agent.id, limit=3)
-    equal([len(page) for page in pages], [3, 3, 1])
+    require_equal([row.version for row in versions], [7, 6, 5, 4, 3, 2, 1])
+    require_equal([row.system for row in versions], ["S7", "S6", "S5", "S4", "S3", "S2", None])
+    pages = await read_pages(door, "agents.versions.list", agent.id, limit=3)
+    require_equal([len(page) for page in pages], [3, 3, 1])
     refusal = anthropic.BadRequestError
     await door.refused(refusal, "agents.versions.list", agent.id, page="nonsense", field="page")
     await door.refused(refusal, "agents.versions.list", agent.id, limit=101, field="limit")
@@ -149,27 +149,27 @@ async def versions_page_by_page(door: Door) -> None:
 @supported("agents.list", "page", "created_at_gte", "created_at_lte", "include_archived")
 @supported("agents.archive", note="Permanent; there is no delete. Existing sessions continue.")
 @supported("agents.archive", "agent_id")
-async def agents_page_by_page(door: Door) -> None:
+async def agents_are_listed_in_pages(door: Door) -> None:
     made = [await door.agent() for _ in range(5)]
     ids = [row.id for row in made]
     since = {"created_at_gte": made[0].created_at}
 
-    async def listed(**fields: Any) -> list[str]:
+    async def list_created(**fields: Any) -> list[str]:
         """Lists only the agents made here: other probes use the same organisation."""
         return [row.id for row in await door.every("agents.list", **since, **fields) if row.id in ids]
 
-    equal(await listed(limit=2), ids[::-1])
+    require_equal(await list_created(limit=2), ids[::-1])
     until = {"created_at_lte": made[1].created_at.isoformat()}
-    equal(await listed(**until), [ids[1], ids[0]])
+    require_equal(await list_created(**until), [ids[1], ids[0]])
     archived = await door.call("agents.archive", ids[0])
-    equal(archived.archived_at is not None, True)
-    equal((await door.call("agents.archive", ids[0])).archived_at, archived.archived_at)
-    equal(await listed(**until), [ids[1]])
-    equal(await listed(include_archived=True, **until), [ids[1], ids[0]])
+    require_equal(archived.archived_at is not None, True)
+    require_equal((await door.call("agents.archive", ids[0])).archived_at, archived.archived_at)
+    require_equal(await list_created(**until), [ids[1]])
+    require_equal(await list_created(include_archived=True, **until), [ids[1], ids[0]])
     for fields, field in (({"limit": 0}, "limit"), ({"limit": 101}, "limit"), ({"page": "x"}, "page")):
         await door.refused(anthropic.BadRequestError, "agents.list", field=field, **fields)
-    moment = {"created_at_gte": "yesterday"}
-    await door.refused(anthropic.BadRequestError, "agents.list", field="created_at[gte]", **moment)
+    invalid_bound = {"created_at_gte": "yesterday"}
+    await door.refused(anthropic.BadRequestError, "agents.list", field="created_at[gte]", **invalid_bound)
     await door.refused(anthropic.BadRequestError, "agents.update", made[0].id, name="late")
     await door.refused(
         anthropic.BadRequestError, "sessions.create", agent=made[0].id, environment_id="e", field="agent"

@@ -5,7 +5,7 @@ import secrets
 import anthropic
 from anthropic.types.beta import BetaEnvironmentArchivedError, BetaInvalidConfigTypeChangeError
 from bench.support.sdk.door import Door
-from tests.compat.checks import equal, walked
+from tests.compat.checks import require_equal, read_pages
 from tests.compat.registry import different, refused, supported
 
 _NARROWS = "Narrows the network access that the operator allows: `unrestricted` is all of it, `limited` is a part."
@@ -34,20 +34,20 @@ def _limited(**fields: object) -> dict[str, object]:
 @supported("Environment", "id", "type", "name", "description", "config", "metadata")
 @supported("Environment", "created_at", "updated_at", "archived_at")
 @different("Environment", "scope", note="Always `organization`.")
-async def an_environment_is_what_was_asked_for(door: Door) -> None:
+async def a_created_environment_has_the_requested_fields(door: Door) -> None:
     name = _name()
     config = {"type": "cloud", "networking": {"type": "unrestricted"}, "packages": {"type": "packages", "pip": []}}
     made = await door.call(
         "environments.create", name=name, description="D", metadata={"a": "1"}, config=config, scope="organization"
     )
     found = await door.call("environments.retrieve", made.id)
-    equal(found, made)
-    equal((found.id.split("_")[0], found.type, found.name), ("env", "environment", name))
-    equal((found.description, found.metadata, found.archived_at), ("D", {"a": "1"}, None))
-    equal((found.config.type, found.config.networking.type), ("cloud", "unrestricted"))
-    equal([getattr(found.config.packages, manager) for manager in _MANAGERS], [[]] * 6)
+    require_equal(found, made)
+    require_equal((found.id.split("_")[0], found.type, found.name), ("env", "environment", name))
+    require_equal((found.description, found.metadata, found.archived_at), ("D", {"a": "1"}, None))
+    require_equal((found.config.type, found.config.networking.type), ("cloud", "unrestricted"))
+    require_equal([getattr(found.config.packages, manager) for manager in _MANAGERS], [[]] * 6)
     bare = await door.call("environments.create", name=_name())
-    equal((bare.config, bare.description, bare.metadata), (found.config, None, {}))
+    require_equal((bare.config, bare.description, bare.metadata), (found.config, None, {}))
     await door.refused(anthropic.ConflictError, "environments.create", name=name)
     await door.refused(anthropic.BadRequestError, "environments.create", name="", field="name")
     await door.refused(anthropic.BadRequestError, "environments.create", name=_name(), scope="account", field="scope")
@@ -59,12 +59,12 @@ async def an_environment_is_what_was_asked_for(door: Door) -> None:
     "allow_mcp_servers",
     note="Without it, a server is reachable if `allowed_hosts` has its host.",
 )
-async def a_network_that_reaches_nothing(door: Door) -> None:
+async def a_limited_network_without_hosts_is_stored(door: Door) -> None:
     networking = {"type": "limited", "allow_mcp_servers": True}
     made = await door.call("environments.create", name=_name(), config={"type": "cloud", "networking": networking})
-    kept = (await door.call("environments.update", made.id, config={"type": "cloud"})).config.networking
-    equal((kept.type, kept.allowed_hosts), ("limited", []))
-    equal((kept.allow_mcp_servers, kept.allow_package_managers), (True, False))
+    stored = (await door.call("environments.update", made.id, config={"type": "cloud"})).config.networking
+    require_equal((stored.type, stored.allowed_hosts), ("limited", []))
+    require_equal((stored.allow_mcp_servers, stored.allow_package_managers), (True, False))
 
 
 @different("LimitedNetworkParams", "allowed_hosts", note=_WITHIN)
@@ -73,7 +73,7 @@ async def a_network_that_reaches_nothing(door: Door) -> None:
 )
 @refused("SelfHostedConfigParams", note="There is no work queue for remote workers.")
 @refused("PackagesParams", "apt", "cargo", "gem", "go", "npm", "pip", note="An empty list is accepted.")
-async def what_no_backend_enforces(door: Door) -> None:
+async def unenforceable_settings_are_refused(door: Door) -> None:
     for config, field in (
         ({"type": "self_hosted"}, "config"),
         (_limited(allowed_hosts=["example.com"]), "config.networking.allowed_hosts.0"),
@@ -93,28 +93,28 @@ async def what_no_backend_enforces(door: Door) -> None:
 @supported("environments.archive", "environment_id")
 @different("environments.delete", note="Immediate, even if sessions use it: they continue.")
 @supported("environments.delete", "environment_id")
-async def from_update_to_delete(door: Door) -> None:
+async def an_environment_is_updated_archived_and_deleted(door: Door) -> None:
     made = await door.environment(description="D", metadata={"a": "1", "b": "2", "c": "3"})
     updated = await door.call("environments.update", made.id, metadata={"a": None, "b": "", "d": "4"}, name=None)
-    equal((updated.metadata, updated.description, updated.name), ({"c": "3", "d": "4"}, "D", made.name))
+    require_equal((updated.metadata, updated.description, updated.name), ({"c": "3", "d": "4"}, "D", made.name))
     name = _name()
     updated = await door.call(
         "environments.update", made.id, name=name, description=None, config={"type": "cloud"}, scope="organization"
     )
-    equal((updated.name, updated.description, updated.config), (name, None, made.config))
-    equal((await door.call("environments.update", made.id, description="")).description, "")
+    require_equal((updated.name, updated.description, updated.config), (name, None, made.config))
+    require_equal((await door.call("environments.update", made.id, description="")).description, "")
     other = await door.environment()
     await door.refused(anthropic.ConflictError, "environments.update", made.id, name=other.name)
     await door.refused(anthropic.BadRequestError, "environments.update", made.id, scope="account", field="scope")
     changed = {"config": {"type": "self_hosted"}}
     await door.refused(BetaInvalidConfigTypeChangeError, "environments.update", made.id, field="config", **changed)
     archived = await door.call("environments.archive", made.id)
-    equal(archived.archived_at is not None, True)
-    equal((await door.call("environments.archive", made.id)).archived_at, archived.archived_at)
+    require_equal(archived.archived_at is not None, True)
+    require_equal((await door.call("environments.archive", made.id)).archived_at, archived.archived_at)
     refusal = await door.refused(BetaEnvironmentArchivedError, "environments.update", made.id, name="late")
-    equal(refusal.error_code, "environment_archived")
+    require_equal(refusal.error_code, "environment_archived")
     gone = await door.call("environments.delete", made.id)
-    equal((gone.id, gone.type), (made.id, "environment_deleted"))
+    require_equal((gone.id, gone.type), (made.id, "environment_deleted"))
     for method in ("retrieve", "update", "archive", "delete"):
         await door.refused(anthropic.NotFoundError, f"environments.{method}", made.id)
 
@@ -122,15 +122,15 @@ async def from_update_to_delete(door: Door) -> None:
 @supported("environments.list", note="Newest first.")
 @supported("environments.list", "limit", note="Default 20, maximum 100.")
 @supported("environments.list", "page", "include_archived")
-async def environments_page_by_page(door: Door) -> None:
+async def environments_are_listed_in_pages(door: Door) -> None:
     made = [(await door.environment()).id for _ in range(5)]
     await door.call("environments.archive", made[0])
     shown = [row.id for row in await door.every("environments.list", limit=2) if row.id in made]
-    equal(shown, made[:0:-1])
+    require_equal(shown, made[:0:-1])
     whole = [row.id for row in await door.every("environments.list", limit=100, include_archived=True)]
-    equal([row for row in whole if row in made], made[::-1])
-    pages = await walked(door, "environments.list", limit=3, include_archived=True)
+    require_equal([row for row in whole if row in made], made[::-1])
+    pages = await read_pages(door, "environments.list", limit=3, include_archived=True)
     listed = [row.id for page in pages for row in page]
-    equal([row for row in listed if row in made], made[::-1])
+    require_equal([row for row in listed if row in made], made[::-1])
     for fields, field in (({"limit": 0}, "limit"), ({"limit": 101}, "limit"), ({"page": "x"}, "page")):
         await door.refused(anthropic.BadRequestError, "environments.list", field=field, **fields)

@@ -11,7 +11,7 @@ from anthropic import beta_async_tool
 from bench.support.mcp_server.process import McpProcess
 from bench.support.sdk.door import TOOLSET, Door, message, types_of
 from tests.compat import reference
-from tests.compat.checks import equal, walked
+from tests.compat.checks import require_equal, read_pages
 from tests.compat.registry import CLAIMS, Verdict, different, refused, supported
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -62,9 +62,9 @@ async def a_message_with_every_kind_of_block(door: Door) -> None:
 
     received = await door.watch(session.id, send)
     queued, taken = [event for event in received if event.type == "user.message"]
-    equal((queued.id, taken.id, queued.processed_at), (sent[0].id, sent[0].id, None))
-    equal(taken.processed_at is not None, True)
-    equal([block.type for block in taken.content], ["text", "image", "document", "document"])
+    require_equal((queued.id, taken.id, queued.processed_at), (sent[0].id, sent[0].id, None))
+    require_equal(taken.processed_at is not None, True)
+    require_equal([block.type for block in taken.content], ["text", "image", "document", "document"])
     await _refuse(door, session.id, {"type": "user.message", "content": []}, "events.0.content")
     await _refuse(
         door, session.id, {"type": "user.message", "content": [{"type": "text", "text": ""}]}, "events.0.content"
@@ -80,7 +80,7 @@ async def a_message_with_every_kind_of_block(door: Door) -> None:
 @refused("UserDefineOutcomeEventParams")
 @refused("UserToolResultEventParams", note="The server runs the built-in tools itself.")
 @refused("UserInterruptEventParams", "session_thread_id", note="An interrupt stops all threads.")
-async def what_may_not_be_sent(door: Door) -> None:
+async def unsupported_events_are_refused(door: Door) -> None:
     session_id = (await door.session()).id
     where = "events.0.content.0"
     await _refuse(door, session_id, {"type": "user.message", "content": [{"type": "redacted"}]}, f"{where}.type")
@@ -104,10 +104,10 @@ async def what_may_not_be_sent(door: Door) -> None:
 @supported("events", "agent.message", "agent.thinking", "agent.tool_use", "agent.tool_result")
 @supported("events", "span.model_request_start", "span.model_request_end")
 @supported("events", "session.status_running", "session.status_idle", "event_start", "event_delta")
-async def a_turn_as_it_happens(door: Door) -> None:
+async def a_turn_is_streamed_as_it_happens(door: Door) -> None:
     session = await door.session()
     received = await door.turn(session.id, "probe-work", event_deltas=["agent.message", "agent.thinking"])
-    equal(
+    require_equal(
         [event.type for event in received if not event.type.startswith(("event_", "user."))],
         [
             "session.status_running",
@@ -123,10 +123,10 @@ async def a_turn_as_it_happens(door: Door) -> None:
             "session.status_idle",
         ],
     )
-    equal({"event_start", "event_delta"} <= set(types_of(received)), True)
-    equal(received[-1].stop_reason.type, "end_turn")
+    require_equal({"event_start", "event_delta"} <= set(types_of(received)), True)
+    require_equal(received[-1].stop_reason.type, "end_turn")
     second = await door.turn(session.id, "probe-hello")
-    equal([event.type for event in second if event.type.startswith("event_")], [])
+    require_equal([event.type for event in second if event.type.startswith("event_")], [])
     refusal = anthropic.BadRequestError
     deltas: Any = ["agent.tool_use"]
     await door.refused(refusal, "sessions.events.stream", session.id, event_deltas=deltas, field="event_deltas[].0")
@@ -139,25 +139,25 @@ async def an_interrupt_ends_the_turn(door: Door) -> None:
     await door.turn(session.id, "probe-slow", until=lambda event: event.type == "span.model_request_start")
     stop: Any = {"type": "user.interrupt"}
     received = await door.watch(session.id, lambda: _send(door, session.id, stop))
-    equal(received[-1].stop_reason.type, "end_turn")
-    equal([event.type for event in received if event.type == "user.interrupt"], ["user.interrupt"] * 2)
+    require_equal(received[-1].stop_reason.type, "end_turn")
+    require_equal([event.type for event in received if event.type == "user.interrupt"], ["user.interrupt"] * 2)
     (idle,) = (await _send(door, session.id, stop)).data
-    equal(idle.processed_at is not None, True)
+    require_equal(idle.processed_at is not None, True)
 
 
 @supported("UserCustomToolResultEventParams", "custom_tool_use_id", "content", "is_error")
 @supported("events", "agent.custom_tool_use", "user.custom_tool_result")
 async def a_custom_tool_waits_for_its_result(door: Door) -> None:
     session = await door.session((await door.agent(tools=[TOOLSET, WEATHER])).id)
-    asked = await door.turn(session.id, "probe-weather")
-    (call,) = [event for event in asked if event.type == "agent.custom_tool_use"]
-    equal((call.name, call.input), ("get_weather", {"city": "Oslo"}))
-    equal((asked[-1].stop_reason.type, asked[-1].stop_reason.event_ids), ("requires_action", [call.id]))
+    parked = await door.turn(session.id, "probe-weather")
+    (call,) = [event for event in parked if event.type == "agent.custom_tool_use"]
+    require_equal((call.name, call.input), ("get_weather", {"city": "Oslo"}))
+    require_equal((parked[-1].stop_reason.type, parked[-1].stop_reason.event_ids), ("requires_action", [call.id]))
     result = {"type": "user.custom_tool_result", "custom_tool_use_id": call.id, "is_error": False}
     content = {"content": [{"type": "text", "text": "snow"}]}
-    answered = await door.watch(session.id, lambda: _send(door, session.id, {**result, **content}))
-    equal([event.processed_at is not None for event in answered if event.type == "user.custom_tool_result"], [True])
-    equal(answered[-1].stop_reason.type, "end_turn")
+    resumed = await door.watch(session.id, lambda: _send(door, session.id, {**result, **content}))
+    require_equal([event.processed_at is not None for event in resumed if event.type == "user.custom_tool_result"], [True])
+    require_equal(resumed[-1].stop_reason.type, "end_turn")
     await _refuse(door, session.id, result, "events.0.custom_tool_use_id")
 
 
@@ -165,12 +165,12 @@ async def a_custom_tool_waits_for_its_result(door: Door) -> None:
 @supported("sessions.events.tool_runner", "session_id", "tools", "max_idle")
 @different("sessions.events.tool_runner", "environment_key", note="Any API key: environments have no keys.")
 async def the_tool_runner_serves_a_session(door: Door) -> None:
-    asked: list[str] = []
+    cities: list[str] = []
     key = await door.cluster.create_key("default")
 
     async def get_weather(city: str) -> str:
         """The weather in a city."""
-        asked.append(city)
+        cities.append(city)
         return "snow"
 
     session = await door.session((await door.agent(tools=[TOOLSET, WEATHER])).id)
@@ -180,20 +180,20 @@ async def the_tool_runner_serves_a_session(door: Door) -> None:
     runner = events.tool_runner(session.id, tools=[beta_async_tool(get_weather)], max_idle=0.5, environment_key=key)
     async with asyncio.timeout(60):
         calls = [call async for call in runner]
-    equal([(call.name, call.posted, call.is_error) for call in calls], [("get_weather", True, False)])
-    equal(asked, ["Oslo"])
-    said = [event async for event in events.list(session.id, types=["agent.message"])]
-    equal([block.text for event in said for block in event.content], ["Snow in Oslo."])  # type: ignore[union-attr]
+    require_equal([(call.name, call.posted, call.is_error) for call in calls], [("get_weather", True, False)])
+    require_equal(cities, ["Oslo"])
+    messages = [event async for event in events.list(session.id, types=["agent.message"])]
+    require_equal([block.text for event in messages for block in event.content], ["Snow in Oslo."])  # type: ignore[union-attr]
 
 
 @supported("events", "session.error", "session.status_rescheduled")
-async def a_rate_limit_is_told_and_waited_for(door: Door) -> None:
+async def a_rate_limit_is_reported_and_retried(door: Door) -> None:
     session = await door.session()
     received = await door.turn(session.id, "probe-limited")
     (error,) = [event for event in received if event.type == "session.error"]
-    equal((error.error.type, error.error.retry_status.type), ("model_rate_limited_error", "retrying"))
-    equal("session.status_rescheduled" in types_of(received), True)
-    equal(received[-1].stop_reason.type, "end_turn")
+    require_equal((error.error.type, error.error.retry_status.type), ("model_rate_limited_error", "retrying"))
+    require_equal("session.status_rescheduled" in types_of(received), True)
+    require_equal(received[-1].stop_reason.type, "end_turn")
 
 
 @supported("events", "session.updated", "session.deleted")
@@ -205,7 +205,7 @@ async def the_last_event_of_a_session(door: Door) -> None:
         await door.call("sessions.delete", session.id)
 
     received = await door.watch(session.id, end, until=lambda event: event.type == "session.deleted")
-    equal(types_of(received), ["session.updated", "session.deleted"])
+    require_equal(types_of(received), ["session.updated", "session.deleted"])
 
 
 @supported("sessions.events.list", "session_id", "types", "page")
@@ -215,28 +215,28 @@ async def the_last_event_of_a_session(door: Door) -> None:
 @different(
     "sessions.events.list", "order", note="In the order of the log: a queued input is listed where it was accepted."
 )
-async def events_page_by_page_in_both_orders(door: Door) -> None:
+async def events_are_listed_in_pages_in_both_orders(door: Door) -> None:
     session = await door.session()
     await door.turn(session.id, "probe-work")
     await door.turn(session.id, "probe-hello")
     whole = await door.every("sessions.events.list", session.id)
     ids = [event.id for event in whole]
-    equal((len(set(ids)), whole[0].type, whole[-1].type), (len(ids), "user.message", "session.status_idle"))
+    require_equal((len(set(ids)), whole[0].type, whole[-1].type), (len(ids), "user.message", "session.status_idle"))
     for order, wanted in (("asc", ids), ("desc", ids[::-1])):
         listed = await door.every("sessions.events.list", session.id, order=order, limit=4)
-        equal([event.id for event in listed], wanted)
-        pages = await walked(door, "sessions.events.list", session.id, order=order, limit=5)
-        equal([event.id for page in pages for event in page], wanted)
+        require_equal([event.id for event in listed], wanted)
+        pages = await read_pages(door, "sessions.events.list", session.id, order=order, limit=5)
+        require_equal([event.id for page in pages for event in page], wanted)
         first = await door.call("sessions.events.list", session.id, order=order, limit=4)
         turned = {"order": "desc" if order == "asc" else "asc", "page": first.next_page}
         await door.refused(anthropic.BadRequestError, "sessions.events.list", session.id, field="page", **turned)
     kinds = ["agent.message", "agent.tool_use"]
     listed = await door.every("sessions.events.list", session.id, types=kinds)
-    equal(types_of(listed), ["agent.message", "agent.tool_use", "agent.message", "agent.message"])
+    require_equal(types_of(listed), ["agent.message", "agent.tool_use", "agent.message", "agent.message"])
     moment = whole[4].processed_at
     for bound, holds in (("gt", operator.gt), ("gte", operator.ge), ("lt", operator.lt), ("lte", operator.le)):
         found = await door.every("sessions.events.list", session.id, **{f"created_at_{bound}": moment})
-        equal([event.id for event in found], [event.id for event in whole if holds(event.processed_at, moment)])
+        require_equal([event.id for event in found], [event.id for event in whole if holds(event.processed_at, moment)])
     refusal = anthropic.BadRequestError
     for fields, field in (
         ({"limit": 0}, "limit"),
@@ -251,13 +251,13 @@ async def events_page_by_page_in_both_orders(door: Door) -> None:
 
 @supported("UserToolConfirmationEventParams", "tool_use_id", "result", "deny_message")
 @supported("events", "user.tool_confirmation")
-async def a_call_that_waits_for_a_person(door: Door) -> None:
+async def a_call_waits_for_approval(door: Door) -> None:
     asking: Any = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
     session = await door.session((await door.agent(tools=[asking])).id)
     received = await door.turn(session.id, "probe-work")
     (use,) = [event for event in received if event.type == "agent.tool_use"]
-    equal((use.evaluated_permission, received[-1].stop_reason.type), ("ask", "requires_action"))
-    equal(received[-1].stop_reason.event_ids, [use.id])
+    require_equal((use.evaluated_permission, received[-1].stop_reason.type), ("ask", "requires_action"))
+    require_equal(received[-1].stop_reason.event_ids, [use.id])
     yes = {"type": "user.tool_confirmation", "tool_use_id": use.id, "result": "allow"}
     no = {**yes, "result": "deny", "deny_message": "Not today."}
     await _refuse(door, session.id, {**yes, "deny_message": "x"}, "events.0")
@@ -269,8 +269,8 @@ async def a_call_that_waits_for_a_person(door: Door) -> None:
 
     received = await door.watch(session.id, allow)
     (result,) = [event for event in received if event.type == "agent.tool_result"]
-    equal((result.tool_use_id, result.content[0].text.strip()), (use.id, "hello"))
-    equal([event.id for event in (await _send(door, session.id, yes)).data], [sent[0].id])
+    require_equal((result.tool_use_id, result.content[0].text.strip()), (use.id, "hello"))
+    require_equal([event.id for event in (await _send(door, session.id, yes)).data], [sent[0].id])
     await door.refused(anthropic.ConflictError, "sessions.events.send", session.id, events=[no])
 
 
@@ -280,12 +280,12 @@ async def a_tool_of_an_mcp_server_in_a_turn(door: Door) -> None:
         async with McpProcess(Path(directory, "notes")) as notes:
             session = await door.session((await door.agent(**notes.definition)).id)
             received = await door.turn(session.id, "probe-note")
-            equal(notes.noted(), ["one"])
+            require_equal(notes.noted(), ["one"])
     (use,) = [event for event in received if event.type == "agent.mcp_tool_use"]
     (result,) = [event for event in received if event.type == "agent.mcp_tool_result"]
-    equal((use.mcp_server_name, use.name, use.input), ("notes", "note", {"line": "one"}))
-    equal((result.mcp_tool_use_id, result.is_error, result.content[0].text), (use.id, False, "Noted: one"))
-    equal((use.evaluated_permission, types_of(received).count("agent.tool_use")), ("allow", 0))
+    require_equal((use.mcp_server_name, use.name, use.input), ("notes", "note", {"line": "one"}))
+    require_equal((result.mcp_tool_use_id, result.is_error, result.content[0].text), (use.id, False, "Noted: one"))
+    require_equal((use.evaluated_permission, types_of(received).count("agent.tool_use")), ("allow", 0))
 
 
 @different("events", "agent.thread_context_compacted", note="Only with Claude Code, when it compacts the conversation.")
@@ -301,11 +301,11 @@ async def a_tool_of_an_mcp_server_in_a_turn(door: Door) -> None:
 @different("events", "workflow_run.phase_started", "workflow_run.phase_ended", note="Never sent: no workflow runs.")
 @different("events", "workflow_run.status_running", note="Never sent: no workflow runs.")
 @different("events", "workflow_run.status_idle", "workflow_run.status_ended", note="Never sent: no workflow runs.")
-async def filters_accept_what_is_never_sent(door: Door) -> None:
+async def filters_accept_types_that_are_never_sent(door: Door) -> None:
     session = await door.session((await door.agent(tools=[TOOLSET, WEATHER])).id)
     await door.turn(session.id, "probe-work")
     never = [name for name in reference.event_types() if _is_never_sent(name)]
-    equal(await door.every("sessions.events.list", session.id, types=never), [])
+    require_equal(await door.every("sessions.events.list", session.id, types=never), [])
 
 
 def _is_never_sent(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import anthropic
 from bench.support.sdk.door import Door
-from tests.compat.checks import equal
+from tests.compat.checks import require_equal
 from tests.compat.registry import different, refused, supported
 
 PNG = base64.b64decode(
@@ -33,15 +33,15 @@ PDF = b"%PDF-1.4\n%%EOF\n"
 @supported("File", "id", "type", "filename", "mime_type", "size_bytes", "created_at", "expires_at")
 @different("File", "downloadable", note="Always true.")
 @different("File", "scope", note="Always null: files belong to the organisation.")
-async def a_file_from_upload_to_deletion(door: Door) -> None:
+async def a_file_is_uploaded_read_and_deleted(door: Door) -> None:
     content = secrets.token_bytes(100)
     made = await door.call("files.upload", file=("a/b.bin", content), expires_in_seconds=3600)
-    equal((made.id.split("_")[0], made.type, made.filename), ("file", "file", "b.bin"))
-    equal((made.mime_type, made.size_bytes), ("application/octet-stream", 100))
-    equal((made.downloadable, made.scope, made.expires_at is None), (True, None, False))
-    equal(await door.call("files.retrieve_metadata", made.id), made)
-    equal(await _read(door, made.id), content)
-    equal((await door.call("files.delete", made.id)).type, "file_deleted")
+    require_equal((made.id.split("_")[0], made.type, made.filename), ("file", "file", "b.bin"))
+    require_equal((made.mime_type, made.size_bytes), ("application/octet-stream", 100))
+    require_equal((made.downloadable, made.scope, made.expires_at is None), (True, None, False))
+    require_equal(await door.call("files.retrieve_metadata", made.id), made)
+    require_equal(await _read(door, made.id), content)
+    require_equal((await door.call("files.delete", made.id)).type, "file_deleted")
     for method in ("files.retrieve_metadata", "files.download", "files.delete"):
         await door.refused(anthropic.NotFoundError, method, made.id)
     bad = anthropic.BadRequestError
@@ -53,11 +53,11 @@ async def a_file_from_upload_to_deletion(door: Door) -> None:
 @different("files.list", "scope_id", note="No file belongs to a session: the list is empty.")
 async def files_are_listed(door: Door) -> None:
     made = [(await door.call("files.upload", file=(f"{number}.txt", b"x"))).id for number in range(3)]
-    equal(len((await door.call("files.list", limit=2)).data), 2)
+    require_equal(len((await door.call("files.list", limit=2)).data), 2)
     walked = [file.id for file in await door.every("files.list", limit=2)]  # other probes upload files meanwhile
-    equal([file_id for file_id in walked if file_id in made], made[::-1])
-    equal([file.id for file in await door.every("files.list", ids=[made[0], "file_none"])], [made[0]])
-    equal(await door.every("files.list", scope_id="sesn_1"), [])
+    require_equal([file_id for file_id in walked if file_id in made], made[::-1])
+    require_equal([file.id for file in await door.every("files.list", ids=[made[0], "file_none"])], [made[0]])
+    require_equal(await door.every("files.list", scope_id="sesn_1"), [])
     await door.refused(anthropic.BadRequestError, "files.list", ids=made, limit=1, field="ids")
 
 
@@ -69,7 +69,7 @@ async def a_message_with_files_and_urls(door: Door) -> None:
     session = await door.session()
     image = await door.call("files.upload", file=("a.png", PNG, "image/png"))
     document = await door.call("files.upload", file=("a.txt", b"of a file", "text/plain"))
-    async with _served({"/b.png": (PNG, "image/png"), "/b.pdf": (PDF, "application/pdf")}) as base:
+    async with serve_pages({"/b.png": (PNG, "image/png"), "/b.pdf": (PDF, "application/pdf")}) as base:
         blocks: list[Any] = [
             {"type": "text", "text": "[[script:probe-hello]]"},
             {"type": "image", "source": {"type": "file", "file_id": image.id}},
@@ -80,7 +80,7 @@ async def a_message_with_files_and_urls(door: Door) -> None:
         event: Any = {"type": "user.message", "content": blocks}
         send = lambda: door.call("sessions.events.send", session.id, events=[event])  # noqa: E731
         received = await door.watch(session.id, send)
-    equal([event.type for event in received if event.type in {"agent.message", "session.error"}], ["agent.message"])
+    require_equal([event.type for event in received if event.type in {"agent.message", "session.error"}], ["agent.message"])
     nowhere: Any = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}
     none: Any = {"type": "user.message", "content": [nowhere]}
     await door.refused(anthropic.NotFoundError, "sessions.events.send", session.id, events=[none])
@@ -101,21 +101,21 @@ async def a_message_with_files_and_urls(door: Door) -> None:
 @supported("sessions.resources.delete", note="A file that is already in the tree stays there.")
 @supported("sessions.resources.delete", "resource_id", "session_id")
 @refused("sessions.resources.update", note="A file has no token.")
-async def files_in_a_sessions_tree(door: Door) -> None:
+async def files_are_mounted_in_a_sessions_tree(door: Door) -> None:
     one = await door.call("files.upload", file=("one.txt", b"hello"))
     two = await door.call("files.upload", file=("two.txt", b"there"))
     session = await door.session(resources=[{"type": "file", "file_id": one.id, "mount_path": "given/one.txt"}])
     added = await door.call("sessions.resources.add", session.id, type="file", file_id=two.id)
-    equal(added.mount_path, f".footplate/uploads/{two.id}/two.txt")
+    require_equal(added.mount_path, f".footplate/uploads/{two.id}/two.txt")
     first = (await door.call("sessions.retrieve", session.id)).resources[0]
     listed = await door.every("sessions.resources.list", session.id, limit=1)
-    equal([one.id for one in listed], [first.id, added.id])
+    require_equal([one.id for one in listed], [first.id, added.id])
     received = await door.turn(session.id, "probe-given")
-    said = [block.text for event in received if event.type == "agent.tool_result" for block in event.content]
-    equal([text.split() for text in said], [["hellothere"]])
-    equal(await door.call("sessions.resources.retrieve", added.id, session_id=session.id), added)
+    outputs = [block.text for event in received if event.type == "agent.tool_result" for block in event.content]
+    require_equal([text.split() for text in outputs], [["hellothere"]])
+    require_equal(await door.call("sessions.resources.retrieve", added.id, session_id=session.id), added)
     gone = await door.call("sessions.resources.delete", added.id, session_id=session.id)
-    equal(gone.type, "session_resource_deleted")
+    require_equal(gone.type, "session_resource_deleted")
     bad = anthropic.BadRequestError
     for fields, field in (
         ({"type": "file", "file_id": one.id, "mount_path": "/etc/x"}, "mount_path"),
@@ -135,14 +135,14 @@ async def files_in_a_sessions_tree(door: Door) -> None:
 
 
 async def _read(door: Door, file_id: str) -> bytes:
-    answer = await door.call("files.download", file_id)
-    content: bytes = answer.read() if door.kind == "sync" else await answer.read()
+    response = await door.call("files.download", file_id)
+    content: bytes = response.read() if door.kind == "sync" else await response.read()
     return content
 
 
 @asynccontextmanager
-async def _served(pages: dict[str, tuple[bytes, str]]) -> AsyncIterator[str]:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve_pages(pages: dict[str, tuple[bytes, str]]) -> AsyncIterator[str]:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
         content, kind = pages[path]
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\nconnection: close\r\n" % kind.encode())
@@ -150,6 +150,6 @@ async def _served(pages: dict[str, tuple[bytes, str]]) -> AsyncIterator[str]:
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    server = await asyncio.start_server(respond, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

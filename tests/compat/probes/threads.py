@@ -4,7 +4,7 @@ from typing import Any
 
 import anthropic
 from bench.support.sdk.door import MODEL, TOOLSET, Door, types_of
-from tests.compat.checks import equal
+from tests.compat.checks import require_equal
 from tests.compat.registry import different, probe, refused, supported
 
 _CLAUDE: Any = {"harness": "claude"}
@@ -20,12 +20,12 @@ _MULTIAGENT = "Only with the `claude` harness."
 async def the_primary_thread_is_the_session(door: Door) -> None:
     session = await door.session()
     (thread,) = await door.every("sessions.threads.list", session.id, limit=1)
-    equal((thread.type, thread.session_id, thread.parent_thread_id), ("session_thread", session.id, None))
-    equal((thread.id.split("_")[0], thread.status, thread.archived_at), ("sthr", "idle", None))
-    equal((thread.agent.id, thread.agent.version), (session.agent.id, session.agent.version))
+    require_equal((thread.type, thread.session_id, thread.parent_thread_id), ("session_thread", session.id, None))
+    require_equal((thread.id.split("_")[0], thread.status, thread.archived_at), ("sthr", "idle", None))
+    require_equal((thread.agent.id, thread.agent.version), (session.agent.id, session.agent.version))
     found = await door.call("sessions.threads.retrieve", thread.id, session_id=session.id)
-    equal((found.id, found.created_at), (thread.id, session.created_at))
-    equal(await door.every("sessions.threads.list", session.id, statuses=["running", "terminated"]), [])
+    require_equal((found.id, found.created_at), (thread.id, session.created_at))
+    require_equal(await door.every("sessions.threads.list", session.id, statuses=["running", "terminated"]), [])
     refusal = anthropic.BadRequestError
     await door.refused(refusal, "sessions.threads.list", session.id, page="x", field="page")
     await door.refused(refusal, "sessions.threads.archive", thread.id, session_id=session.id, field="thread_id")
@@ -38,7 +38,7 @@ async def the_primary_thread_is_the_session(door: Door) -> None:
 @supported("sessions.threads.events.list", "session_id", "thread_id", "limit", "page")
 @supported("sessions.threads.events.stream")
 @supported("sessions.threads.events.stream", "session_id", "thread_id", "event_deltas")
-async def its_events_are_those_of_the_session(door: Door) -> None:
+async def the_primary_threads_events_are_those_of_the_session(door: Door) -> None:
     session = await door.session()
     (thread,) = await door.every("sessions.threads.list", session.id)
     received = await door.watch(
@@ -48,9 +48,9 @@ async def its_events_are_those_of_the_session(door: Door) -> None:
         session_id=session.id,
         event_deltas=["agent.message"],
     )
-    equal("event_delta" in types_of(received), True)
+    require_equal("event_delta" in types_of(received), True)
     listed = await door.every("sessions.threads.events.list", thread.id, session_id=session.id, limit=2)
-    equal([event.id for event in listed], [event.id for event in await door.every("sessions.events.list", session.id)])
+    require_equal([event.id for event in listed], [event.id for event in await door.every("sessions.events.list", session.id)])
 
 
 @supported("agents.create", "multiagent", note=_MULTIAGENT)
@@ -60,15 +60,15 @@ async def its_events_are_those_of_the_session(door: Door) -> None:
 @refused("MultiagentSelfParams")
 @refused("AdvisorParams")
 @refused("Multiagent20261001Params")
-async def an_agent_that_may_ask_others(door: Door) -> None:
+async def an_agent_has_subagents(door: Door) -> None:
     scout = (await door.agent(name="scout")).id
     asks = {"type": "coordinator", "agents": [scout]}
     lead = await door.agent(name="lead", multiagent=asks, extra_body=_CLAUDE)
-    equal([(one.id, one.version) for one in lead.multiagent.agents], [(scout, 1)])
+    require_equal([(one.id, one.version) for one in lead.multiagent.agents], [(scout, 1)])
     cleared = await door.call("agents.update", lead.id, multiagent=None)
-    equal(cleared.multiagent, None)
+    require_equal(cleared.multiagent, None)
     again = await door.call("agents.update", lead.id, multiagent=asks)
-    equal(again.multiagent.type, "coordinator")
+    require_equal(again.multiagent.type, "coordinator")
     refusal = anthropic.BadRequestError
     for multiagent, field in (
         ({"type": "coordinator", "agents": [{"type": "self"}]}, "multiagent.agents.0"),
@@ -90,13 +90,13 @@ async def a_subagent_works_in_a_thread(door: Door) -> None:
     _, thread = await door.every("sessions.threads.list", session.id)
     primary = [event.type for event in await door.every("sessions.events.list", session.id)]
     inside = await door.every("sessions.threads.events.list", thread.id, session_id=session.id)
-    equal((thread.agent.id, thread.status, thread.usage.output_tokens > 0), (scout, "idle", True))
+    require_equal((thread.agent.id, thread.status, thread.usage.output_tokens > 0), (scout, "idle", True))
     begun = ["session.thread_created", "session.thread_status_running", "agent.thread_message_sent"]
     done = ["agent.thread_message_received", "session.thread_status_idle", "agent.tool_result"]
     at = primary.index("session.thread_created")
-    equal(primary[at : at + 6], [*begun, *done])
-    equal([kind for kind in received if kind.startswith("session.thread")], [begun[0], begun[1], done[1]])
-    equal(
+    require_equal(primary[at : at + 6], [*begun, *done])
+    require_equal([kind for kind in received if kind.startswith("session.thread")], [begun[0], begun[1], done[1]])
+    require_equal(
         [event.type for event in inside if event.type.startswith("agent.")],
         [
             "agent.thread_message_received", "agent.message", "agent.tool_use", "agent.tool_result", "agent.message",
@@ -106,7 +106,7 @@ async def a_subagent_works_in_a_thread(door: Door) -> None:
 
 
 @probe
-async def a_subagents_ask_is_cross_posted(door: Door) -> None:
+async def a_subagents_pending_call_is_cross_posted(door: Door) -> None:
     asking: Any = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
     scout = (await door.agent(name="scout", tools=[asking])).id
     asks = {"type": "coordinator", "agents": [scout]}
@@ -115,16 +115,16 @@ async def a_subagents_ask_is_cross_posted(door: Door) -> None:
     waits = "session.thread_status_idle"
     received = await door.turn(session.id, "probe-ask", until=lambda event: event.type == waits)
     (use,) = [event for event in received if event.type == "agent.tool_use" and event.evaluated_permission == "ask"]
-    equal((received[-1].stop_reason.type, received[-1].stop_reason.event_ids), ("requires_action", [use.id]))
-    equal(use.session_thread_id, received[-1].session_thread_id)
+    require_equal((received[-1].stop_reason.type, received[-1].stop_reason.event_ids), ("requires_action", [use.id]))
+    require_equal(use.session_thread_id, received[-1].session_thread_id)
     yes: Any = {"type": "user.tool_confirmation", "tool_use_id": use.id, "result": "allow"}
     rest = await door.watch(session.id, lambda: door.call("sessions.events.send", session.id, events=[yes]))
-    (word,) = [event for event in rest if event.type == "user.tool_confirmation"]
-    equal((word.tool_use_id, word.session_thread_id), (use.id, use.session_thread_id))
+    (confirmation,) = [event for event in rest if event.type == "user.tool_confirmation"]
+    require_equal((confirmation.tool_use_id, confirmation.session_thread_id), (use.id, use.session_thread_id))
     inside = await door.every("sessions.threads.events.list", use.session_thread_id, session_id=session.id)
     primary = await door.every("sessions.events.list", session.id)
     for listed in (inside, primary):
-        equal({use.id, word.id} - {event.id for event in listed}, set())
+        require_equal({use.id, confirmation.id} - {event.id for event in listed}, set())
     (result,) = [event for event in inside if event.type == "agent.tool_result"]
-    equal((result.tool_use_id, result.content[0].text.strip()), (use.id, "hello"))
-    equal(result.id in {event.id for event in primary}, False)
+    require_equal((result.tool_use_id, result.content[0].text.strip()), (use.id, "hello"))
+    require_equal(result.id in {event.id for event in primary}, False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import anthropic
 from bench.support.sdk.door import MODEL, TOOLSET, Door
-from tests.compat.checks import equal
+from tests.compat.checks import require_equal
 from tests.compat.registry import different, refused, supported
 
 _BUILT_IN = ("bash", "edit", "glob", "grep", "read", "write")
@@ -34,9 +34,9 @@ async def the_toolset_tool_by_tool(door: Door) -> None:
         default = {"enabled": False, "permission_policy": _ALLOW}
         agent = await door.agent(tools=[{**TOOLSET, "configs": [config], "default_config": default}])
         (toolset,) = agent.tools
-        equal((toolset.default_config.enabled, toolset.default_config.permission_policy.type), (False, "always_allow"))
+        require_equal((toolset.default_config.enabled, toolset.default_config.permission_policy.type), (False, "always_allow"))
         (shown,) = [one for one in toolset.configs if one.name == name]
-        equal((shown.enabled, shown.permission_policy.type), (True, "always_allow"))
+        require_equal((shown.enabled, shown.permission_policy.type), (True, "always_allow"))
     await _refuse(door, [{**TOOLSET, "configs": [{"name": "bash"}, {"name": "bash"}]}], "tools.0.configs")
     await _refuse(door, [{**TOOLSET, "configs": [{"name": "dance"}]}], "tools.0.configs.0.name")
     await _refuse(door, [TOOLSET, TOOLSET], "tools")
@@ -44,9 +44,9 @@ async def the_toolset_tool_by_tool(door: Door) -> None:
 
 @supported("AlwaysAskPolicyParam")
 @refused("AutoPolicyParam", note="No model can be configured to decide.")
-async def what_a_person_is_asked_about(door: Door) -> None:
+async def tools_that_always_need_approval(door: Door) -> None:
     agent = await door.agent(tools=[{**TOOLSET, "configs": [{"name": "bash", "permission_policy": _ASK}]}])
-    equal({one.name: one.permission_policy.type for one in agent.tools[0].configs}["bash"], "always_ask")
+    require_equal({one.name: one.permission_policy.type for one in agent.tools[0].configs}["bash"], "always_ask")
     asking = {"permission_policy": {"type": "auto"}}
     await _refuse(door, [{**TOOLSET, "configs": [{"name": "bash", **asking}]}], "tools.0.configs.0.permission_policy")
     await _refuse(door, [{**TOOLSET, "default_config": asking}], "tools.0.default_config.permission_policy")
@@ -63,14 +63,14 @@ async def tools_of_an_mcp_server(door: Door) -> None:
     configs = [{"name": "a", "enabled": False}, {"name": "b", "enabled": True, "permission_policy": _ALLOW}]
     agent = await door.agent(mcp_servers=[server], tools=[{**toolset, "configs": configs}])
     (shown,) = agent.tools
-    equal((shown.type, shown.mcp_server_name, shown.default_config.enabled), ("mcp_toolset", "m", True))
-    equal([(one.name, one.enabled) for one in shown.configs], [("a", False), ("b", True)])
-    equal([(one.name, one.url) for one in agent.mcp_servers], [("m", server["url"])])
+    require_equal((shown.type, shown.mcp_server_name, shown.default_config.enabled), ("mcp_toolset", "m", True))
+    require_equal([(one.name, one.enabled) for one in shown.configs], [("a", False), ("b", True)])
+    require_equal([(one.name, one.url) for one in agent.mcp_servers], [("m", server["url"])])
     await _refuse(door, [toolset], "tools.0.mcp_server_name")
     plain: Any = {"type": "mcp_toolset", "mcp_server_name": "m"}
     agent = await door.agent(mcp_servers=[server], tools=[{**plain, "configs": [{"name": "a"}]}])
     (shown,) = agent.tools
-    equal(
+    require_equal(
         (shown.default_config.permission_policy.type, shown.configs[0].permission_policy.type),
         ("always_ask", "always_ask"),
     )
@@ -81,11 +81,11 @@ async def tools_of_an_mcp_server(door: Door) -> None:
 
 @supported("CustomToolParams", "name", "description", "input_schema")
 @supported("CustomToolInputSchemaParam", "properties", "required")
-async def a_tool_that_the_client_runs(door: Door) -> None:
+async def custom_tools_that_the_client_runs(door: Door) -> None:
     agent = await door.agent(tools=[_WEATHER])
     (tool,) = agent.tools
-    equal((tool.name, tool.description), ("get_weather", "The weather."))
-    equal(tool.input_schema.to_dict(), _SCHEMA)
+    require_equal((tool.name, tool.description), ("get_weather", "The weather."))
+    require_equal(tool.input_schema.to_dict(), _SCHEMA)
     for fields, field in (
         ({"name": "no spaces"}, "tools.0.name"),
         ({"name": ""}, "tools.0.name"),
@@ -108,12 +108,12 @@ _LIMITS = ("allowed_domains", "blocked_domains")
     "WebSearchToolConfigParams", "enabled", note="Off unless enabled by name; refused without a search provider."
 )
 @refused("WebSearchToolConfigParams", "allowed_domains", "blocked_domains", "user_location")
-async def the_web_tools(door: Door) -> None:
+async def web_tools_are_off_unless_enabled_by_name(door: Door) -> None:
     bare = await door.agent()
-    equal({config.name: config.enabled for config in bare.tools[0].configs}, {"web_fetch": False, "web_search": False})
+    require_equal({config.name: config.enabled for config in bare.tools[0].configs}, {"web_fetch": False, "web_search": False})
     config: Any = {"name": "web_fetch", "enabled": True, "permission_policy": _ALLOW}
     agent = await door.agent(tools=[{**TOOLSET, "configs": [config]}])
-    equal({one.name: one.enabled for one in agent.tools[0].configs}["web_fetch"], True)
+    require_equal({one.name: one.enabled for one in agent.tools[0].configs}["web_fetch"], True)
     where = "tools.0.configs.0"
     for name, limits in (
         ("web_fetch", {"max_content_tokens": 9, "url_sources": {"user_input": {"type": "all"}}}),

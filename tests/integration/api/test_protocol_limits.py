@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from tests.unit.api.conftest import Api, client_of
+from tests.unit.api.conftest import Api, make_client
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
@@ -206,7 +206,7 @@ async def test_pipelined_requests_are_limited(server: Server) -> None:
 
 
 async def _session(api: Api) -> str:
-    async with client_of(api.app) as http:
+    async with make_client(api.app) as http:
         agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]
         environment = (await http.post("/v1/environments", json={"name": "e"})).json()["id"]
         created = await http.post("/v1/sessions", json={"agent": agent, "environment_id": environment})

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from tests.unit.api.conftest import Api, client_of
+from tests.unit.api.conftest import Api, make_client
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
@@ -58,7 +58,7 @@ async def server(api: Api) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def session_id(api: Api) -> str:
-    async with client_of(api.app) as http:
+    async with make_client(api.app) as http:
         agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]
         environment = (await http.post("/v1/environments", json={"name": "e"})).json()["id"]
         created = await http.post("/v1/sessions", json={"agent": agent, "environment_id": environment})
@@ -120,13 +120,13 @@ async def test_the_cursor_is_read_from_query_and_header(
     url = f"ws://{server}/v1/sessions/{session_id}/ws{query}"
     async with connect(url, proxy=None, additional_headers={**KEY, **headers}) as socket:
         await _receive_all(socket)
-    assert api.tails.asked == [("org_a", session_id, cursor, frozenset())]
+    assert api.tails.requests == [("org_a", session_id, cursor, frozenset())]
 
 
 async def test_previews_are_requested_in_the_query(api: Api, server: str, session_id: str) -> None:
     async with _connect(server, session_id, "?event_deltas[]=agent.message") as socket:
         await _receive_all(socket)
-    assert api.tails.asked[0][3] == {"agent.message"}
+    assert api.tails.requests[0][3] == {"agent.message"}
 
 
 @pytest.mark.parametrize("headers", [KEY, {"x-api-key": "secret-a"}])
@@ -158,7 +158,7 @@ async def test_requests_are_refused_at_the_handshake(api: Api, server: str, sess
     assert (status, error["field"]) == (400, "event_deltas[].0")
     assert (await _refused(server, "/v1/sessions/%00/ws"))[0] == 404
     assert (await _refused(server, "/v1/agents"))[0] == 404
-    assert api.tails.asked == []
+    assert api.tails.requests == []
 
 
 async def test_another_organisations_session_does_not_exist(server: str, session_id: str) -> None:
@@ -233,10 +233,10 @@ async def test_a_disconnect_ends_all_tasks(api: Api, server: str, session_id: st
 
 
 async def test_plain_http_is_refused_with_an_explanation(api: Api, session_id: str) -> None:
-    async with client_of(api.app) as http:
+    async with make_client(api.app) as http:
         response = await http.get(f"/v1/sessions/{session_id}/ws")
         assert (response.status_code, response.json()["error"]["field"]) == (400, "upgrade")
-    async with client_of(api.app, "secret-b") as stranger:
+    async with make_client(api.app, "secret-b") as stranger:
         assert (await stranger.get(f"/v1/sessions/{session_id}/ws")).status_code == 404
 
 

@@ -191,7 +191,7 @@ async def test_an_interrupt_ends_a_turn_that_waits_for_its_directory(engine: Eng
 
     session_id = await engine.session(work, context={"directory": "/shared"})
     busy = f"{socket.gethostname()}:/shared"
-    async with WriteLeases(engine.cell.database).hold(engine.principal.organisation, busy, who="another"):
+    async with WriteLeases(engine.cell.database).hold(engine.principal.organisation, busy, owner="another"):
         await engine.send(session_id, "hi")
         assert await wait_until(queued, PATIENCE)
         await engine.send(session_id, interrupt())

@@ -119,7 +119,7 @@ async def test_a_data_directory_without_sessions(tmp_path: Path) -> None:
         (ExpiredSessionFiles({SCRATCH_TREE: SNAPSHOT}), True),
         (ExpiredSessionFiles({SCRATCH_TREE: None}), False),  # there are files, but no stored snapshot
         (ExpiredSessionFiles({"proj_1": None}), True),  # unchanged since its base commit
-        (ExpiredSessionFiles({"proj_1": SNAPSHOT, "proj_2": replace(SNAPSHOT, left_out=("big: too large",))}), False),
+        (ExpiredSessionFiles({"proj_1": SNAPSHOT, "proj_2": replace(SNAPSHOT, omitted=("big: too large",))}), False),
     ],
 )
 async def test_an_expired_session_is_removed_if_its_files_are_stored(data: Path, files: ExpiredSessionFiles, goes: bool) -> None:  # noqa: FBT001 - a case

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from standardwebhooks import Webhook
-from tests.unit.gate.test_door import Place
+from tests.unit.gate.test_door import GateSetup
 
 from footplate.domain.hooks import HookAccess
 from footplate.domain.json import JsonObject
@@ -23,8 +23,8 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> GateSetup:
+    return GateSetup(tmp_path)
 
 
 @pytest.fixture
@@ -43,21 +43,21 @@ def allow_host(server: HookServer, host: str = "127.0.0.1") -> HookAccess:
     return HookAccess(hosts=Network.allow([f"{host}:{server.port}"]), secret=SECRET)
 
 
-async def decide_with_hook(place: Place, hook: JsonObject, layer: Layer = Layer.PROJECT, seconds: float = 20) -> Decision:
+async def decide_with_hook(place: GateSetup, hook: JsonObject, layer: Layer = Layer.PROJECT, seconds: float = 20) -> Decision:
     group: JsonObject = {"hooks": [{**hook, "timeout": seconds}]}
     place.rules.layers = {layer: {"hooks": {"PreToolUse": [group]}}}
-    return await place.ask("bash", command="make")
+    return await place.decide("bash", command="make")
 
 
-async def decide_over_http(place: Place, server: HookServer, **more: Any) -> Decision:
+async def decide_over_http(place: GateSetup, server: HookServer, **more: Any) -> Decision:
     return await decide_with_hook(place, {"type": "http", "url": server.url}, **more)
 
 
-async def decide_with_python(place: Place, name: str, seconds: float = 20, **options: Any) -> Decision:
+async def decide_with_python(place: GateSetup, name: str, seconds: float = 20, **options: Any) -> Decision:
     return await decide_with_hook(place, {"type": "python", "name": name, "options": options}, seconds=seconds)
 
 
-async def test_a_server_gets_claude_codes_fields_and_a_signature(place: Place, server: HookServer) -> None:
+async def test_a_server_gets_claude_codes_fields_and_a_signature(place: GateSetup, server: HookServer) -> None:
     place.access = allow_host(server)
     assert (await decide_over_http(place, server)).outcome is PermissionOutcome.ALLOW
     ((headers, body),) = server.requests
@@ -71,7 +71,7 @@ async def test_a_server_gets_claude_codes_fields_and_a_signature(place: Place, s
     assert not {"cookie", "authorization"} & headers.keys()
 
 
-async def test_a_servers_decision_counts_like_any_hooks(place: Place, server: HookServer) -> None:
+async def test_a_servers_decision_counts_like_any_hooks(place: GateSetup, server: HookServer) -> None:
     place.access = allow_host(server)
     server.set_response({"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "not today"}})
     decision = await decide_over_http(place, server)
@@ -101,7 +101,7 @@ async def test_a_servers_decision_counts_like_any_hooks(place: Place, server: Ho
     ],
 )
 async def test_every_invalid_response_of_a_server_denies_the_call(
-    place: Place, server: HookServer, response: Any, status: str, extra: str, reason: str
+    place: GateSetup, server: HookServer, response: Any, status: str, extra: str, reason: str
 ) -> None:
     place.access = allow_host(server)
     server.set_response(response, status, extra)
@@ -110,7 +110,7 @@ async def test_every_invalid_response_of_a_server_denies_the_call(
     assert reason in decision.reason
 
 
-async def test_a_server_that_hangs_floods_or_is_gone_denies_the_call_in_time(place: Place, server: HookServer) -> None:
+async def test_a_server_that_hangs_floods_or_is_gone_denies_the_call_in_time(place: GateSetup, server: HookServer) -> None:
     place.access = allow_host(server)
     server.response = None
     began = time.monotonic()
@@ -122,7 +122,7 @@ async def test_a_server_that_hangs_floods_or_is_gone_denies_the_call_in_time(pla
     assert "request to the hook failed" in (await decide_over_http(place, server)).reason
 
 
-async def test_only_allowed_hosts_are_called(place: Place, server: HookServer) -> None:
+async def test_only_allowed_hosts_are_called(place: GateSetup, server: HookServer) -> None:
     for access, reason in (
         (HookAccess(), "which is empty"),
         (allow_host(server, "localhost"), "not in the list of allowed hook hosts"),
@@ -136,7 +136,7 @@ async def test_only_allowed_hosts_are_called(place: Place, server: HookServer) -
     assert server.requests == []
 
 
-async def test_http_hooks_of_a_session_are_refused(place: Place, server: HookServer) -> None:
+async def test_http_hooks_of_a_session_are_refused(place: GateSetup, server: HookServer) -> None:
     place.access = allow_host(server)
     decision = await decide_over_http(place, server, layer=Layer.SESSION)
     assert decision.outcome is PermissionOutcome.DENY
@@ -161,7 +161,7 @@ async def test_http_hooks_of_a_session_are_refused(place: Place, server: HookSer
         ("polite", "not this"),
     ],
 )
-async def test_python_hooks_that_fail_or_deny(place: Place, name: str, reason: str) -> None:
+async def test_python_hooks_that_fail_or_deny(place: GateSetup, name: str, reason: str) -> None:
     decision = await decide_with_python(place, name, seconds=1 if name == "hangs" else 60, what="this")
     assert decision.outcome is PermissionOutcome.DENY
     assert reason in decision.reason
@@ -174,7 +174,7 @@ async def test_python_hooks_that_fail_or_deny(place: Place, name: str, reason: s
 
 @pytest.mark.usefixtures("installed")
 async def test_a_python_hook_does_not_see_the_workers_variables(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: GateSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOOTPLATE_DATABASE_URL", "postgresql://somebody")
     assert (await decide_with_python(place, "silent")).outcome is PermissionOutcome.ALLOW
@@ -186,7 +186,7 @@ async def test_the_builtin_hooks_are_installed() -> None:
     assert {"audit", "metrics", "validation"} <= {*python.list_installed_hooks()}
 
 
-async def test_the_audit_hook_records_the_input_of_a_call(place: Place) -> None:
+async def test_the_audit_hook_records_the_input_of_a_call(place: GateSetup) -> None:
     assert (await decide_with_python(place, "audit")).outcome is PermissionOutcome.ALLOW
     (entry,) = place.recorded
     assert entry.content is not None
@@ -195,14 +195,14 @@ async def test_the_audit_hook_records_the_input_of_a_call(place: Place) -> None:
     assert entry.is_intact
 
 
-async def test_the_metrics_hook_counts_calls(place: Place) -> None:
+async def test_the_metrics_hook_counts_calls(place: GateSetup) -> None:
     counted = metrics.HOOK_COUNTS.labels("PreToolUse.Bash")
     before = counted._value.get()
     await decide_with_python(place, "metrics")
     assert counted._value.get() == before + 1
 
 
-async def test_the_validation_hook_denies_input_that_does_not_match(place: Place) -> None:
+async def test_the_validation_hook_denies_input_that_does_not_match(place: GateSetup) -> None:
     schema: dict[str, Any] = {"properties": {"command": {"maxLength": 3}}}
     decision = await decide_with_python(place, "validation", schema=schema)
     assert decision.outcome is PermissionOutcome.DENY
@@ -215,7 +215,7 @@ async def test_the_validation_hook_denies_input_that_does_not_match(place: Place
     assert "Unresolvable" in (await decide_with_python(place, "validation", schema=remote_schema)).reason
 
 
-async def test_every_reason_of_a_hook_can_be_stored(place: Place, server: HookServer) -> None:
+async def test_every_reason_of_a_hook_can_be_stored(place: GateSetup, server: HookServer) -> None:
     place.access = allow_host(server)
     server.set_response(b'{"decision": "block", "reason": "a\\u0000b\\ud800c"}')
     decision = await decide_over_http(place, server)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.gate.test_door import Place
+from tests.unit.gate.test_door import GateSetup
 
 from footplate.domain.json import JsonObject
 from footplate.domain.permissions import Decision, Layer, PermissionOutcome
@@ -13,8 +13,8 @@ from footplate.gate.hooks import compile_matcher
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> GateSetup:
+    return GateSetup(tmp_path)
 
 
 def make_hooks(command: str, matcher: str = "", seconds: float = 10) -> JsonObject:
@@ -27,12 +27,12 @@ def print_decision(decision: str, reason: str = "") -> str:
     return f"echo '{json.dumps(output)}'"
 
 
-async def decide_with_hook(place: Place, command: str, **more: Any) -> Decision:
+async def decide_with_hook(place: GateSetup, command: str, **more: Any) -> Decision:
     place.rules.layers = {Layer.ORGANISATION: make_hooks(command, **more)}
-    return await place.ask("bash", command="make")
+    return await place.decide("bash", command="make")
 
 
-async def test_a_hook_gets_the_call_in_claude_codes_fields(place: Place) -> None:
+async def test_a_hook_gets_the_call_in_claude_codes_fields(place: GateSetup) -> None:
     decision = await decide_with_hook(place, "cat > told.json; echo $CLAUDE_PROJECT_DIR > where", matcher="Bash|Write")
     assert decision.outcome is PermissionOutcome.ALLOW
     payload = json.loads((place.root / "told.json").read_text())
@@ -44,7 +44,7 @@ async def test_a_hook_gets_the_call_in_claude_codes_fields(place: Place) -> None
     assert payload["cwd"] == str(place.root)
     assert (place.root / "where").read_text().strip() == str(place.root)
     (place.root / "told.json").unlink()
-    await place.ask("read", file_path="x")
+    await place.decide("read", file_path="x")
     assert not (place.root / "told.json").exists()
 
 
@@ -66,7 +66,7 @@ async def test_a_hook_gets_the_call_in_claude_codes_fields(place: Place) -> None
         ("head -c 50 /dev/urandom | tr -d a; printf '\\377'", "not valid"),
     ],
 )
-async def test_a_hook_without_a_valid_decision_denies_the_call(place: Place, command: str, reason: str) -> None:
+async def test_a_hook_without_a_valid_decision_denies_the_call(place: GateSetup, command: str, reason: str) -> None:
     decision = await decide_with_hook(place, command, seconds=1 if command.startswith("sleep") else 20)
     assert decision.outcome is PermissionOutcome.DENY
     assert reason in decision.reason
@@ -75,26 +75,26 @@ async def test_a_hook_without_a_valid_decision_denies_the_call(place: Place, com
     assert decision.event_fields["hook"]
 
 
-async def test_a_hooks_approval_replaces_the_default_but_no_rule(place: Place) -> None:
+async def test_a_hooks_approval_replaces_the_default_but_no_rule(place: GateSetup) -> None:
     approving_hooks = make_hooks(print_decision("allow"))
     place.rules.layers = {Layer.PROJECT: {**approving_hooks, "ask": ["Bash(rm *)"], "deny": ["Bash(curl *)"]}}
-    assert (await place.ask("bash", command="make")).outcome is PermissionOutcome.ALLOW
-    assert (await place.ask("bash", command="rm x")).outcome is PermissionOutcome.ASK
-    assert (await place.ask("bash", command="curl x")).outcome is PermissionOutcome.DENY
+    assert (await place.decide("bash", command="make")).outcome is PermissionOutcome.ALLOW
+    assert (await place.decide("bash", command="rm x")).outcome is PermissionOutcome.ASK
+    assert (await place.decide("bash", command="curl x")).outcome is PermissionOutcome.DENY
     place.rules.layers = {Layer.PROJECT: {**make_hooks(print_decision("ask", "who are you?")), "allow": ["Bash"]}}
-    decision = await place.ask("bash", command="make")
+    decision = await place.decide("bash", command="make")
     assert (decision.outcome, decision.reason) == (PermissionOutcome.ASK, "who are you?")
 
 
-async def test_the_strictest_of_several_hooks_counts_and_a_denial_is_final(place: Place) -> None:
+async def test_the_strictest_of_several_hooks_counts_and_a_denial_is_final(place: GateSetup) -> None:
     def group(*commands: str) -> JsonObject:
         return {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": each} for each in commands]}]}}
 
     place.rules.layers = {Layer.SESSION: group("touch later"), Layer.ORGANISATION: group("exit 2")}
-    assert (await place.ask("bash", command="make")).outcome is PermissionOutcome.DENY
+    assert (await place.decide("bash", command="make")).outcome is PermissionOutcome.DENY
     assert not (place.root / "later").exists()
     place.rules.layers = {Layer.ORGANISATION: group(print_decision("ask"), print_decision("allow"), "true")}
-    assert (await place.ask("bash", command="make")).outcome is PermissionOutcome.ASK
+    assert (await place.decide("bash", command="make")).outcome is PermissionOutcome.ASK
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ async def test_the_strictest_of_several_hooks_counts_and_a_denial_is_final(place
         [],
     ],
 )
-async def test_invalid_hooks_deny_every_call(place: Place, hooks: Any) -> None:
+async def test_invalid_hooks_deny_every_call(place: GateSetup, hooks: Any) -> None:
     place.rules.layers = {Layer.PROJECT: {"hooks": hooks}}
-    decision = await place.ask("bash", command="ls")
+    decision = await place.decide("bash", command="ls")
     assert (decision.outcome, decision.hook) == (PermissionOutcome.DENY, None)
 
 
@@ -136,7 +136,7 @@ def test_matchers_match_like_claude_codes(
     assert [name for name in (*meant, *others) if compiled.search(name)] == [*meant]
 
 
-async def test_an_approval_of_another_input_denies_the_call(place: Place) -> None:
+async def test_an_approval_of_another_input_denies_the_call(place: GateSetup) -> None:
     changed_input: JsonObject = {"updatedInput": {"command": "ls"}}
     for more in ({}, {"permissionDecision": "allow"}, {"permissionDecision": "ask"}):
         decision = await decide_with_hook(place, f"echo '{json.dumps({'hookSpecificOutput': {**changed_input, **more}})}'")

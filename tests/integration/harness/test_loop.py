@@ -314,11 +314,11 @@ async def test_an_input_is_resolved_once_and_right_before_it_is_stored(world: Wo
     model, _ = make_model(world, lambda n: [call("bash", '{"command": "echo hi"}', "c1")] if n == 0 else ["Done"])
     world.steering = [SteerMessage("sevt_1", [ev.text_block("More")])]
     harness = NativeHarness(lambda _: model, world.web)
-    await harness.run(replace(world.context(), resolve=resolve, resolve_steering=resolve))
+    await harness.run(replace(world.context(), resolve_attachments=resolve, resolve_steering=resolve))
     assert asked == [world.content, [ev.text_block("More")]]
     prompts = [entry for entry in world.log.entries if entry.kind == "request"]
     assert all("resolved" in str(entry.body) and "image/png" in str(entry.body) for entry in prompts)
-    await harness.run(replace(world.context(), resolve=resolve, resolve_steering=resolve))
+    await harness.run(replace(world.context(), resolve_attachments=resolve, resolve_steering=resolve))
     assert len(asked) == 2, "a later attempt finds what is stored"
 
 
@@ -328,7 +328,7 @@ async def test_a_failed_attachment_ends_the_turn_before_the_model_request(world:
 
     model, double = make_model(world, lambda _: ["Good day"])
     with pytest.raises(AttachmentFailed):
-        await NativeHarness(lambda _: model, world.web).run(replace(world.context(), resolve=resolve))
+        await NativeHarness(lambda _: model, world.web).run(replace(world.context(), resolve_attachments=resolve))
     assert (world.log.entries, double.instructions) == ([], [])
 
 

@@ -47,7 +47,7 @@ async def test_the_next_turn_finds_the_newest_snapshot(cell: Cell) -> None:
     await turn(cell, principal, session_id, 1, 2)
     claim = await latest(cell, principal, session_id)
     assert claim.files.snapshots == {SCRATCH_TREE: stored(102)}
-    with_more = replace(stored(103, sidecar="a" * 40), left_out=("pipe: neither",))
+    with_more = replace(stored(103, sidecar="a" * 40), omitted=("pipe: neither",))
     await cell.turns.append(claim, (), files=[TreeSnapshot(SCRATCH_TREE, with_more)])
     assert (await cell.claim(session_id, principal)).files.snapshots == {SCRATCH_TREE: with_more}
 

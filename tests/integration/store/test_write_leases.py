@@ -24,7 +24,7 @@ async def test_writers_hold_the_lease_one_at_a_time_in_queue_order(cell: Cell) -
 
     async def write(number: int) -> int:
         nonlocal inside
-        async with leases.hold(organisation, TARGET, who=f"writer {number}") as lease:
+        async with leases.hold(organisation, TARGET, owner=f"writer {number}") as lease:
             inside += 1
             assert inside == 1
             order.append(number)
@@ -34,7 +34,7 @@ async def test_writers_hold_the_lease_one_at_a_time_in_queue_order(cell: Cell) -
             return lease.token
 
     waiting = []
-    async with leases.hold(organisation, TARGET, who="the first"):
+    async with leases.hold(organisation, TARGET, owner="the first"):
         for number in range(6):
             waiting.append(asyncio.create_task(write(number)))
             async with asyncio.timeout(30):
@@ -54,9 +54,9 @@ async def _queued(cell: Cell, organisation: str) -> int:
 async def test_other_targets_and_organisations_do_not_wait(cell: Cell) -> None:
     leases, organisation = WriteLeases(cell.database), new_principal().organisation
     async with (
-        leases.hold(organisation, TARGET, who="a"),
-        leases.hold(organisation, "proj_1 refs/heads/next", who="b", wait=0),
-        leases.hold(new_principal().organisation, TARGET, who="c", wait=0),
+        leases.hold(organisation, TARGET, owner="a"),
+        leases.hold(organisation, "proj_1 refs/heads/next", owner="b", wait=0),
+        leases.hold(new_principal().organisation, TARGET, owner="c", wait=0),
     ):
         pass
 
@@ -64,11 +64,11 @@ async def test_other_targets_and_organisations_do_not_wait(cell: Cell) -> None:
 @pytest.mark.requirement("C2")
 async def test_a_waiter_that_times_out_learns_the_holder_and_since_when(cell: Cell) -> None:
     leases, organisation = WriteLeases(cell.database), new_principal().organisation
-    async with leases.hold(organisation, TARGET, who="the merge of session sesn_1"):
+    async with leases.hold(organisation, TARGET, owner="the merge of session sesn_1"):
         waiting = asyncio.create_task(_hold(leases, organisation, "in between", 0.2))
         await asyncio.sleep(0.1)
         with pytest.raises(LeaseHeld) as caught:
-            async with leases.hold(organisation, TARGET, who="late", wait=0.3, named="the branch main"):
+            async with leases.hold(organisation, TARGET, owner="late", wait=0.3, display_name="the branch main"):
                 raise AssertionError
     await waiting
     error = caught.value
@@ -77,25 +77,25 @@ async def test_a_waiter_that_times_out_learns_the_holder_and_since_when(cell: Ce
     assert "Waited 0 s" in error.message
     assert "1 more" in error.message
     assert abs((datetime.now(UTC) - error.since).total_seconds()) < 30
-    async with leases.hold(organisation, TARGET, who="late", wait=5):  # no queue entry of theirs remains
+    async with leases.hold(organisation, TARGET, owner="late", wait=5):  # no queue entry of theirs remains
         pass
 
 
 async def _hold(leases: WriteLeases, organisation: str, owner: str, seconds: float) -> None:
-    async with leases.hold(organisation, TARGET, who=owner, wait=30):
+    async with leases.hold(organisation, TARGET, owner=owner, wait=30):
         await asyncio.sleep(seconds)
 
 
 async def test_the_lease_of_a_dead_holder_expires_and_its_token_is_fenced(cell: Cell) -> None:
     organisation = new_principal().organisation
     leases = WriteLeases(cell.database, hold=1.0)
-    dead = leases.hold(organisation, TARGET, who="dead")
+    dead = leases.hold(organisation, TARGET, owner="dead")
     lease = await dead.__aenter__()
     for task in asyncio.all_tasks():  # like a stopped process, it renews nothing
         if getattr(task.get_coro(), "__name__", "") == "renewing":
             task.cancel()
     began = time.monotonic()
-    async with leases.hold(organisation, TARGET, who="next", wait=30) as following:
+    async with leases.hold(organisation, TARGET, owner="next", wait=30) as following:
         assert 0.5 < time.monotonic() - began < 10
         assert following.token == lease.token + 1
         with pytest.raises(LeaseLost, match="lost its lease"):
@@ -103,22 +103,22 @@ async def test_the_lease_of_a_dead_holder_expires_and_its_token_is_fenced(cell: 
         await following.check()
         await dead.__aexit__(None, None, None)  # a late release does not release the lease of the next holder
         with pytest.raises(LeaseHeld, match="next"):
-            async with leases.hold(organisation, TARGET, who="third", wait=0):
+            async with leases.hold(organisation, TARGET, owner="third", wait=0):
                 raise AssertionError
 
 
 async def test_a_successor_does_not_wait_for_its_dead_predecessor(cell: Cell) -> None:
     leases, organisation = WriteLeases(cell.database), new_principal().organisation
-    dead = leases.hold(organisation, TARGET, who="a turn of session 1")
+    dead = leases.hold(organisation, TARGET, owner="a turn of session 1")
     lease = await dead.__aenter__()
     waiting = asyncio.create_task(_hold(leases, organisation, "another", 0))
     await asyncio.sleep(0.2)
-    async with leases.hold(organisation, TARGET, who="a turn of session 1", wait=0, successor=True) as following:
+    async with leases.hold(organisation, TARGET, owner="a turn of session 1", wait=0, successor=True) as following:
         assert following.token == lease.token + 1
         with pytest.raises(LeaseLost):
             await lease.check()
         with pytest.raises(LeaseHeld):
-            async with leases.hold(organisation, TARGET, who="a turn of session 2", wait=0, successor=True):
+            async with leases.hold(organisation, TARGET, owner="a turn of session 2", wait=0, successor=True):
                 raise AssertionError
         assert not waiting.done()
     await waiting
@@ -127,9 +127,9 @@ async def test_a_successor_does_not_wait_for_its_dead_predecessor(cell: Cell) ->
 
 async def test_a_living_holder_renews_its_lease(cell: Cell) -> None:
     leases, organisation = WriteLeases(cell.database, hold=0.6), new_principal().organisation
-    async with leases.hold(organisation, TARGET, who="long") as lease:
+    async with leases.hold(organisation, TARGET, owner="long") as lease:
         with pytest.raises(LeaseHeld):
-            async with leases.hold(organisation, TARGET, who="short", wait=2):
+            async with leases.hold(organisation, TARGET, owner="short", wait=2):
                 raise AssertionError
         await lease.check()
 
@@ -143,14 +143,14 @@ async def test_a_dead_waiter_is_skipped(cell: Cell) -> None:
             TARGET,
             timedelta(seconds=60),
         )
-    async with leases.hold(organisation, TARGET, who="alive", wait=0):
+    async with leases.hold(organisation, TARGET, owner="alive", wait=0):
         pass
 
 
 async def test_a_lost_acknowledgement_acquires_one_lease(cell: Cell) -> None:
     leases, organisation = WriteLeases(cell.database), new_principal().organisation
     cell.database.acknowledgements_to_lose = 3
-    async with leases.hold(organisation, TARGET, who="once") as lease:
+    async with leases.hold(organisation, TARGET, owner="once") as lease:
         assert lease.token == 1
-    async with leases.hold(organisation, TARGET, who="again", wait=0) as lease:
+    async with leases.hold(organisation, TARGET, owner="again", wait=0) as lease:
         assert lease.token == 2

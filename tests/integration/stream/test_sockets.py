@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from tests.unit.api.conftest import Api, client_of
+from tests.unit.api.conftest import Api, make_client
 from websockets.asyncio.client import ClientConnection, connect
 
 from footplate.api import key_watch
@@ -66,7 +66,7 @@ async def cell(hub: StreamHub, live: LivePublisher, log: MemoryLog) -> AsyncIter
     api = Api()
     api.tails = hub  # type: ignore[assignment]
     app = api.build()
-    async with client_of(app) as http:
+    async with make_client(app) as http:
         agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]
         environment = (await http.post("/v1/environments", json={"name": "e"})).json()["id"]
         session = {"agent": agent, "environment_id": environment}

@@ -86,7 +86,7 @@ async def test_a_failure_is_reported_with_its_output(host: Git) -> None:
 async def test_a_stream_yields_chunks_and_raises_its_failure_at_the_end(host: Git) -> None:
     content = os.urandom(300_000)
     name = (await host.run("hash-object", "-w", "--stdin", stdin=content)).decode().strip()
-    async with host.stream_output("cat-file", "blob", name, piece=1000) as pieces:
+    async with host.stream_output("cat-file", "blob", name, chunk_bytes=1000) as pieces:
         found = [piece async for piece in pieces]
     assert b"".join(found) == content
     assert max(map(len, found)) <= 1000
@@ -98,7 +98,7 @@ async def test_a_stream_yields_chunks_and_raises_its_failure_at_the_end(host: Gi
 async def test_closing_a_stream_early_ends_git(host: Git) -> None:
     name = (await host.run("hash-object", "-w", "--stdin", stdin=bytes(5_000_000))).decode().strip()
     async with asyncio.timeout(30):
-        async with host.stream_output("cat-file", "blob", name, piece=1000) as pieces:
+        async with host.stream_output("cat-file", "blob", name, chunk_bytes=1000) as pieces:
             await anext(pieces)
             await asyncio.sleep(0.2)  # until our side of the pipe is full as well
 

@@ -135,7 +135,7 @@ async def test_a_fork_starts_with_its_parents_files_and_continues_independently(
     at = await uploader.take_and_upload(parent, None)
     (parent.tree / "late").write_text("late\n")
     await uploader.take_and_upload(parent, at)
-    fork = replace(parent, prefix="org/fork/trees", parents=[parent.prefix])
+    fork = replace(parent, prefix="org/fork/trees", parent_prefixes=[parent.prefix])
     tree = await restore_elsewhere(world, uploader, fork, at, "fork")
     assert (tree / "early").exists()
     assert not (tree / "late").exists()
@@ -170,10 +170,10 @@ async def test_a_fork_on_the_host_of_its_parent_needs_no_object_store(world: Wor
         stored = await uploader.take_and_upload(parent, stored)
     assert stored is not None
     await objects.delete_folder("org")
-    fork = replace(parent, prefix="org/fork/trees", parents=[parent.prefix])
+    fork = replace(parent, prefix="org/fork/trees", parent_prefixes=[parent.prefix])
     with pytest.raises(Permanent, match="not in the object store"):
-        await restore_elsewhere(world, uploader, replace(fork, nearby=[world.root / "nobody.git"]), stored, "fails")
-    fork = replace(fork, nearby=[world.root / "nobody.git", parent.git_dir])
+        await restore_elsewhere(world, uploader, replace(fork, local_sources=[world.root / "nobody.git"]), stored, "fails")
+    fork = replace(fork, local_sources=[world.root / "nobody.git", parent.git_dir])
     tree = await restore_elsewhere(world, uploader, fork, stored, "fork")
     shutil.rmtree(parent.git_dir)
     assert contents(tree) == contents(parent.tree)

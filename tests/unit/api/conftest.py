@@ -17,9 +17,9 @@ from footplate.domain.networks import Network
 from footplate.domain.request_guard import RequestGuard
 from footplate.harness import registry
 
-from .diff_twins import TwinDiffs
-from .leaving_twins import TwinLeaving
-from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, TwinUsage, World
+from .diff_twins import FakeDiffs
+from .leaving_twins import FakeDelivery
+from .twins import FakeHealth, FakeKeys, FakeNotifier, FakeReads, FakeEventStreams, FakeUnits, FakeUsage, World
 
 LIMITS = RequestLimits(json_bytes=1_000_000, message_bytes=1_000_000)
 BASE = "http://footplate.test"
@@ -28,32 +28,32 @@ BASE = "http://footplate.test"
 @dataclass
 class Api:
     world: World = field(default_factory=World)
-    tails: TwinTails = field(default_factory=TwinTails)
-    health: TwinHealth = field(default_factory=TwinHealth)
-    keys: TwinKeys = field(default_factory=TwinKeys)
-    usage: TwinUsage = field(default_factory=TwinUsage)
-    diffs: TwinDiffs = field(default_factory=TwinDiffs)
-    leaving: TwinLeaving = field(default_factory=TwinLeaving)
+    tails: FakeEventStreams = field(default_factory=FakeEventStreams)
+    health: FakeHealth = field(default_factory=FakeHealth)
+    keys: FakeKeys = field(default_factory=FakeKeys)
+    usage: FakeUsage = field(default_factory=FakeUsage)
+    diffs: FakeDiffs = field(default_factory=FakeDiffs)
+    delivery: FakeDelivery = field(default_factory=FakeDelivery)
     backend: Backend = field(
         default_factory=lambda: Backend(name="sandbox", network=Network("open"), can_limit_network=True)
     )
 
     def __post_init__(self) -> None:
-        self.notifier = TwinNotifier(self.world)
+        self.notifier = FakeNotifier(self.world)
         self.app = self.build()
 
     def build(self, *, ignore_unknown_fields: bool = False, limits: RequestLimits = LIMITS) -> FastAPI:
         return create_app(
             ApiServices(
-                reads=TwinReads(self.world),
-                units=TwinUnits(self.world),
+                reads=FakeReads(self.world),
+                units=FakeUnits(self.world),
                 notifier=self.notifier,
                 tails=self.tails,
                 keys=self.keys,
                 health=self.health,
                 usage=self.usage,
                 diffs=self.diffs,
-                delivery=self.leaving,
+                delivery=self.delivery,
                 files=self.world.files,
                 max_file_bytes=200_000,
                 backend=self.backend,
@@ -69,7 +69,7 @@ class Api:
         )
 
 
-def client_of(app: FastAPI, secret: str | None = "secret-a") -> httpx2.AsyncClient:
+def make_client(app: FastAPI, secret: str | None = "secret-a") -> httpx2.AsyncClient:
     headers = {"authorization": f"Bearer {secret}"} if secret else {}
     return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=BASE, headers=headers)
 
@@ -81,7 +81,7 @@ def api() -> Api:
 
 @pytest.fixture
 async def http(api: Api) -> AsyncIterator[httpx2.AsyncClient]:
-    async with client_of(api.app) as client:
+    async with make_client(api.app) as client:
         yield client
 
 

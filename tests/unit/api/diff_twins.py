@@ -10,16 +10,16 @@ from footplate.domain.snapshots import FileChange, TreeDiff
 
 
 @dataclass
-class TwinDiffs:
+class FakeDiffs:
     found: list[TreeDiff] = field(default_factory=list)
     files: list[FileChange] = field(default_factory=list)
     pieces: list[bytes] = field(default_factory=list)
-    breaks: Exception | None = None
-    asked: list[tuple[Principal, str, DiffRequest]] = field(default_factory=list)
+    failure: Exception | None = None
+    requests: list[tuple[Principal, str, DiffRequest]] = field(default_factory=list)
     open: int = 0
 
     async def find_diffs(self, principal: Principal, session_id: str, asked: DiffRequest) -> Sequence[TreeDiff]:
-        self.asked.append((principal, session_id, asked))
+        self.requests.append((principal, session_id, asked))
         return self.found
 
     async def list_changes(self, diff: TreeDiff) -> Sequence[FileChange]:
@@ -36,5 +36,5 @@ class TwinDiffs:
     async def _pieces(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
             yield piece
-        if self.breaks is not None:
-            raise self.breaks
+        if self.failure is not None:
+            raise self.failure

@@ -37,7 +37,7 @@ class HasFiles(Protocol):
     def now(self) -> datetime: ...
 
 
-class TwinFileUnit:
+class FakeFileUnit:
     _files: HasFiles
 
     async def create_file(

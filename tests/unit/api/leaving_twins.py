@@ -11,7 +11,7 @@ from footplate.domain.projects import BaseCommit, SessionProject
 from footplate.domain.snapshots import StoredSnapshot, Snapshot, TreeDiff
 
 
-def departure(session_id: str = "sesn_1", message: str | None = None) -> Delivery:
+def make_delivery(session_id: str = "sesn_1", message: str | None = None) -> Delivery:
     snapshot = Snapshot("a" * 40)
     step = DeliveryStep(
         session_id=session_id,
@@ -37,23 +37,23 @@ def departure(session_id: str = "sesn_1", message: str | None = None) -> Deliver
 
 
 @dataclass
-class TwinLeaving:
-    left: DeliveryResult = field(default_factory=lambda: DeliveryResult(status="merged", branch="main", commit="c" * 40, before="b" * 40))
-    fails: Exception | None = None
+class FakeDelivery:
+    result: DeliveryResult = field(default_factory=lambda: DeliveryResult(status="merged", branch="main", commit="c" * 40, before="b" * 40))
+    failure: Exception | None = None
     pieces: list[bytes] = field(default_factory=list)
-    asked: list[tuple[str, DeliveryRequest]] = field(default_factory=list)
+    requests: list[tuple[str, DeliveryRequest]] = field(default_factory=list)
     branches: list[BranchTarget] = field(default_factory=list)
     open: int = 0
 
     async def find_delivery(self, _principal: Principal, session_id: str, asked: DeliveryRequest) -> Delivery:
-        self.asked.append((session_id, asked))
-        return departure(session_id, asked.message)
+        self.requests.append((session_id, asked))
+        return make_delivery(session_id, asked.message)
 
-    async def merge(self, _principal: Principal, _departure: Delivery, asked: BranchTarget) -> DeliveryResult:
-        self.branches.append(asked)
-        if self.fails is not None:
-            raise self.fails
-        return self.left
+    async def merge(self, _principal: Principal, _departure: Delivery, target: BranchTarget) -> DeliveryResult:
+        self.branches.append(target)
+        if self.failure is not None:
+            raise self.failure
+        return self.result
 
     push = merge
 
@@ -66,7 +66,7 @@ class TwinLeaving:
             self.open -= 1
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        if self.fails is not None:
-            raise self.fails
+        if self.failure is not None:
+            raise self.failure
         for piece in self.pieces:
             yield piece

@@ -30,7 +30,7 @@ class ProjectWorld:
             raise NotFound("workspace", workspace_id)
         return found
 
-    def chosen(self, principal: Principal, choice: ProjectSelection) -> Sequence[str]:
+    def select_projects(self, principal: Principal, choice: ProjectSelection) -> Sequence[str]:
         asked = choice.project_ids
         if choice.workspace_id is not None:
             asked = self.workspace(principal, choice.workspace_id).project_ids
@@ -43,7 +43,7 @@ class HasProjects(Protocol):
     def now(self) -> datetime: ...
 
 
-class TwinProjectUnit:
+class FakeProjectUnit:
     def __init__(self, world: HasProjects) -> None:
         self._clock = world
         self._projects = world.projects
@@ -62,8 +62,8 @@ class TwinProjectUnit:
     ) -> Project:
         if any(known.name == name and known.archived_at is None for known in self._projects.projects.values()):
             raise Conflict(f"There is a project named {name!r} already.")
-        place = project_location(path, url)
-        before = [one for one in self._projects.projects.values() if project_location(one.path, one.url) == place]
+        location = project_location(path, url)
+        before = [one for one in self._projects.projects.values() if project_location(one.path, one.url) == location]
         rules = before[-1].permissions if before else {}
         check_creation(principal, rules)
         now = self._clock.now()
@@ -105,7 +105,7 @@ class TwinProjectUnit:
             id=ids.new_id(ids.WORKSPACE),
             organisation=principal.organisation,
             name=name,
-            project_ids=self._projects.chosen(principal, ProjectSelection(project_ids)),
+            project_ids=self._projects.select_projects(principal, ProjectSelection(project_ids)),
             metadata=metadata,
             created_at=now,
             updated_at=now,

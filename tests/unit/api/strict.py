@@ -7,7 +7,7 @@ from pydantic import BaseModel, TypeAdapter
 T = TypeVar("T", bound=BaseModel)
 
 
-def strictly(model: type[T], body: Any) -> T:
+def validate_strictly(model: type[T], body: Any) -> T:
     """Validates that no required field is missing, no literal is unknown and no union member is guessed.
 
     The SDK's client builds its objects without validation.

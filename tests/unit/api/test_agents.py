@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 from footplate.api.wire.answers import Agent
 
 from .conftest import Api
-from .strict import strictly
+from .strict import validate_strictly
 
 TOOLSET = {"type": "agent_toolset_20260401"}
 CUSTOM: dict[str, Any] = {
@@ -29,19 +29,19 @@ MCP_TOOLSET: dict[str, Any] = {
 }
 
 
-async def create(http: httpx2.AsyncClient, **fields: Any) -> dict[str, Any]:
-    answer = await http.post("/v1/agents", json={"name": "Coder", "model": "claude-opus-5-5", **fields})
-    assert answer.status_code == 200, answer.text
-    strictly(BetaManagedAgentsAgent, answer.json())
-    Agent.model_validate(answer.json())
-    body: dict[str, Any] = answer.json()
+async def create_agent(http: httpx2.AsyncClient, **fields: Any) -> dict[str, Any]:
+    response = await http.post("/v1/agents", json={"name": "Coder", "model": "claude-opus-5-5", **fields})
+    assert response.status_code == 200, response.text
+    validate_strictly(BetaManagedAgentsAgent, response.json())
+    Agent.model_validate(response.json())
+    body: dict[str, Any] = response.json()
     return body
 
 
-async def refused(http: httpx2.AsyncClient, path: str, body: Any) -> tuple[str, str]:
-    answer = await http.post(path, json=body)
-    assert answer.status_code == 400, answer.text
-    error = answer.json()["error"]
+async def post_refused(http: httpx2.AsyncClient, path: str, body: Any) -> tuple[str, str]:
+    response = await http.post(path, json=body)
+    assert response.status_code == 400, response.text
+    error = response.json()["error"]
     assert error["type"] == "invalid_request_error"
     return error["field"], error["message"]
 
@@ -57,8 +57,8 @@ async def test_quickstart_agent(sdk: AsyncAnthropic) -> None:
 
 
 @pytest.mark.requirement("F1")
-async def test_shape(http: httpx2.AsyncClient) -> None:
-    body = await create(http, tools=[TOOLSET, CUSTOM], role="a reviewer", limits={"max_iterations": 3})
+async def test_the_response_of_a_created_agent(http: httpx2.AsyncClient) -> None:
+    body = await create_agent(http, tools=[TOOLSET, CUSTOM], role="a reviewer", limits={"max_iterations": 3})
     for changing in ("id", "created_at", "updated_at"):
         del body[changing]
     assert body == snapshot(
@@ -111,8 +111,8 @@ async def test_shape(http: httpx2.AsyncClient) -> None:
     )
 
 
-async def test_what_comes_back_may_be_sent_again(http: httpx2.AsyncClient) -> None:
-    agent = await create(http, tools=[{**TOOLSET, "configs": [{"name": "bash", "enabled": False}]}, CUSTOM])
+async def test_a_response_can_be_sent_back_as_an_update(http: httpx2.AsyncClient) -> None:
+    agent = await create_agent(http, tools=[{**TOOLSET, "configs": [{"name": "bash", "enabled": False}]}, CUSTOM])
     again = await http.post(
         f"/v1/agents/{agent['id']}",
         json={name: agent[name] for name in ("name", "model", "tools", "skills", "mcp_servers", "execution_identity")},
@@ -123,8 +123,8 @@ async def test_what_comes_back_may_be_sent_again(http: httpx2.AsyncClient) -> No
 
 async def test_an_agent_has_mcp_servers(http: httpx2.AsyncClient) -> None:
     configs = [{"name": "read", "enabled": False}]
-    agent = await create(http, mcp_servers=[SERVER], tools=[{**MCP_TOOLSET, "configs": configs}])
-    strictly(BetaManagedAgentsAgent, agent)
+    agent = await create_agent(http, mcp_servers=[SERVER], tools=[{**MCP_TOOLSET, "configs": configs}])
+    validate_strictly(BetaManagedAgentsAgent, agent)
     assert agent["mcp_servers"] == [SERVER]
     assert agent["tools"] == [
         {
@@ -136,14 +136,14 @@ async def test_an_agent_has_mcp_servers(http: httpx2.AsyncClient) -> None:
     ]
     path = f"/v1/agents/{agent['id']}"
     assert (await http.post(path, json={"mcp_servers": agent["mcp_servers"], "tools": agent["tools"]})).json() == agent
-    left = await http.post(path, json={"mcp_servers": []})
-    assert (left.status_code, left.json()["error"]["field"]) == (400, "tools.0.mcp_server_name")
+    refused_update = await http.post(path, json={"mcp_servers": []})
+    assert (refused_update.status_code, refused_update.json()["error"]["field"]) == (400, "tools.0.mcp_server_name")
     cleared = (await http.post(path, json={"mcp_servers": None, "tools": None})).json()
     assert (cleared["mcp_servers"], cleared["tools"], cleared["version"]) == ([], [], 2)
 
 
 async def test_update_merges(http: httpx2.AsyncClient) -> None:
-    agent = await create(
+    agent = await create_agent(
         http, system="Old.", description="Old.", role="a baker", tools=[TOOLSET], metadata={"keep": "1", "drop": "2"}
     )
     path = f"/v1/agents/{agent['id']}"
@@ -157,10 +157,10 @@ async def test_update_merges(http: httpx2.AsyncClient) -> None:
     assert "role" not in changed
     cleared = (await http.post(path, json={"tools": None, "description": ""})).json()
     assert (cleared["tools"], cleared["description"], cleared["version"]) == ([], None, 3)
-    strictly(BetaManagedAgentsAgent, cleared)
+    validate_strictly(BetaManagedAgentsAgent, cleared)
 
 
-async def test_versions(sdk: AsyncAnthropic) -> None:
+async def test_versions_are_listed_and_outdated_updates_conflict(sdk: AsyncAnthropic) -> None:
     agent = await sdk.beta.agents.create(name="A", model="m")
     for number in range(2, 6):
         await sdk.beta.agents.update(agent.id, name=f"A{number}")
@@ -182,8 +182,8 @@ async def test_list_pages_to_the_end(sdk: AsyncAnthropic) -> None:
 
 
 @pytest.mark.requirement("F1")
-async def test_provider_prefix_and_parameters(http: httpx2.AsyncClient) -> None:
-    agent = await create(http, model={"id": "openai:gpt-5"}, harness="native", model_parameters={"temperature": 0.2})
+async def test_an_agent_has_a_provider_prefix_and_model_parameters(http: httpx2.AsyncClient) -> None:
+    agent = await create_agent(http, model={"id": "openai:gpt-5"}, harness="native", model_parameters={"temperature": 0.2})
     assert agent["model"]["id"] == "openai:gpt-5"
     assert agent["harness"] == "native"
     assert agent["model_parameters"] == {"temperature": 0.2}
@@ -244,23 +244,23 @@ async def test_provider_prefix_and_parameters(http: httpx2.AsyncClient) -> None:
         ({"metadata": {str(number): "" for number in range(17)}}, "metadata"),
     ],
 )
-async def test_refused_with_the_name_of_the_field(http: httpx2.AsyncClient, fields: Any, field: str) -> None:
-    named, message = await refused(http, "/v1/agents", {"name": "A", "model": "m", **fields})
+async def test_an_invalid_field_is_refused_by_name(http: httpx2.AsyncClient, fields: Any, field: str) -> None:
+    named, message = await post_refused(http, "/v1/agents", {"name": "A", "model": "m", **fields})
     assert named == field
     assert message.startswith(field)
 
 
-async def test_what_cannot_be_cleared(http: httpx2.AsyncClient) -> None:
-    agent = await create(http)
-    assert (await refused(http, f"/v1/agents/{agent['id']}", {"name": None}))[0] == "name"
-    assert (await refused(http, f"/v1/agents/{agent['id']}", {"model": None}))[0] == "model"
+async def test_required_fields_cannot_be_cleared(http: httpx2.AsyncClient) -> None:
+    agent = await create_agent(http)
+    assert (await post_refused(http, f"/v1/agents/{agent['id']}", {"name": None}))[0] == "name"
+    assert (await post_refused(http, f"/v1/agents/{agent['id']}", {"model": None}))[0] == "model"
     many = {"metadata": {str(number): "x" for number in range(17)}}
-    assert (await refused(http, f"/v1/agents/{agent['id']}", many))[0] == "metadata"
+    assert (await post_refused(http, f"/v1/agents/{agent['id']}", many))[0] == "metadata"
 
 
 async def test_toolset_defaults_reach_the_configs(http: httpx2.AsyncClient) -> None:
     quiet = {**TOOLSET, "default_config": {"enabled": False}, "configs": [{"name": "read", "enabled": True}]}
-    tools = (await create(http, tools=[quiet]))["tools"][0]
+    tools = (await create_agent(http, tools=[quiet]))["tools"][0]
     assert tools["default_config"]["enabled"] is False
     assert {config["name"]: config["enabled"] for config in tools["configs"]} == {
         "read": True,
@@ -269,11 +269,11 @@ async def test_toolset_defaults_reach_the_configs(http: httpx2.AsyncClient) -> N
     }
 
 
-async def test_nul_and_half_characters_are_replaced(http: httpx2.AsyncClient, api: Api) -> None:
+async def test_nul_characters_and_lone_surrogates_are_replaced(http: httpx2.AsyncClient, api: Api) -> None:
     raw = rb'{"name":"A\u0000B","model":"m","system":"\ud800!","metadata":{"emoji":"\ud83d\ude00"}}'
-    answer = await http.post("/v1/agents", content=raw)
-    assert answer.status_code == 200, answer.text
-    stored = api.world.agents[answer.json()["id"]][0]
+    response = await http.post("/v1/agents", content=raw)
+    assert response.status_code == 200, response.text
+    stored = api.world.agents[response.json()["id"]][0]
     assert stored.name == "A\ufffdB"
     assert "\ud800" not in str(stored.definition["system"])
     assert stored.metadata == {"emoji": "😀"}

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from anthropic import AsyncAnthropic
 from tests.unit.api.conftest import Api
-from tests.unit.api.test_agents import refused
+from tests.unit.api.test_agents import post_refused
 
 from footplate.domain.approvals import Approval
 from footplate.domain.json import JsonObject
@@ -19,7 +19,7 @@ async def create_session(sdk: AsyncAnthropic) -> str:
     return (await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id)).id
 
 
-async def asks(api: Api, session_id: str, count: int) -> list[Approval]:
+async def make_approvals(api: Api, session_id: str, count: int) -> list[Approval]:
     now = api.world.now()
     body: JsonObject = {
         "name": "bash",
@@ -41,9 +41,9 @@ async def asks(api: Api, session_id: str, count: int) -> list[Approval]:
     return made
 
 
-async def test_what_waits_is_listed_in_pages(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
+async def test_pending_approvals_are_listed_in_pages(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
     session_id = await create_session(sdk)
-    made = await asks(api, session_id, 3)
+    made = await make_approvals(api, session_id, 3)
     first = (await http.get("/v1/approvals", params={"limit": 2})).json()
     assert [one["id"] for one in first["data"]] == ["sevt_0", "sevt_1"]
     assert (first["data"][0]["status"], first["data"][0]["input"]) == ("pending", {"command": "make"})
@@ -64,10 +64,10 @@ async def test_what_waits_is_listed_in_pages(api: Api, http: httpx2.AsyncClient,
     assert (await http.get("/v1/approvals/sevt_9")).status_code == httpx2.codes.NOT_FOUND
 
 
-async def test_a_list_displays_the_beginning_and_one_approval_all_of_it(
+async def test_a_list_shows_the_beginning_of_an_input_and_one_approval_all_of_it(
     api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic
 ) -> None:
-    (made,) = await asks(api, await create_session(sdk), 1)
+    (made,) = await make_approvals(api, await create_session(sdk), 1)
     command = "echo harmless\n" * 500 + "touch EVIL\u202e"
     api.world.approvals[0] = replace(made, body={"name": "bash", "input": {"command": command}})
     listed = (await http.get("/v1/approvals")).json()["data"][0]["display"]
@@ -78,26 +78,26 @@ async def test_a_list_displays_the_beginning_and_one_approval_all_of_it(
     assert one["input"][0]["text"].endswith("\ntouch EVIL<U+202E>")
 
 
-async def test_terms_for_answers(http: httpx2.AsyncClient) -> None:
+async def test_approval_terms_are_stored_and_validated(http: httpx2.AsyncClient) -> None:
     terms = {"expires_after_seconds": 60, "outcome": "allow", "role": "approver", "two_people": True}
     written = (await http.post("/v1/policies", json={"approvals": terms})).json()
     assert written["approvals"] == terms
-    kept = (await http.post("/v1/policies", json={"permissions": {"deny": ["Bash"]}})).json()
-    assert (kept["approvals"], kept["permissions"]["deny"]) == (terms, ["Bash"])
-    field, _ = await refused(http, "/v1/policies", {"approvals": {"outcome": "ask"}})
+    updated = (await http.post("/v1/policies", json={"permissions": {"deny": ["Bash"]}})).json()
+    assert (updated["approvals"], updated["permissions"]["deny"]) == (terms, ["Bash"])
+    field, _ = await post_refused(http, "/v1/policies", {"approvals": {"outcome": "ask"}})
     assert field == "approvals.outcome"
 
 
 @pytest.mark.requirement("K9")
-async def test_what_an_answer_may_say(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
+async def test_a_decision_may_edit_the_input_and_add_a_session_rule(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
     session_id = await create_session(sdk)
-    word = {"type": "user.tool_confirmation", "tool_use_id": "sevt_0", "result": "allow"}
+    decision = {"type": "user.tool_confirmation", "tool_use_id": "sevt_0", "result": "allow"}
     more = {"updated_input": {"command": "ls"}, "session_rule": "Bash(ls *)"}
     path = f"/v1/sessions/{session_id}/events"
-    assert (await http.post(path, json={"events": [{**word, **more}]})).status_code == httpx2.codes.OK
+    assert (await http.post(path, json={"events": [{**decision, **more}]})).status_code == httpx2.codes.OK
     assert api.world.inputs[-1].body == {"tool_use_id": "sevt_0", "result": "allow", **more}
-    for wrong in ({**word, "deny_message": "no"}, {**word, "result": "deny", "session_rule": "Bash"}):
-        await refused(http, path, {"events": [wrong]})
-    field, message = await refused(http, path, {"events": [{**word, "session_rule": "Bash("}]})
+    for wrong in ({**decision, "deny_message": "no"}, {**decision, "result": "deny", "session_rule": "Bash"}):
+        await post_refused(http, path, {"events": [wrong]})
+    field, message = await post_refused(http, path, {"events": [{**decision, "session_rule": "Bash("}]})
     assert field.endswith("session_rule")
     assert "at character" in message

@@ -22,7 +22,7 @@ async def test_the_trail_is_listed_and_verified(api: Api, http: httpx2.AsyncClie
     assert (checked["type"], checked["entries"], checked["faults"]) == ("audit_verification", 3, [])
 
 
-async def test_a_saved_head_is_looked_for(http: httpx2.AsyncClient) -> None:
+async def test_verification_checks_a_saved_head(http: httpx2.AsyncClient) -> None:
     assert (await http.get("/v1/audit/verify", params={"head": "0" * 64})).json()["faults"] == []
     assert len((await http.get("/v1/audit/verify", params={"head": "a" * 64})).json()["faults"]) == 1
     refused = await http.get("/v1/audit/verify", params={"head": "not a hash"})

@@ -19,8 +19,8 @@ from .conftest import Api
 PATH = "/v1/sessions/sesn_1/diff"
 
 
-def tree(name: str = SCRATCH_TREE, *, left_out: tuple[str, ...] = ()) -> TreeDiff:
-    kept = StoredSnapshot(1, Snapshot("a" * 40), omitted=left_out)
+def make_diff(name: str = SCRATCH_TREE, *, omitted: tuple[str, ...] = ()) -> TreeDiff:
+    stored = StoredSnapshot(1, Snapshot("a" * 40), omitted=omitted)
     return TreeDiff(
         organisation="acme",
         session_id="sesn_1",
@@ -29,13 +29,13 @@ def tree(name: str = SCRATCH_TREE, *, left_out: tuple[str, ...] = ()) -> TreeDif
         name="app",
         is_additional=False,
         old=None,
-        new=kept,
+        new=stored,
     )
 
 
 @pytest.mark.requirement("C6")
 async def test_a_summary_has_a_line_for_each_file(http: httpx2.AsyncClient, api: Api) -> None:
-    api.diffs.found = [tree(left_out=("pipe: neither a file nor a link",)), tree("proj_1")]
+    api.diffs.found = [make_diff(omitted=("pipe: neither a file nor a link",)), make_diff("proj_1")]
     api.diffs.files = [
         FileChange(path=b"caf\xe9", old_path=b"old", status="renamed", added=2, deleted=1),
         FileChange(path=b"x.png", status="added", added=None, deleted=None),
@@ -83,9 +83,9 @@ async def test_a_summary_has_a_line_for_each_file(http: httpx2.AsyncClient, api:
         ("?from_position=0&project_id=proj_1", DiffRequest(old=ForkPoint(position=0), project_id="proj_1")),
     ],
 )
-async def test_what_is_asked_for(http: httpx2.AsyncClient, api: Api, query: str, asked: DiffRequest) -> None:
+async def test_the_query_is_passed_on(http: httpx2.AsyncClient, api: Api, query: str, asked: DiffRequest) -> None:
     assert (await http.get(PATH + query)).status_code == 200
-    assert [(session_id, found) for _, session_id, found in api.diffs.asked] == [("sesn_1", asked)]
+    assert [(session_id, found) for _, session_id, found in api.diffs.requests] == [("sesn_1", asked)]
 
 
 @pytest.mark.parametrize(
@@ -98,45 +98,45 @@ async def test_what_is_asked_for(http: httpx2.AsyncClient, api: Api, query: str,
         ("?to_position=-1", "to_position"),
     ],
 )
-async def test_what_cannot_be_asked(http: httpx2.AsyncClient, query: str, field: str) -> None:
-    answer = await http.get(PATH + query)
-    assert answer.status_code == 400
-    assert field in answer.json()["error"]["message"]
+async def test_an_invalid_query_is_refused(http: httpx2.AsyncClient, query: str, field: str) -> None:
+    response = await http.get(PATH + query)
+    assert response.status_code == 400
+    assert field in response.json()["error"]["message"]
 
 
 @pytest.mark.requirement("C6")
-async def test_a_patch_is_sent_as_it_is_made(http: httpx2.AsyncClient, api: Api) -> None:
-    api.diffs.found, api.diffs.pieces = [tree()], [b"diff --git ", b"a/x b/x\n\xff"]
-    answer = await http.get(PATH, params={"format": "patch"})
-    assert answer.headers["content-type"].startswith("text/x-patch")
-    assert (answer.content, api.diffs.open) == (b"diff --git a/x b/x\n\xff", 0)
+async def test_a_patch_is_streamed(http: httpx2.AsyncClient, api: Api) -> None:
+    api.diffs.found, api.diffs.pieces = [make_diff()], [b"diff --git ", b"a/x b/x\n\xff"]
+    response = await http.get(PATH, params={"format": "patch"})
+    assert response.headers["content-type"].startswith("text/x-patch")
+    assert (response.content, api.diffs.open) == (b"diff --git a/x b/x\n\xff", 0)
 
 
 async def test_a_patch_of_nothing_is_empty(http: httpx2.AsyncClient, api: Api) -> None:
-    api.diffs.found = [tree()]
-    answer = await http.get(PATH, params={"format": "patch"})
-    assert (answer.status_code, answer.content) == (200, b"")
+    api.diffs.found = [make_diff()]
+    response = await http.get(PATH, params={"format": "patch"})
+    assert (response.status_code, response.content) == (200, b"")
 
 
-async def test_what_goes_wrong_before_the_first_piece_is_an_answer(http: httpx2.AsyncClient, api: Api) -> None:
-    api.diffs.found, api.diffs.breaks = [tree()], Unavailable("The object store does not answer.")
-    answer = await http.get(PATH, params={"format": "patch"})
-    assert (answer.status_code, api.diffs.open) == (503, 0)
-    assert "object store" in answer.json()["error"]["message"]
+async def test_an_error_before_the_first_chunk_is_an_error_response(http: httpx2.AsyncClient, api: Api) -> None:
+    api.diffs.found, api.diffs.failure = [make_diff()], Unavailable("The object store does not answer.")
+    response = await http.get(PATH, params={"format": "patch"})
+    assert (response.status_code, api.diffs.open) == (503, 0)
+    assert "object store" in response.json()["error"]["message"]
 
 
-async def test_a_patch_is_that_of_one_repository(http: httpx2.AsyncClient, api: Api) -> None:
-    api.diffs.found = [tree("proj_1"), tree("proj_2")]
-    answer = await http.get(PATH, params={"format": "patch"})
-    assert answer.status_code == 400
-    assert "proj_1, proj_2" in answer.text
+async def test_a_patch_of_two_projects_is_refused(http: httpx2.AsyncClient, api: Api) -> None:
+    api.diffs.found = [make_diff("proj_1"), make_diff("proj_2")]
+    response = await http.get(PATH, params={"format": "patch"})
+    assert response.status_code == 400
+    assert "proj_1, proj_2" in response.text
 
 
 @pytest.mark.parametrize("gone_at", ["http.response.start", "http.response.body"])
-async def test_what_is_open_for_a_patch_is_closed_when_its_client_is_gone(api: Api, gone_at: str) -> None:
+async def test_a_patch_is_closed_when_its_client_disconnects(api: Api, gone_at: str) -> None:
     """Covers a client that disconnects before the first chunk, when reading has not started."""
     api.diffs.pieces = [b"diff", b"more"]
-    response = await stream_resource(api.diffs.stream_patch(tree()), media_type=PATCH_MEDIA_TYPE)
+    response = await stream_resource(api.diffs.stream_patch(make_diff()), media_type=PATCH_MEDIA_TYPE)
     assert api.diffs.open == 1
 
     async def receive() -> Message:
@@ -151,9 +151,9 @@ async def test_what_is_open_for_a_patch_is_closed_when_its_client_is_gone(api: A
     assert api.diffs.open == 0
 
 
-async def test_what_is_open_for_a_patch_is_closed_when_its_request_is_cancelled(api: Api) -> None:
+async def test_a_patch_is_closed_when_its_request_is_cancelled(api: Api) -> None:
     api.diffs.pieces = [b"diff"]
-    response = await stream_resource(api.diffs.stream_patch(tree()), media_type=PATCH_MEDIA_TYPE)
+    response = await stream_resource(api.diffs.stream_patch(make_diff()), media_type=PATCH_MEDIA_TYPE)
 
     async def gone() -> Message:
         return {"type": "http.disconnect"}

@@ -13,8 +13,8 @@ from footplate.api.wire.answers import Environment
 from footplate.domain.environments import Backend
 from footplate.domain.networks import Network
 
-from .conftest import Api, client_of
-from .strict import strictly
+from .conftest import Api, make_client
+from .strict import validate_strictly
 
 
 def _limited(**fields: Any) -> dict[str, Any]:
@@ -26,7 +26,7 @@ async def test_quickstart_environment(sdk: AsyncAnthropic, http: httpx2.AsyncCli
         name="quick", config={"type": "cloud", "networking": {"type": "unrestricted"}}
     )
     body = (await http.get(f"/v1/environments/{made.id}")).json()
-    strictly(BetaEnvironment, body)
+    validate_strictly(BetaEnvironment, body)
     Environment.model_validate(body)
     assert body["config"] == snapshot(
         {
@@ -48,7 +48,7 @@ async def test_update_archive_delete(sdk: AsyncAnthropic, http: httpx2.AsyncClie
     assert [row.id async for row in sdk.beta.environments.list()] == []
     assert [row.id async for row in sdk.beta.environments.list(include_archived=True)] == [made.id]
     deleted = (await http.delete(f"/v1/environments/{made.id}")).json()
-    strictly(BetaEnvironmentDeleteResponse, deleted)
+    validate_strictly(BetaEnvironmentDeleteResponse, deleted)
     with pytest.raises(anthropic.NotFoundError):
         await sdk.beta.environments.retrieve(made.id)
 
@@ -59,12 +59,12 @@ async def test_names_are_unique(sdk: AsyncAnthropic) -> None:
         await sdk.beta.environments.create(name="one")
 
 
-async def test_a_limited_network_that_reaches_nothing_is_kept(sdk: AsyncAnthropic, http: httpx2.AsyncClient) -> None:
+async def test_a_limited_network_without_hosts_is_stored(sdk: AsyncAnthropic, http: httpx2.AsyncClient) -> None:
     made = await sdk.beta.environments.create(
         name="quiet", config={"type": "cloud", "networking": {"type": "limited", "allow_mcp_servers": True}}
     )
     body = (await http.get(f"/v1/environments/{made.id}")).json()
-    strictly(BetaEnvironment, body)
+    validate_strictly(BetaEnvironment, body)
     limited = {
         "type": "limited",
         "allowed_hosts": [],
@@ -72,8 +72,8 @@ async def test_a_limited_network_that_reaches_nothing_is_kept(sdk: AsyncAnthropi
         "allow_package_managers": False,
     }
     assert body["config"]["networking"] == limited
-    kept = await sdk.beta.environments.update(made.id, config={"type": "cloud"})
-    assert kept.config == made.config
+    updated = await sdk.beta.environments.update(made.id, config={"type": "cloud"})
+    assert updated.config == made.config
     partly = {"type": "cloud", "networking": {"type": "limited", "allowed_hosts": []}}
     body = (await http.post(f"/v1/environments/{made.id}", json={"config": partly})).json()
     assert body["config"]["networking"] == limited
@@ -84,30 +84,30 @@ async def test_a_limited_network_that_reaches_nothing_is_kept(sdk: AsyncAnthropi
     assert refused.json()["error"]["field"] == "config.networking.allowed_hosts.0"
 
 
-async def test_images_and_setup_scripts_where_the_backend_has_them(api: Api) -> None:
+async def test_images_and_setup_scripts_are_stored_if_the_backend_has_them(api: Api) -> None:
     api.backend = Backend(
         name="docker", network=Network(), can_limit_network=True, images=frozenset({"tests:1", "tests:2"}), supports_setup=True
     )
-    async with client_of(api.build()) as http:
+    async with make_client(api.build()) as http:
         config = {"type": "cloud", "image": "tests:1", "setup": "make tools"}
         made = (await http.post("/v1/environments", json={"name": "e", "config": config})).json()
         assert (made["config"]["image"], made["config"]["setup"]) == ("tests:1", "make tools")
-        place = f"/v1/environments/{made['id']}"
-        kept = (await http.post(place, json={"config": {"type": "cloud", "image": "tests:2"}})).json()
-        assert (kept["config"]["image"], kept["config"]["setup"]) == ("tests:2", "make tools")
-        cleared = (await http.post(place, json={"config": {"type": "cloud", "image": "", "setup": ""}})).json()
+        path = f"/v1/environments/{made['id']}"
+        updated = (await http.post(path, json={"config": {"type": "cloud", "image": "tests:2"}})).json()
+        assert (updated["config"]["image"], updated["config"]["setup"]) == ("tests:2", "make tools")
+        cleared = (await http.post(path, json={"config": {"type": "cloud", "image": "", "setup": ""}})).json()
         assert cleared["config"].keys() == {"type", "networking", "packages"}
-        refused = await http.post(place, json={"config": {"type": "cloud", "image": "secrets:1"}})
+        refused = await http.post(path, json={"config": {"type": "cloud", "image": "secrets:1"}})
         assert (refused.status_code, refused.json()["error"]["field"]) == (400, "config.image")
         long = {"config": {"type": "cloud", "setup": "x" * 65_537}}
-        assert (await http.post(place, json=long)).json()["error"]["field"] == "config.setup"
+        assert (await http.post(path, json=long)).json()["error"]["field"] == "config.setup"
 
 
-async def test_without_a_boundary_no_network_can_be_limited(api: Api) -> None:
+async def test_without_a_sandbox_no_network_can_be_limited(api: Api) -> None:
     api.backend = Backend(name="unsandboxed", network=Network("open"), can_limit_network=False)
-    async with client_of(api.build()) as http:
-        answer = await http.post("/v1/environments", json={"name": "e", **_limited()})
-        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "config.networking")
+    async with make_client(api.build()) as http:
+        response = await http.post("/v1/environments", json={"name": "e", **_limited()})
+        assert (response.status_code, response.json()["error"]["field"]) == (400, "config.networking")
         assert (await http.post("/v1/environments", json={"name": "e"})).status_code == 200
 
 
@@ -127,7 +127,7 @@ async def test_without_a_boundary_no_network_can_be_limited(api: Api) -> None:
         ({"size": "xl"}, "size"),
     ],
 )
-async def test_refused_with_the_name_of_the_field(http: httpx2.AsyncClient, fields: Any, field: str) -> None:
-    answer = await http.post("/v1/environments", json={"name": "e", **fields})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["field"] == field
+async def test_an_invalid_field_is_refused_by_name(http: httpx2.AsyncClient, fields: Any, field: str) -> None:
+    response = await http.post("/v1/environments", json={"name": "e", **fields})
+    assert response.status_code == 400
+    assert response.json()["error"]["field"] == field

@@ -17,7 +17,7 @@ from footplate.domain.services import Cursor
 from footplate.domain.turns import WhenBusy
 
 from .conftest import Api
-from .strict import strictly
+from .strict import validate_strictly
 
 TEXT = [{"type": "text", "text": "hello"}]
 
@@ -30,7 +30,7 @@ async def path(sdk: AsyncAnthropic) -> str:
     return f"/v1/sessions/{session.id}"
 
 
-async def test_send(http: httpx2.AsyncClient, path: str, api: Api) -> None:
+async def test_sent_events_are_returned_with_ids(http: httpx2.AsyncClient, path: str, api: Api) -> None:
     sent = await http.post(
         f"{path}/events",
         json={
@@ -42,7 +42,7 @@ async def test_send(http: httpx2.AsyncClient, path: str, api: Api) -> None:
         },
     )
     assert sent.status_code == 200, sent.text
-    strictly(BetaManagedAgentsSendSessionEvents, sent.json())
+    validate_strictly(BetaManagedAgentsSendSessionEvents, sent.json())
     SentEvents.model_validate(sent.json())
     data = sent.json()["data"]
     assert [event["type"] for event in data] == ["user.message", "user.interrupt", "user.custom_tool_result"]
@@ -52,7 +52,7 @@ async def test_send(http: httpx2.AsyncClient, path: str, api: Api) -> None:
     assert len(api.world.accepted[-1].positions) == 3
 
 
-async def test_fields_of_ours_reach_the_input(http: httpx2.AsyncClient, path: str, api: Api) -> None:
+async def test_footplates_own_fields_reach_the_input(http: httpx2.AsyncClient, path: str, api: Api) -> None:
     event = {
         "type": "user.message",
         "content": TEXT,
@@ -73,7 +73,7 @@ async def test_fields_of_ours_reach_the_input(http: httpx2.AsyncClient, path: st
     assert given.body == {"content": TEXT}
 
 
-async def test_pictures_and_documents(http: httpx2.AsyncClient, path: str, api: Api) -> None:
+async def test_images_and_documents_reach_the_input(http: httpx2.AsyncClient, path: str, api: Api) -> None:
     content = [
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}, "title": "T"},
@@ -81,7 +81,7 @@ async def test_pictures_and_documents(http: httpx2.AsyncClient, path: str, api: 
     ]
     sent = await http.post(f"{path}/events", json={"events": [{"type": "user.message", "content": content}]})
     assert sent.status_code == 200, sent.text
-    strictly(BetaManagedAgentsSendSessionEvents, sent.json())
+    validate_strictly(BetaManagedAgentsSendSessionEvents, sent.json())
     assert api.world.inputs[-1].body == {"content": content}
 
 
@@ -121,16 +121,16 @@ def _message(*blocks: Any) -> dict[str, Any]:
         ),
     ],
 )
-async def test_refused_with_the_name_of_the_field(
+async def test_an_invalid_event_is_refused_by_field(
     http: httpx2.AsyncClient, path: str, api: Api, event: Any, field: str
 ) -> None:
-    answer = await http.post(f"{path}/events", json={"events": [event]})
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["field"] == field
+    response = await http.post(f"{path}/events", json={"events": [event]})
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]["field"] == field
     assert api.world.inputs == []
 
 
-async def test_list_in_both_orders(sdk: AsyncAnthropic, http: httpx2.AsyncClient, path: str) -> None:
+async def test_events_are_listed_in_both_orders(sdk: AsyncAnthropic, http: httpx2.AsyncClient, path: str) -> None:
     session_id = path.rsplit("/", 1)[1]
     for number in range(5):
         text = [{"type": "text", "text": str(number)}]
@@ -154,7 +154,7 @@ class Connection:
     def __init__(self, api: Api, path: str, query: str = "", headers: dict[str, str] | None = None) -> None:
         self.sent: list[Message] = []
         self.gone = asyncio.Event()
-        self.news = asyncio.Event()
+        self.changed = asyncio.Event()
         given = {"authorization": "Bearer secret-a", "accept": "application/json", **(headers or {})}
         scope = {
             "type": "http",
@@ -181,15 +181,15 @@ class Connection:
 
     async def _send(self, message: Message) -> None:
         self.sent.append(message)
-        self.news.set()
+        self.changed.set()
 
     async def messages(self, count: int) -> list[Message]:
         while len(self.sent) < count:
-            self.news.clear()
-            await asyncio.wait_for(self.news.wait(), 5)
+            self.changed.clear()
+            await asyncio.wait_for(self.changed.wait(), 5)
         return self.sent
 
-    async def leave(self) -> None:
+    async def disconnect(self) -> None:
         self.gone.set()
         await asyncio.wait_for(self.task, 30)
 
@@ -199,7 +199,7 @@ async def _silence() -> AsyncIterator[bytes]:
     yield b"never"
 
 
-async def test_stream_answers_before_anything_happens(api: Api, path: str) -> None:
+async def test_a_stream_responds_before_the_first_event(api: Api, path: str) -> None:
     api.tails.forever = _silence
     connection = Connection(api, path)
     start = (await connection.messages(1))[0]
@@ -209,23 +209,23 @@ async def test_stream_answers_before_anything_happens(api: Api, path: str) -> No
     assert headers[b"cache-control"] == b"no-store"
     assert headers[b"request-id"].startswith(b"req_")
     assert len(connection.sent) == 1
-    await connection.leave()
+    await connection.disconnect()
 
 
 @pytest.mark.requirement("S2")
-async def test_stream_sends_frames_and_keep_alives(api: Api, path: str) -> None:
+async def test_a_stream_sends_frames_and_keep_alives(api: Api, path: str) -> None:
     api.tails.chunks = [b"event: x\nid: 1\ndata: {}\n\n", b""]
     api.tails.forever = _silence
     before = asyncio.all_tasks()
     connection = Connection(api, path)
     sent = await connection.messages(3)
     assert [message["body"] for message in sent[1:]] == [api.tails.chunks[0], b": keep-alive\n\n"]
-    await connection.leave()
+    await connection.disconnect()
     assert api.tails.closed == 1
     assert asyncio.all_tasks() <= before
 
 
-async def test_stream_ends_when_the_tail_does(api: Api, path: str) -> None:
+async def test_a_stream_ends_with_its_source(api: Api, path: str) -> None:
     api.tails.chunks = [b"event: session.deleted\nid: 9\ndata: {}\n\n"]
     connection = Connection(api, path)
     await asyncio.wait_for(connection.task, 30)
@@ -233,7 +233,7 @@ async def test_stream_ends_when_the_tail_does(api: Api, path: str) -> None:
 
 
 @pytest.mark.parametrize("failure", [Unavailable("The database does not answer."), RuntimeError("secret detail")])
-async def test_a_broken_stream_says_so(api: Api, path: str, failure: Exception) -> None:
+async def test_a_broken_stream_ends_with_an_error_event(api: Api, path: str, failure: Exception) -> None:
     api.tails.failure = failure
     connection = Connection(api, path)
     await asyncio.wait_for(connection.task, 30)
@@ -251,14 +251,14 @@ async def test_a_broken_stream_says_so(api: Api, path: str, failure: Exception) 
         ("after=7", {"last-event-id": "9.sevt_1.12"}, Cursor(9, "sevt_1", 12)),
     ],
 )
-async def test_stream_cursor(api: Api, path: str, query: str, headers: dict[str, str], cursor: Cursor | None) -> None:
+async def test_a_stream_starts_at_its_cursor(api: Api, path: str, query: str, headers: dict[str, str], cursor: Cursor | None) -> None:
     await Connection(api, path, query, headers).task
-    assert api.tails.asked == [("org_a", path.rsplit("/", 1)[1], cursor, frozenset())]
+    assert api.tails.requests == [("org_a", path.rsplit("/", 1)[1], cursor, frozenset())]
 
 
-async def test_stream_deltas(api: Api, path: str) -> None:
+async def test_a_stream_asks_for_the_requested_deltas(api: Api, path: str) -> None:
     await Connection(api, path, "event_deltas[]=agent.message&event_deltas[]=agent.thinking").task
-    assert api.tails.asked[0][3] == {"agent.message", "agent.thinking"}
+    assert api.tails.requests[0][3] == {"agent.message", "agent.thinking"}
 
 
 @pytest.mark.parametrize(
@@ -270,15 +270,15 @@ async def test_stream_deltas(api: Api, path: str) -> None:
         ("afetr=1", {}, "afetr"),
     ],
 )
-async def test_stream_refuses(
+async def test_an_invalid_stream_request_is_refused(
     http: httpx2.AsyncClient, api: Api, path: str, query: str, headers: dict[str, str], field: str
 ) -> None:
-    answer = await http.get(f"{path}/events/stream?{query}", headers=headers)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["field"] == field
-    assert api.tails.asked == []
+    response = await http.get(f"{path}/events/stream?{query}", headers=headers)
+    assert response.status_code == 400
+    assert response.json()["error"]["field"] == field
+    assert api.tails.requests == []
 
 
-async def test_stream_of_nobody(http: httpx2.AsyncClient, api: Api) -> None:
+async def test_the_stream_of_an_unknown_session_is_not_found(http: httpx2.AsyncClient, api: Api) -> None:
     assert (await http.get("/v1/sessions/sesn_none/events/stream")).status_code == 404
-    assert api.tails.asked == []
+    assert api.tails.requests == []

@@ -15,7 +15,7 @@ from footplate.cli import attaching
 from footplate.client import AsyncFootplate, ClientError
 from footplate.testing.strict import assert_valid
 
-from .conftest import BASE, Api, client_of
+from .conftest import BASE, Api, make_client
 
 PNG = base64.b64encode(b"\x89PNG").decode()
 
@@ -58,7 +58,7 @@ async def test_the_sdk_uploads_lists_reads_and_deletes(sdk: AsyncAnthropic, http
         ("é" * 200, "é" * 127),
     ],
 )
-async def test_only_the_last_step_of_a_name_counts(sdk: AsyncAnthropic, given: str, called: str) -> None:
+async def test_only_the_last_part_of_a_path_is_the_filename(sdk: AsyncAnthropic, given: str, called: str) -> None:
     made = await sdk.beta.files.upload(file=(given, b"x", "text/plain"))
     assert made.filename == called
 
@@ -75,7 +75,7 @@ async def test_only_the_last_step_of_a_name_counts(sdk: AsyncAnthropic, given: s
         ({"content": b"x", "headers": {"content-type": "multipart/form-data"}}, "file"),
     ],
 )
-async def test_what_is_no_upload_is_named(http: httpx2.AsyncClient, form: Any, field: str) -> None:
+async def test_an_invalid_upload_is_refused_by_field(http: httpx2.AsyncClient, form: Any, field: str) -> None:
     response = await http.post("/v1/files", **form)
     assert (response.status_code, response.json()["error"]["field"]) == (400, field), response.text
 
@@ -95,9 +95,9 @@ async def test_a_retried_upload_is_one_file(api: Api, http: httpx2.AsyncClient) 
     assert len(api.world.files.files) == 1
 
 
-async def test_others_files_do_not_exist(api: Api, sdk: AsyncAnthropic) -> None:
+async def test_files_of_other_organisations_are_not_found(api: Api, sdk: AsyncAnthropic) -> None:
     mine = (await sdk.beta.files.upload(file=("a", b"x"))).id
-    async with client_of(api.app, "secret-b") as stranger:
+    async with make_client(api.app, "secret-b") as stranger:
         for method, path in (("GET", ""), ("GET", "/content"), ("DELETE", "")):
             assert (await stranger.request(method, f"/v1/files/{mine}{path}")).status_code == 404
         assert (await stranger.get("/v1/files")).json()["data"] == []
@@ -133,13 +133,13 @@ async def test_an_input_names_files_and_urls(api: Api, sdk: AsyncAnthropic) -> N
         {"type": "document", "source": {"type": "file", "file_id": "x"}, "deliver": "both"},
     ],
 )
-async def test_what_cannot_be_a_part_is_refused(sdk: AsyncAnthropic, block: Any) -> None:
+async def test_an_invalid_attachment_is_refused(sdk: AsyncAnthropic, block: Any) -> None:
     session_id = await _session(sdk)
     with pytest.raises(BadRequestError):
         await sdk.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": [block]}])
 
 
-async def test_a_file_that_is_not_there_is_said_at_once(api: Api, sdk: AsyncAnthropic) -> None:
+async def test_an_unknown_file_is_refused_at_once(api: Api, sdk: AsyncAnthropic) -> None:
     block: Any = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}
     event: Any = {"type": "user.message", "content": [block]}
     session_id = await _session(sdk)
@@ -157,13 +157,13 @@ async def test_many_urls_are_refused(sdk: AsyncAnthropic) -> None:
         await sdk.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": [block] * 21}])
 
 
-async def test_files_that_lie_in_a_sessions_tree(sdk: AsyncAnthropic, http: httpx2.AsyncClient) -> None:
+async def test_files_are_mounted_in_a_sessions_tree(sdk: AsyncAnthropic, http: httpx2.AsyncClient) -> None:
     one, two, three = [(await sdk.beta.files.upload(file=(f"{name}.txt", b"x"))).id for name in "abc"]
     given: Any = [{"type": "file", "file_id": one}, {"type": "file", "file_id": two, "mount_path": "/workspace/b/b"}]
     session_id = await _session(sdk, resources=given)
     session = await sdk.beta.sessions.retrieve(session_id)
-    places = [resource.mount_path for resource in session.resources if resource.type == "file"]
-    assert places == [f".footplate/uploads/{one}/a.txt", "b/b"]
+    paths = [resource.mount_path for resource in session.resources if resource.type == "file"]
+    assert paths == [f".footplate/uploads/{one}/a.txt", "b/b"]
     added = await sdk.beta.sessions.resources.add(session_id, type="file", file_id=three, mount_path="c")
     listed = [resource async for resource in sdk.beta.sessions.resources.list(session_id, limit=2)]
     assert listed == [*session.resources, added]
@@ -180,19 +180,19 @@ async def test_files_that_lie_in_a_sessions_tree(sdk: AsyncAnthropic, http: http
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a//b", ".git/hooks/x", "a/.GIT", "/workspace/", "a", "a/b"])
-async def test_a_place_outside_or_taken_is_refused(sdk: AsyncAnthropic, path: str) -> None:
+async def test_a_mount_path_outside_of_the_tree_or_in_use_is_refused(sdk: AsyncAnthropic, path: str) -> None:
     file_id = (await sdk.beta.files.upload(file=("a", b"x"))).id
     session_id = await _session(sdk, resources=[{"type": "file", "file_id": file_id, "mount_path": "a"}])
     with pytest.raises(BadRequestError, match="mount_path"):
         await sdk.beta.sessions.resources.add(session_id, type="file", file_id=file_id, mount_path=path)
 
 
-async def test_others_sessions_and_files_are_not_mounted(api: Api, sdk: AsyncAnthropic) -> None:
+async def test_sessions_and_files_of_other_organisations_are_not_found(api: Api, sdk: AsyncAnthropic) -> None:
     file_id = (await sdk.beta.files.upload(file=("a", b"x"))).id
     session_id = await _session(sdk)
     with pytest.raises(NotFoundError):
         await sdk.beta.sessions.resources.add(session_id, type="file", file_id="file_none")
-    async with client_of(api.app, "secret-b") as stranger:
+    async with make_client(api.app, "secret-b") as stranger:
         theirs = (await stranger.post("/v1/files", files={"file": ("b", b"y")})).json()["id"]
         for body in ({"type": "file", "file_id": file_id}, {"type": "file", "file_id": theirs}):
             response = await stranger.post(f"/v1/sessions/{session_id}/resources", json=body)
@@ -201,7 +201,7 @@ async def test_others_sessions_and_files_are_not_mounted(api: Api, sdk: AsyncAnt
     assert (await sdk.beta.sessions.retrieve(session_id)).resources == []
 
 
-async def test_our_own_client_and_what_run_attaches(api: Api, tmp_path: Path) -> None:
+async def test_footplates_client_uploads_and_attaches_files(api: Api, tmp_path: Path) -> None:
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(api.app))
     async with AsyncFootplate(BASE, "secret-a", http=http) as client:
         made = await client.files.upload("a.pdf", b"%PDF-", expires_in_seconds=3600)

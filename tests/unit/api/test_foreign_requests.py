@@ -2,7 +2,7 @@
 
 import pytest
 
-from .conftest import Api, client_of
+from .conftest import Api, make_client
 
 
 @pytest.mark.parametrize(
@@ -15,24 +15,24 @@ from .conftest import Api, client_of
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/agents", "/livez", "/openapi.json", "/nothing"])
-async def test_they_are_refused_in_the_envelope(api: Api, headers: dict[str, str], path: str) -> None:
-    async with client_of(api.app) as http:
-        answer = await http.get(path, headers=headers)
-    assert answer.status_code == 403
-    error = answer.json()["error"]
+async def test_cross_site_requests_are_refused_with_an_error_body(api: Api, headers: dict[str, str], path: str) -> None:
+    async with make_client(api.app) as http:
+        response = await http.get(path, headers=headers)
+    assert response.status_code == 403
+    error = response.json()["error"]
     assert error["type"] == "permission_error"
     assert error["docs"].endswith("#foreign_request")
-    assert answer.headers["request-id"] == answer.json()["request_id"]
+    assert response.headers["request-id"] == response.json()["request_id"]
 
 
-async def test_nothing_is_created_by_a_form(api: Api) -> None:
-    async with client_of(api.app) as http:
+async def test_a_cross_site_form_creates_nothing(api: Api) -> None:
+    async with make_client(api.app) as http:
         headers = {"origin": "https://evil.example", "content-type": "text/plain"}
-        answer = await http.post("/v1/agents", content=b'{"name": "x", "model": "m"}', headers=headers)
-        assert answer.status_code == 403
+        response = await http.post("/v1/agents", content=b'{"name": "x", "model": "m"}', headers=headers)
+        assert response.status_code == 403
         assert (await http.get("/v1/agents")).json()["data"] == []
 
 
-async def test_our_own_origin_passes(api: Api) -> None:
-    async with client_of(api.app) as http:
+async def test_the_servers_own_origin_is_accepted(api: Api) -> None:
+    async with make_client(api.app) as http:
         assert (await http.get("/v1/agents", headers={"origin": "http://footplate.test"})).status_code == 200

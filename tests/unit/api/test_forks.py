@@ -7,16 +7,16 @@ import pytest
 
 from footplate.domain import events
 
-from .conftest import Api, client_of
+from .conftest import Api, make_client
 
 
 async def _session(http: httpx2.AsyncClient, **agent: Any) -> dict[str, Any]:
     made = (await http.post("/v1/agents", json={"name": "a", "model": "claude-opus-5", **agent})).json()
-    place = (await http.post("/v1/environments", json={"name": made["id"]})).json()
+    environment = (await http.post("/v1/environments", json={"name": made["id"]})).json()
     message = {"type": "user.message", "content": [{"type": "text", "text": "hi"}]}
     body = {
         "agent": made["id"],
-        "environment_id": place["id"],
+        "environment_id": environment["id"],
         "title": "T",
         "metadata": {"a": "1", "b": "2"},
         "initial_events": [message, message],
@@ -27,8 +27,8 @@ async def _session(http: httpx2.AsyncClient, **agent: Any) -> dict[str, Any]:
 
 @pytest.mark.requirement("S4")
 @pytest.mark.requirement("S9")
-async def test_a_fork_is_its_parent_but_for_what_was_asked(api: Api) -> None:
-    async with client_of(api.app) as http:
+async def test_a_fork_copies_its_parent_except_for_requested_changes(api: Api) -> None:
+    async with make_client(api.app) as http:
         parent = await _session(http)
         first = (await http.get(f"/v1/sessions/{parent['id']}/events")).json()["data"][0]["id"]
         url = f"/v1/sessions/{parent['id']}/fork"
@@ -56,7 +56,7 @@ async def test_a_fork_is_its_parent_but_for_what_was_asked(api: Api) -> None:
 
 
 async def test_a_retry_makes_one_fork(api: Api) -> None:
-    async with client_of(api.app) as http:
+    async with make_client(api.app) as http:
         parent = await _session(http)
         made = [
             (await http.post(f"/v1/sessions/{parent['id']}/fork", json={}, headers={"idempotency-key": "k"})).json()
@@ -66,8 +66,8 @@ async def test_a_retry_makes_one_fork(api: Api) -> None:
         assert len(api.world.sessions) == 2
 
 
-async def test_another_agent(api: Api) -> None:
-    async with client_of(api.app) as http:
+async def test_a_fork_may_use_another_agent(api: Api) -> None:
+    async with make_client(api.app) as http:
         parent = await _session(http)
         other = (
             await http.post("/v1/agents", json={"name": "b", "model": "claude-opus-5", "harness": "native"})
@@ -86,26 +86,26 @@ async def test_another_agent(api: Api) -> None:
         ({"initial_events": [{"type": "user.interrupt"}]}, "initial_events.0.type"),
     ],
 )
-async def test_what_cannot_be_done_is_named(api: Api, body: dict[str, Any], field: str) -> None:
-    async with client_of(api.app) as http:
+async def test_an_invalid_fork_is_refused_by_field(api: Api, body: dict[str, Any], field: str) -> None:
+    async with make_client(api.app) as http:
         parent = await _session(http)
-        answer = await http.post(f"/v1/sessions/{parent['id']}/fork", json=body)
-        assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
+        response = await http.post(f"/v1/sessions/{parent['id']}/fork", json=body)
+        assert (response.status_code, response.json()["error"]["field"]) == (400, field)
 
 
 async def test_a_conversation_stays_with_its_harness(api: Api) -> None:
-    async with client_of(api.app) as http:
+    async with make_client(api.app) as http:
         parent = await _session(http)
         api.world.sessions[parent["id"]].agent["harness"] = "echo"
         other = (
             await http.post("/v1/agents", json={"name": "b", "model": "claude-opus-5", "harness": "native"})
         ).json()
-        answer = await http.post(f"/v1/sessions/{parent['id']}/fork", json={"agent": other["id"]})
-        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "agent")
-        assert "'echo'" in answer.json()["error"]["message"]
+        response = await http.post(f"/v1/sessions/{parent['id']}/fork", json={"agent": other["id"]})
+        assert (response.status_code, response.json()["error"]["field"]) == (400, "agent")
+        assert "'echo'" in response.json()["error"]["message"]
 
 
-async def test_nobody_forks_what_is_not_theirs(api: Api) -> None:
-    async with client_of(api.app) as http, client_of(api.app, "secret-b") as stranger:
+async def test_a_session_of_another_organisation_cannot_be_forked(api: Api) -> None:
+    async with make_client(api.app) as http, make_client(api.app, "secret-b") as stranger:
         parent = await _session(http)
         assert (await stranger.post(f"/v1/sessions/{parent['id']}/fork", json={})).status_code == 404

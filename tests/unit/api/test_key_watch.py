@@ -20,8 +20,8 @@ async def test_a_stream_does_not_outlive_its_key(
     monkeypatch.setattr(key_watch, "CHECK_SECONDS", 0.01)
     agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]
     environment = (await http.post("/v1/environments", json={"name": "e"})).json()["id"]
-    seat = {"agent": agent, "environment_id": environment}
-    session_id = (await http.post("/v1/sessions", json=seat)).json()["id"]
+    body = {"agent": agent, "environment_id": environment}
+    session_id = (await http.post("/v1/sessions", json=body)).json()["id"]
     opened = asyncio.Event()
 
     async def silence() -> AsyncIterator[bytes]:

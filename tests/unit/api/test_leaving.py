@@ -14,9 +14,9 @@ from .conftest import Api
 PATH = "/v1/sessions/sesn_1"
 
 
-async def test_a_merge_says_what_the_branch_is_at(http: httpx2.AsyncClient, api: Api) -> None:
-    answer = await http.post(f"{PATH}/merge", json={})
-    assert answer.json() == snapshot(
+async def test_a_merge_returns_the_commit_of_the_branch(http: httpx2.AsyncClient, api: Api) -> None:
+    response = await http.post(f"{PATH}/merge", json={})
+    assert response.json() == snapshot(
         {
             "type": "session_left",
             "session_id": "sesn_1",
@@ -27,21 +27,21 @@ async def test_a_merge_says_what_the_branch_is_at(http: httpx2.AsyncClient, api:
             "before": "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
         }
     )
-    assert api.leaving.asked == [("sesn_1", DeliveryRequest())]
-    assert api.leaving.branches == [BranchTarget(wait=300)]
+    assert api.delivery.requests == [("sesn_1", DeliveryRequest())]
+    assert api.delivery.branches == [BranchTarget(wait=300)]
 
 
-async def test_what_is_asked_is_passed_on(http: httpx2.AsyncClient, api: Api) -> None:
-    api.leaving.left = DeliveryResult(status="pushed", branch="x", commit="c" * 40, before=None)
+async def test_the_request_is_passed_on(http: httpx2.AsyncClient, api: Api) -> None:
+    api.delivery.result = DeliveryResult(status="pushed", branch="x", commit="c" * 40, before=None)
     body = {"project_id": "proj_1", "into": "next", "message": "Mine", "wait_seconds": 5}
     assert (await http.post(f"{PATH}/merge", json=body)).status_code == 200
     body = {"branch": "topic/x", "wait_seconds": 0}
     assert (await http.post(f"{PATH}/push", json=body)).json()["before"] is None
-    assert [asked for _, asked in api.leaving.asked] == [
+    assert [asked for _, asked in api.delivery.requests] == [
         DeliveryRequest(project_id="proj_1", message="Mine"),
         DeliveryRequest(),
     ]
-    assert api.leaving.branches == [BranchTarget(branch="next", wait=5), BranchTarget(branch="topic/x", wait=0)]
+    assert api.delivery.branches == [BranchTarget(branch="next", wait=5), BranchTarget(branch="topic/x", wait=0)]
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ async def test_what_is_asked_is_passed_on(http: httpx2.AsyncClient, api: Api) ->
         ("merge", {"branch": "x"}, "branch"),
     ],
 )
-async def test_what_cannot_be_is_refused(
+async def test_an_invalid_field_is_refused_by_name(
     http: httpx2.AsyncClient, api: Api, route: str, body: dict[str, object], field: str
 ) -> None:
-    answer = await http.post(f"{PATH}/{route}", json=body)
-    assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
-    assert api.leaving.branches == []
+    response = await http.post(f"{PATH}/{route}", json=body)
+    assert (response.status_code, response.json()["error"]["field"]) == (400, field)
+    assert api.delivery.branches == []
 
 
 async def test_a_conflict_is_explained(http: httpx2.AsyncClient, api: Api) -> None:
@@ -68,10 +68,10 @@ async def test_a_conflict_is_explained(http: httpx2.AsyncClient, api: Api) -> No
         FileConflict(path="a.py", reason="both changed the same lines", line_numbers=[3, 9], last_commit="abc1234 Fix (Ann)"),
         FileConflict(path="b", reason="one changed it and the other deleted it"),
     ]
-    api.leaving.fails = MergeConflict("main", conflicts)
-    answer = await http.post(f"{PATH}/merge", json={})
-    error = answer.json()["error"]
-    assert (answer.status_code, error["type"], answer.headers["x-should-retry"]) == (409, "conflict_error", "false")
+    api.delivery.failure = MergeConflict("main", conflicts)
+    response = await http.post(f"{PATH}/merge", json={})
+    error = response.json()["error"]
+    assert (response.status_code, error["type"], response.headers["x-should-retry"]) == (409, "conflict_error", "false")
     assert error["message"] == snapshot(
         """\
 The session's work conflicts with the branch 'main' in 2 files:
@@ -88,31 +88,31 @@ The session's work conflicts with the branch 'main' in 2 files:
     assert error["docs"].endswith("#merge_conflict")
 
 
-async def test_very_many_conflicts_are_counted() -> None:
+async def test_a_long_list_of_conflicts_is_shortened() -> None:
     error = MergeConflict("main", [FileConflict(path=f"{number}", reason="x") for number in range(30)])
     assert error.message.endswith("and 10 more")
     assert len(error.message.splitlines()) == 22
 
 
 @pytest.mark.requirement("C2")
-async def test_who_holds_a_branch_is_told(http: httpx2.AsyncClient, api: Api) -> None:
+async def test_the_holder_of_a_branch_is_named(http: httpx2.AsyncClient, api: Api) -> None:
     since = datetime(2026, 11, 15, 20, 0, tzinfo=UTC)
-    api.leaving.fails = LeaseHeld("the branch 'main'", holder="session x", since=since, waited=300, queue_length=2)
-    answer = await http.post(f"{PATH}/merge", json={})
-    assert answer.status_code == 409
-    assert "session x, since 2026-11-15 20:00:00 UTC. Waited 300 s" in answer.json()["error"]["message"]
-    api.leaving.fails = BranchCheckedOut("main", "app")
+    api.delivery.failure = LeaseHeld("the branch 'main'", holder="session x", since=since, waited=300, queue_length=2)
+    response = await http.post(f"{PATH}/merge", json={})
+    assert response.status_code == 409
+    assert "session x, since 2026-11-15 20:00:00 UTC. Waited 300 s" in response.json()["error"]["message"]
+    api.delivery.failure = BranchCheckedOut("main", "app")
     assert "footplate apply" in (await http.post(f"{PATH}/merge", json={})).json()["error"]["help"]
-    api.leaving.fails = LeaseLost("the branch")
-    answer = await http.post(f"{PATH}/merge", json={})
-    assert (answer.status_code, answer.headers["x-should-retry"]) == (503, "true")
+    api.delivery.failure = LeaseLost("the branch")
+    response = await http.post(f"{PATH}/merge", json={})
+    assert (response.status_code, response.headers["x-should-retry"]) == (503, "true")
 
 
-async def test_a_bundle_is_a_stream(http: httpx2.AsyncClient, api: Api) -> None:
-    api.leaving.pieces = [b"# v2 git bundle\n", b"\xff"]
-    answer = await http.get(f"{PATH}/bundle", params={"project_id": "proj_1"})
-    assert (answer.content, answer.headers["content-type"]) == (b"# v2 git bundle\n\xff", "application/x-git-bundle")
-    assert api.leaving.asked == [("sesn_1", DeliveryRequest(project_id="proj_1", writes=False))]
-    api.leaving.fails = BranchCheckedOut("x", "y")
+async def test_a_bundle_is_streamed(http: httpx2.AsyncClient, api: Api) -> None:
+    api.delivery.pieces = [b"# v2 git bundle\n", b"\xff"]
+    response = await http.get(f"{PATH}/bundle", params={"project_id": "proj_1"})
+    assert (response.content, response.headers["content-type"]) == (b"# v2 git bundle\n\xff", "application/x-git-bundle")
+    assert api.delivery.requests == [("sesn_1", DeliveryRequest(project_id="proj_1", writes=False))]
+    api.delivery.failure = BranchCheckedOut("x", "y")
     assert (await http.get(f"{PATH}/bundle")).status_code == 409
-    assert api.leaving.open == 0
+    assert api.delivery.open == 0

@@ -17,8 +17,8 @@ from footplate.api.json_limits import check_json
 from footplate.api.key_quotas import UNCOUNTED_BYTES, KeyQuotas
 from footplate.domain.limits import MIB, RequestLimits, setting_name
 
-from .conftest import Api, client_of
-from .test_edge import judge
+from .conftest import Api, make_client
+from .test_edge import check_error
 
 SMALL = RequestLimits(json_depth=8, json_nodes=100)
 _JSON = st.recursive(
@@ -58,7 +58,7 @@ def _is_refused(raw: bytes) -> bool:
 
 @pytest.mark.parametrize("size", [65_530, 65_535, 65_536, 65_537, 131_071])
 @pytest.mark.parametrize("end", [b'\\\\"', b'\\\\\\""', b'\\""', b'"'])
-def test_strings_may_cross_windows(size: int, end: bytes) -> None:
+def test_strings_may_cross_scan_windows(size: int, end: bytes) -> None:
     """The scan reads 64 KiB at a time."""
     head = b'{"a":"' + b"[" * (size - 6 - len(end))
     assert check_json(head + end + b',"b":[' + b"1," * 40 + b"1]}", SMALL) < 100
@@ -70,27 +70,27 @@ def test_strings_may_cross_windows(size: int, end: bytes) -> None:
 
 async def test_a_body_of_empty_objects_is_refused_before_it_is_parsed(http: httpx2.AsyncClient) -> None:
     body = b'{"name":"a","model":"m","tools":[' + b"{}," * 20_000 + b"{}]}"
-    error = judge(await http.post("/v1/agents", content=body), 400, "false")
+    error = check_error(await http.post("/v1/agents", content=body), 400, "false")
     assert (error["field"], error["docs"]) == ("body", "docs/errors.md#limit_exceeded")
     assert "more than 20000 JSON values" in error["message"]
     assert "FOOTPLATE_JSON_NODES" in error["help"]
 
 
-async def test_each_route_has_its_size(api: Api) -> None:
+async def test_each_route_has_its_size_limit(api: Api) -> None:
     api.app = api.build(limits=RequestLimits(json_bytes=1024, message_bytes=4096))
-    async with client_of(api.app) as http:
-        error = judge(await http.post("/v1/agents", content=b" " * 1025), 413, "false")
+    async with make_client(api.app) as http:
+        error = check_error(await http.post("/v1/agents", content=b" " * 1025), 413, "false")
         assert "FOOTPLATE_JSON_BYTES" in error["help"]
-        judge(await http.post("/v1/sessions/sesn_1/events", content=b" " * 1025), 400, "false")
-        error = judge(await http.post("/v1/sessions/sesn_1/events", content=b" " * 4097), 413, "false")
+        check_error(await http.post("/v1/sessions/sesn_1/events", content=b" " * 1025), 400, "false")
+        error = check_error(await http.post("/v1/sessions/sesn_1/events", content=b" " * 4097), 413, "false")
         assert "FOOTPLATE_MESSAGE_BYTES" in error["help"]
 
 
 async def test_large_bodies_are_parsed_and_their_memory_is_released(api: Api) -> None:
-    async with client_of(api.app) as http:
+    async with make_client(api.app) as http:
         body = {"name": "a", "model": "m", "system": "x" * 90_000}
         assert (await http.post("/v1/agents", json=body)).status_code == 200
-        judge(await http.post("/v1/agents", json={**body, "unknown": 1}), 400, "false")
+        check_error(await http.post("/v1/agents", json={**body, "unknown": 1}), 400, "false")
     assert api.app.state.services.quotas.buffered_bytes == 0
 
 
@@ -120,18 +120,18 @@ async def test_streams_of_one_key_are_limited(api: Api, sdk: AsyncAnthropic) -> 
     app = api.build(limits=RequestLimits(streams_per_key=2))
     quotas = app.state.services.quotas
     key_id = (await api.keys.authenticate("secret-a")).id
-    async with client_of(app) as http:
+    async with make_client(app) as http:
         with quotas.take_stream(key_id), quotas.take_stream(key_id):
-            error = judge(await http.get(f"/v1/sessions/{session.id}/events/stream"), 429, "true")
+            error = check_error(await http.get(f"/v1/sessions/{session.id}/events/stream"), 429, "true")
             assert "This API key already has 2 open streams" in error["message"]
             assert "FOOTPLATE_STREAMS_PER_KEY" in error["help"]
         for _ in range(3):
             assert (await http.get(f"/v1/sessions/{session.id}/events/stream")).status_code == 200
-        judge(await http.get("/v1/sessions/sesn_none/events/stream"), 404, "false")
+        check_error(await http.get("/v1/sessions/sesn_none/events/stream"), 404, "false")
     assert quotas.streams == 0
 
 
-def test_streams_in_all_are_limited() -> None:
+def test_the_total_number_of_streams_is_limited() -> None:
     quotas = KeyQuotas(RequestLimits(streams=2))
     slots = [quotas.acquire_stream(key) for key in ("a", "b")]
     with pytest.raises(LimitExceeded, match="The server already has 2 open streams"):
@@ -166,7 +166,7 @@ def test_connections_are_counted_by_address() -> None:
         ("not an address", "not an address"),
     ],
 )
-def test_a_client_with_ipv6_has_a_network(address: str, network: str) -> None:
+def test_an_ipv6_client_is_counted_by_its_network(address: str, network: str) -> None:
     assert client_network(address) == network
 
 

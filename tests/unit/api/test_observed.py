@@ -8,7 +8,7 @@ from footplate.telemetry import metrics
 from .conftest import Api
 
 
-def counted() -> dict[tuple[str, str, str], float]:
+def read_request_counts() -> dict[tuple[str, str, str], float]:
     (family,) = list(metrics.HTTP_REQUESTS.collect())
     assert isinstance(family, Metric)
     return {
@@ -17,22 +17,22 @@ def counted() -> dict[tuple[str, str, str], float]:
     }
 
 
-async def added(http: httpx2.AsyncClient, method: str, path: str) -> dict[tuple[str, str, str], float]:
-    before = counted()
+async def count_added(http: httpx2.AsyncClient, method: str, path: str) -> dict[tuple[str, str, str], float]:
+    before = read_request_counts()
     await http.request(method, path)
-    return {key: value - before.get(key, 0) for key, value in counted().items() if value != before.get(key, 0)}
+    return {key: value - before.get(key, 0) for key, value in read_request_counts().items() if value != before.get(key, 0)}
 
 
 async def test_a_request_counts_under_its_template(http: httpx2.AsyncClient) -> None:
-    assert await added(http, "GET", "/v1/sessions/sesn_secret") == {("GET", "/v1/sessions/{session_id}", "404"): 1}
-    assert await added(http, "GET", "/v1/agents") == {("GET", "/v1/agents", "200"): 1}
+    assert await count_added(http, "GET", "/v1/sessions/sesn_secret") == {("GET", "/v1/sessions/{session_id}", "404"): 1}
+    assert await count_added(http, "GET", "/v1/agents") == {("GET", "/v1/agents", "200"): 1}
 
 
-async def test_what_a_client_makes_up_is_no_label(http: httpx2.AsyncClient) -> None:
-    assert await added(http, "GET", "/nowhere/at/all") == {("GET", "unmatched", "404"): 1}
-    assert await added(http, "BREW", "/coffee") == {("other", "unmatched", "404"): 1}
+async def test_unknown_methods_and_paths_have_no_label_of_their_own(http: httpx2.AsyncClient) -> None:
+    assert await count_added(http, "GET", "/nowhere/at/all") == {("GET", "unmatched", "404"): 1}
+    assert await count_added(http, "BREW", "/coffee") == {("other", "unmatched", "404"): 1}
 
 
-async def test_a_failure_inside_counts_as_one(http: httpx2.AsyncClient, api: Api) -> None:
+async def test_an_internal_error_counts_as_one_request(http: httpx2.AsyncClient, api: Api) -> None:
     api.keys.failure = RuntimeError("inside")
-    assert await added(http, "GET", "/v1/agents") == {("GET", "/v1/agents", "500"): 1}
+    assert await count_added(http, "GET", "/v1/agents") == {("GET", "/v1/agents", "500"): 1}

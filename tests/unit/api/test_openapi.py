@@ -18,26 +18,26 @@ class Wanted(Body):
     nuts: list[Nut]
 
 
-def app_of(*routes: dict[str, Any]) -> FastAPI:
+def make_app(*routes: dict[str, Any]) -> FastAPI:
     app = FastAPI()
 
     async def nothing() -> None: ...
 
-    for at, route in enumerate(routes):
-        app.post(f"/{at}", **route)(nothing)
+    for number, route in enumerate(routes):
+        app.post(f"/{number}", **route)(nothing)
     return app
 
 
-def built(*routes: dict[str, Any]) -> dict[str, Any]:
-    return openapi.make_document_function(app_of(*routes))()
+def build_document(*routes: dict[str, Any]) -> dict[str, Any]:
+    return openapi.make_document_function(make_app(*routes))()
 
 
 def model(name: str, base: type[BaseModel], **fields: Any) -> type[Any]:
     return type(name, (base,), {"__module__": "elsewhere", "__annotations__": fields})
 
 
-def test_bodies_and_what_is_within_them_are_found_by_their_routes() -> None:
-    document = built({"openapi_extra": openapi.describe_request(body=Wanted, media_type="text/x", description="Nuts.")})
+def test_request_bodies_and_nested_models_are_found_by_their_routes() -> None:
+    document = build_document({"openapi_extra": openapi.describe_request(body=Wanted, media_type="text/x", description="Nuts.")})
     assert document["components"]["schemas"].keys() == {"Wanted", "Nut"}
     assert document["paths"]["/0"]["post"]["requestBody"] == {
         "required": True,
@@ -46,9 +46,9 @@ def test_bodies_and_what_is_within_them_are_found_by_their_routes() -> None:
     }
 
 
-def test_a_body_of_two_routes_is_one_model() -> None:
+def test_a_body_that_two_routes_share_is_one_model() -> None:
     again = {"openapi_extra": openapi.describe_request(body=Nut)}
-    assert built(again, again, {"response_model": Nut})["components"]["schemas"].keys() == {"Nut"}
+    assert build_document(again, again, {"response_model": Nut})["components"]["schemas"].keys() == {"Nut"}
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_a_body_of_two_routes_is_one_model() -> None:
 @pytest.mark.parametrize("body", [Nut, Wanted], ids=["body", "within a body"])
 def test_two_models_of_one_name_are_refused_by_both_their_names(body: type[Body], other: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=rf"one name.*: {__name__}\.Nut and elsewhere\.Nut$"):
-        built({"openapi_extra": openapi.describe_request(body=body)}, other)
+        build_document({"openapi_extra": openapi.describe_request(body=body)}, other)

@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.unit.api.conftest import Api, client_of
-from tests.unit.api.test_agents import create, refused
+from tests.unit.api.conftest import Api, make_client
+from tests.unit.api.test_agents import create_agent, post_refused
 from tests.unit.api.twins import START
 
 from footplate.domain.permissions import PermissionOutcome
@@ -15,7 +15,7 @@ from footplate.domain.replays import StoredCall
 RULES = {"deny": ["Bash(rm *)"], "ask": ["WebFetch"], "allow": ["Read(src/**)"]}
 
 
-async def test_the_organisations_rules(http: httpx2.AsyncClient) -> None:
+async def test_the_organisations_rules_are_replaced_as_a_whole(http: httpx2.AsyncClient) -> None:
     empty = (await http.get("/v1/policies")).json()
     assert empty["permissions"] == {"deny": [], "ask": [], "allow": []}
     assert (empty["layer"], empty["updated_at"]) == ("organisation", None)
@@ -29,57 +29,57 @@ async def test_the_organisations_rules(http: httpx2.AsyncClient) -> None:
 
 async def test_a_rule_that_cannot_be_read_is_refused_with_its_position(http: httpx2.AsyncClient) -> None:
     rules = {"permissions": {"allow": ["Read", "Bash(npm run"]}}
-    field, message = await refused(http, "/v1/policies", rules)
+    field, message = await post_refused(http, "/v1/policies", rules)
     assert field == "permissions.allow.1"
     assert "at character 13" in message
     assert (await http.get("/v1/policies")).json()["permissions"]["allow"] == []
 
 
-async def test_hooks(http: httpx2.AsyncClient) -> None:
+async def test_hooks_are_stored_and_validated(http: httpx2.AsyncClient) -> None:
     hook = {"type": "command", "command": "check", "timeout": 5}
     hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}
     written = (await http.post("/v1/policies", json={"permissions": {**RULES, "hooks": hooks}})).json()
     assert written["permissions"] == {**RULES, "hooks": hooks}
-    agent = await create(http, permissions={"hooks": hooks})
+    agent = await create_agent(http, permissions={"hooks": hooks})
     assert agent["permissions"]["hooks"] == hooks
-    for wrong, place in (
+    for wrong, path in (
         ({"PreToolUse": [{"matcher": "(", "hooks": [hook]}]}, "PreToolUse.0.matcher"),
         ({"PreToolUse": [{"hooks": [{**hook, "type": "prompt"}]}]}, "PreToolUse.0.hooks.0.type"),
         ({"SessionStart": []}, "SessionStart"),
     ):
-        field, _ = await refused(http, "/v1/policies", {"permissions": {"hooks": wrong}})
-        assert field == f"permissions.hooks.{place}"
+        field, _ = await post_refused(http, "/v1/policies", {"permissions": {"hooks": wrong}})
+        assert field == f"permissions.hooks.{path}"
 
 
 @pytest.mark.requirement("S7")
-async def test_hooks_that_a_worker_asks_itself(http: httpx2.AsyncClient) -> None:
+async def test_python_and_http_hooks_are_validated(http: httpx2.AsyncClient) -> None:
     python = {"type": "python", "name": "validation", "options": {"schema": {}}, "timeout": 5}
     hooks = {"PreToolUse": [{"matcher": "", "hooks": [python]}], "Stop": [{"matcher": "", "hooks": [python]}]}
-    agent = await create(http, permissions={"hooks": hooks})
+    agent = await create_agent(http, permissions={"hooks": hooks})
     assert agent["permissions"]["hooks"] == hooks
     unknown = {"Stop": [{"hooks": [{"type": "python", "name": "nobody"}]}]}
-    field, message = await refused(http, "/v1/policies", {"permissions": {"hooks": unknown}})
+    field, message = await post_refused(http, "/v1/policies", {"permissions": {"hooks": unknown}})
     assert field.startswith("permissions.hooks.Stop.0.hooks.0")
     assert "audit" in message
     far = {"PreToolUse": [{"hooks": [{"type": "http", "url": "https://hooks.example.com/x"}]}]}
     for path in ("/v1/policies", "/v1/projects"):
         body = {"permissions": {"hooks": far}, **({"path": "p"} if path.endswith("projects") else {})}
-        field, message = await refused(http, path, body)
+        field, message = await post_refused(http, path, body)
         assert field == "permissions.hooks.PreToolUse.0.hooks.0.url"
         assert "FOOTPLATE_HOOK_HOSTS" in message
-    field, message = await refused(http, "/v1/agents", {"name": "a", "model": "m", "permissions": {"hooks": far}})
+    field, message = await post_refused(http, "/v1/agents", {"name": "a", "model": "m", "permissions": {"hooks": far}})
     assert field == "permissions.hooks"
     assert "an organisation or a project" in message
 
 
-async def test_rules_of_an_agent(http: httpx2.AsyncClient) -> None:
-    agent = await create(http, permissions=RULES)
+async def test_an_agent_has_rules(http: httpx2.AsyncClient) -> None:
+    agent = await create_agent(http, permissions=RULES)
     assert agent["permissions"] == RULES
     changed = (await http.post(f"/v1/agents/{agent['id']}", json={"permissions": None})).json()
     assert "permissions" not in changed
 
 
-async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None:
+async def test_a_claude_settings_file_is_imported(http: httpx2.AsyncClient) -> None:
     settings: dict[str, Any] = {
         "permissions": {**RULES, "allow": ["Read(src/**)", "Write(src/**)"], "defaultMode": "acceptEdits"},
         "model": "opus",
@@ -98,17 +98,17 @@ async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None
     ]
     for event in ("PreToolUse", "UserPromptSubmit"):
         body = {"settings": {**settings, "hooks": {event: [other]}}}
-        field, message = await refused(http, "/v1/policies/import", body)
+        field, message = await post_refused(http, "/v1/policies/import", body)
         assert field == f"hooks.{event}[0].hooks[0]"
         assert "the rules would allow more" in message
     off = (await http.post("/v1/policies/import", json={"settings": {**settings, "disableAllHooks": True}})).json()
     assert "hooks" not in off["permissions"]
     assert "disableAllHooks" in off["notes"][-1]
     settings["permissions"] = {"defaultMode": "dontAsk"}
-    field, _ = await refused(http, "/v1/policies/import", {"settings": settings})
+    field, _ = await post_refused(http, "/v1/policies/import", {"settings": settings})
     assert field == "permissions.defaultMode"
     settings["permissions"] = {"deny": ["Bash("]}
-    field, message = await refused(http, "/v1/policies/import", {"settings": settings})
+    field, message = await post_refused(http, "/v1/policies/import", {"settings": settings})
     assert field == "permissions.deny[0]"
     assert "at character" in message
 
@@ -116,12 +116,12 @@ async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None
 async def _session(http: httpx2.AsyncClient) -> dict[str, Any]:
     known = (await http.get("/v1/environments")).json()["data"]
     environment = known[0] if known else (await http.post("/v1/environments", json={"name": "e"})).json()
-    chosen = {"agent": (await create(http))["id"], "environment_id": environment["id"]}
+    chosen = {"agent": (await create_agent(http))["id"], "environment_id": environment["id"]}
     made: dict[str, Any] = (await http.post("/v1/sessions", json=chosen)).json()
     return made
 
 
-async def _made(api: Api, http: httpx2.AsyncClient, *commands: str) -> str:
+async def _store_calls(api: Api, http: httpx2.AsyncClient, *commands: str) -> str:
     session = await _session(http)
     api.world.calls["org_a"] = [
         StoredCall(
@@ -139,8 +139,8 @@ async def _made(api: Api, http: httpx2.AsyncClient, *commands: str) -> str:
     return str(session["id"])
 
 
-async def test_a_replay_says_what_would_change(api: Api, http: httpx2.AsyncClient) -> None:
-    session_id = await _made(api, http, "make", "rm x", "", "curl x")
+async def test_a_replay_reports_changed_outcomes(api: Api, http: httpx2.AsyncClient) -> None:
+    session_id = await _store_calls(api, http, "make", "rm x", "", "curl x")
     asked = {"permissions": {"deny": ["Bash(rm *)"], "allow": ["Bash(make)"]}}
     found = (await http.post("/v1/policies/replay", json=asked)).json()
     assert (found["calls"], found["gone"], found["next_page"]) == (3, 1, None)
@@ -151,8 +151,8 @@ async def test_a_replay_says_what_would_change(api: Api, http: httpx2.AsyncClien
     assert (await http.get("/v1/policies")).json()["updated_at"] is None
 
 
-async def test_a_replay_is_paged_and_narrowed(api: Api, http: httpx2.AsyncClient) -> None:
-    await _made(api, http, "a", "b", "c", "d", "e")
+async def test_a_replay_is_paged_and_filtered(api: Api, http: httpx2.AsyncClient) -> None:
+    await _store_calls(api, http, "a", "b", "c", "d", "e")
     asked: dict[str, Any] = {"permissions": {"deny": ["Bash"]}, "limit": 2}
     seen: list[str] = []
     for calls in (2, 2, 1):
@@ -164,21 +164,21 @@ async def test_a_replay_is_paged_and_narrowed(api: Api, http: httpx2.AsyncClient
     late = {"permissions": {"deny": ["Bash"]}, "since": (START + timedelta(minutes=3)).isoformat()}
     assert (await http.post("/v1/policies/replay", json=late)).json()["calls"] == 2
     for wrong in (5, "noon"):
-        assert (await refused(http, "/v1/policies/replay", {**late, "since": wrong}))[0] == "since"
+        assert (await post_refused(http, "/v1/policies/replay", {**late, "since": wrong}))[0] == "since"
     other = (await _session(http))["id"]
     narrowed = {"permissions": {"deny": ["Bash"]}, "session_id": other}
     assert (await http.post("/v1/policies/replay", json=narrowed)).json()["calls"] == 0
     for name, foreign in (("session_id", "sesn_none"), ("project_id", "proj_none")):
         assert (await http.post("/v1/policies/replay", json={"permissions": {}, name: foreign})).status_code == 404
-    async with client_of(api.app, "secret-b") as stranger:
+    async with make_client(api.app, "secret-b") as stranger:
         assert (await stranger.post("/v1/policies/replay", json=narrowed)).status_code == 404
-    field, _ = await refused(http, "/v1/policies/replay", {"permissions": {"deny": ["Bash("]}})
+    field, _ = await post_refused(http, "/v1/policies/replay", {"permissions": {"deny": ["Bash("]}})
     assert field == "permissions.deny.0"
 
 
 @pytest.mark.parametrize(("secret", "status"), [("secret-a", 200), ("secret-c", 403), ("secret-d", 200)])
-async def test_what_others_sessions_obey_is_written_by_a_role(api: Api, secret: str, status: int) -> None:
-    async with client_of(api.app) as admin, client_of(api.app, secret) as http:
+async def test_shared_rules_are_written_only_with_a_role(api: Api, secret: str, status: int) -> None:
+    async with make_client(api.app) as admin, make_client(api.app, secret) as http:
         project = (await admin.post("/v1/projects", json={"path": "a", "permissions": RULES})).json()
         where = f"/v1/projects/{project['id']}"
         refusals = [
@@ -196,12 +196,12 @@ async def test_what_others_sessions_obey_is_written_by_a_role(api: Api, secret: 
             assert (await http.get(where)).json()["permissions"] == RULES
 
 
-async def test_every_key_reads_rules_and_writes_those_of_its_own_work(api: Api) -> None:
-    async with client_of(api.app) as admin, client_of(api.app, "secret-c") as http:
+async def test_every_key_may_read_rules_and_write_rules_of_agents(api: Api) -> None:
+    async with make_client(api.app) as admin, make_client(api.app, "secret-c") as http:
         project = (await admin.post("/v1/projects", json={"path": "a", "permissions": RULES})).json()
         where = f"/v1/projects/{project['id']}"
         assert (await http.post(where, json={"name": "other", "permissions": RULES})).status_code == 200
         assert (await http.post("/v1/projects", json={"path": "b", "permissions": {}})).status_code == 200
-        assert (await create(http, permissions=RULES))["permissions"] == RULES
+        assert (await create_agent(http, permissions=RULES))["permissions"] == RULES
         asked = {"permissions": {"deny": ["Bash"]}}
         assert (await http.post("/v1/policies/replay", json=asked)).status_code == 200

@@ -7,13 +7,13 @@ import pytest
 
 from footplate.api.wire import answers
 
-from .conftest import Api, client_of
+from .conftest import Api, make_client
 
 pytestmark = pytest.mark.requirement("K5")
 
 
-async def _create(http: httpx2.AsyncClient, noun: str, /, **body: Any) -> Any:
-    response = await http.post(f"/v1/{noun}", json=body)
+async def _create(http: httpx2.AsyncClient, resource: str, /, **body: Any) -> Any:
+    response = await http.post(f"/v1/{resource}", json=body)
     assert response.status_code == 200, response.text
     return response.json()
 
@@ -25,7 +25,7 @@ async def _session(http: httpx2.AsyncClient, **body: Any) -> httpx2.Response:
     return await http.post("/v1/sessions", json={"agent": agent["id"], "environment_id": environment["id"], **body})
 
 
-async def test_project_is_kept_as_it_was_given(http: httpx2.AsyncClient) -> None:
+async def test_a_project_is_stored_and_listed(http: httpx2.AsyncClient) -> None:
     made = await _create(http, "projects", path="/srv/projects/org_a/team/website", metadata={"a": "1"})
     answers.Project.model_validate(made)
     assert (made["path"], made["url"], made["name"], made["trust"]) == ("team/website", None, "website", "nothing")
@@ -37,7 +37,7 @@ async def test_project_is_kept_as_it_was_given(http: httpx2.AsyncClient) -> None
     assert [row["id"] for row in found] == [made["id"]]
 
 
-async def test_project_is_changed_and_archived(http: httpx2.AsyncClient) -> None:
+async def test_a_project_is_changed_and_archived(http: httpx2.AsyncClient) -> None:
     made = await _create(http, "projects", path="a", branch="next", metadata={"a": "1"})
     where = f"/v1/projects/{made['id']}"
     changed = (await http.post(where, json={"trust": "instructions", "metadata": {"a": None, "b": "2"}})).json()
@@ -60,12 +60,12 @@ async def test_project_is_changed_and_archived(http: httpx2.AsyncClient) -> None
         ({"path": "a", "name": "a/b"}, "name"),
     ],
 )
-async def test_what_cannot_be_a_project_is_named(http: httpx2.AsyncClient, body: Any, field: str) -> None:
+async def test_an_invalid_project_is_refused_by_field(http: httpx2.AsyncClient, body: Any, field: str) -> None:
     response = await http.post("/v1/projects", json=body)
     assert (response.status_code, response.json()["error"]["field"]) == (400, field), response.text
 
 
-async def test_workspace_keeps_its_order(http: httpx2.AsyncClient) -> None:
+async def test_a_workspace_keeps_its_order(http: httpx2.AsyncClient) -> None:
     one, two = [(await _create(http, "projects", path=name))["id"] for name in ("one", "two")]
     made = await _create(http, "workspaces", name="both", project_ids=[two, one])
     answers.Workspace.model_validate(made)
@@ -78,7 +78,7 @@ async def test_workspace_keeps_its_order(http: httpx2.AsyncClient) -> None:
     assert (session["project_ids"], session["workspace_id"], session["bases"]) == ([one], made["id"], {})
 
 
-async def test_session_takes_projects_or_a_workspace(http: httpx2.AsyncClient) -> None:
+async def test_a_session_has_projects_or_a_workspace(http: httpx2.AsyncClient) -> None:
     one = (await _create(http, "projects", path="one"))["id"]
     workspace = (await _create(http, "workspaces", name="w", project_ids=[one]))["id"]
     assert (await _session(http, project_ids=[one])).json()["project_ids"] == [one]
@@ -90,10 +90,10 @@ async def test_session_takes_projects_or_a_workspace(http: httpx2.AsyncClient) -
     assert (none["project_ids"], none["workspace_id"]) == ([], None)
 
 
-async def test_others_projects_do_not_exist(api: Api, http: httpx2.AsyncClient) -> None:
+async def test_projects_of_other_organisations_are_not_found(api: Api, http: httpx2.AsyncClient) -> None:
     mine = (await _create(http, "projects", path="one"))["id"]
     workspace = (await _create(http, "workspaces", name="w", project_ids=[mine]))["id"]
-    async with client_of(api.app, "secret-b") as stranger:
+    async with make_client(api.app, "secret-b") as stranger:
         for method, path, body in (
             ("GET", f"projects/{mine}", None),
             ("POST", f"projects/{mine}", {"trust": "all"}),
@@ -110,13 +110,13 @@ async def test_others_projects_do_not_exist(api: Api, http: httpx2.AsyncClient) 
         assert (await stranger.get("/v1/projects")).json()["data"] == []
 
 
-async def test_a_ruled_project_needs_the_role_and_refusals_are_in_the_audit_trail(
+async def test_a_project_with_rules_needs_the_role_and_refusals_are_audited(
     api: Api, http: httpx2.AsyncClient
 ) -> None:
     rules = {"deny": ["Bash(rm *)"]}
     ruled = await _create(http, "projects", path="team/app", permissions=rules)
     where = f"/v1/projects/{ruled['id']}"
-    async with client_of(api.app, "secret-c") as member:
+    async with make_client(api.app, "secret-c") as member:
         for path, body in (
             (where, {"trust": "all"}),
             (where, {"branch": "other"}),
@@ -137,12 +137,12 @@ async def test_a_ruled_project_needs_the_role_and_refusals_are_in_the_audit_trai
     assert again["permissions"]["deny"] == rules["deny"]
 
 
-async def test_a_directory_is_named_below_the_roots_of_its_organisation(api: Api, http: httpx2.AsyncClient) -> None:
+async def test_a_directory_must_be_below_the_roots_of_its_organisation(api: Api, http: httpx2.AsyncClient) -> None:
     made = await _session(http, context={"directory": "/srv/checkouts/app"})
     assert made.status_code == 200
     message = {"type": "user.message", "content": [{"type": "text", "text": "Go."}], "context": {"directory": "/etc"}}
     events = f"/v1/sessions/{made.json()['id']}/events"
-    async with client_of(api.app, "secret-b") as stranger:
+    async with make_client(api.app, "secret-b") as stranger:
         await _create(stranger, "environments", name="strangers")
         for refused in (
             await _session(http, context={"directory": "/srv/other"}),

@@ -14,7 +14,7 @@ from footplate.domain.agents import resolve_config
 from footplate.domain.turns import SessionStatus
 
 from .conftest import Api
-from .strict import strictly
+from .strict import validate_strictly
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ async def ids(sdk: AsyncAnthropic) -> tuple[str, str]:
     return agent.id, environment.id
 
 
-async def test_create_and_retrieve(http: httpx2.AsyncClient, ids: tuple[str, str], api: Api) -> None:
-    answer = await http.post(
+async def test_a_session_is_created_and_retrieved(http: httpx2.AsyncClient, ids: tuple[str, str], api: Api) -> None:
+    response = await http.post(
         "/v1/sessions",
         json={
             "agent": ids[0],
@@ -40,9 +40,9 @@ async def test_create_and_retrieve(http: httpx2.AsyncClient, ids: tuple[str, str
             "initial_events": [{"type": "user.message", "content": [{"type": "text", "text": "hi"}]}],
         },
     )
-    assert answer.status_code == 200, answer.text
-    body = answer.json()
-    session = strictly(BetaManagedAgentsSession, body)
+    assert response.status_code == 200, response.text
+    body = response.json()
+    session = validate_strictly(BetaManagedAgentsSession, body)
     Session.model_validate(body)
     assert session.agent.name == "Coder"
     assert session.usage.list_cost is not None
@@ -52,12 +52,12 @@ async def test_create_and_retrieve(http: httpx2.AsyncClient, ids: tuple[str, str
     assert api.world.accepted[0].wake
     assert [item.type for item in api.world.inputs] == ["user.message"]
     retrieved = (await http.get(f"/v1/sessions/{session.id}")).json()
-    strictly(BetaManagedAgentsSession, retrieved)
+    validate_strictly(BetaManagedAgentsSession, retrieved)
     assert retrieved["agent"] == body["agent"]
 
 
 @pytest.mark.requirement("K1")
-async def test_agent_by_version_and_with_overrides(sdk: AsyncAnthropic, ids: tuple[str, str], api: Api) -> None:
+async def test_a_session_has_an_agent_by_version_or_with_overrides(sdk: AsyncAnthropic, ids: tuple[str, str], api: Api) -> None:
     await sdk.beta.agents.update(ids[0], system="S2")
     old = await sdk.beta.sessions.create(agent={"type": "agent", "id": ids[0], "version": 1}, environment_id=ids[1])
     assert (old.agent.version, old.agent.system) == (1, "S")
@@ -78,7 +78,7 @@ async def test_an_archived_agent_starts_nothing(sdk: AsyncAnthropic, ids: tuple[
         await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
 
 
-async def test_update(sdk: AsyncAnthropic, ids: tuple[str, str], api: Api) -> None:
+async def test_an_update_merges_metadata_and_is_an_event(sdk: AsyncAnthropic, ids: tuple[str, str], api: Api) -> None:
     session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1], metadata={"a": "1"}, title="T")
     changed = await sdk.beta.sessions.update(session.id, metadata={"b": "2", "a": None})
     assert (changed.title, changed.metadata) == ("T", {"b": "2"})
@@ -86,7 +86,7 @@ async def test_update(sdk: AsyncAnthropic, ids: tuple[str, str], api: Api) -> No
     assert api.world.accepted[-1].positions[0].event.type == "session.updated"
 
 
-async def test_archive_and_delete(
+async def test_only_an_idle_session_is_archived_or_deleted(
     sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple[str, str], api: Api
 ) -> None:
     session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
@@ -97,13 +97,13 @@ async def test_archive_and_delete(
     api.world.sessions[session.id] = replace(api.world.sessions[session.id], status=SessionStatus.IDLE)
     assert (await sdk.beta.sessions.archive(session.id)).archived_at is not None
     deleted = (await http.delete(f"/v1/sessions/{session.id}")).json()
-    strictly(BetaManagedAgentsDeletedSession, deleted)
+    validate_strictly(BetaManagedAgentsDeletedSession, deleted)
     with pytest.raises(anthropic.NotFoundError):
         await sdk.beta.sessions.retrieve(session.id)
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-async def test_pages_forward_and_back(
+async def test_pages_are_read_forward_and_back(
     sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple[str, str], order: Any
 ) -> None:
     made = [(await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])).id for _ in range(7)]
@@ -128,7 +128,7 @@ async def test_pages_forward_and_back(
     assert back[-1]["next_page"] is not None
 
 
-async def test_filters(sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple[str, str], api: Api) -> None:
+async def test_sessions_are_filtered(sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple[str, str], api: Api) -> None:
     other = await sdk.beta.agents.create(name="Other", model="m")
     first = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
     second = await sdk.beta.sessions.create(agent=other.id, environment_id=ids[1])
@@ -157,18 +157,18 @@ async def test_filters(sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple
         ({"context": [1]}, "context"),
     ],
 )
-async def test_refused_with_the_name_of_the_field(
+async def test_an_invalid_field_is_refused_by_name(
     http: httpx2.AsyncClient, ids: tuple[str, str], fields: dict[str, Any], field: str
 ) -> None:
     agent = fields.get("agent", ids[0])
     if isinstance(agent, dict) and agent["id"] == "A":
         agent = {**agent, "id": ids[0]}
-    answer = await http.post("/v1/sessions", json={"environment_id": ids[1], **fields, "agent": agent})
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["field"] == field
+    response = await http.post("/v1/sessions", json={"environment_id": ids[1], **fields, "agent": agent})
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]["field"] == field
 
 
-async def test_update_refuses_what_is_not_enforced(
+async def test_an_update_refuses_unsupported_fields(
     http: httpx2.AsyncClient, sdk: AsyncAnthropic, ids: tuple[str, str]
 ) -> None:
     session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
@@ -179,20 +179,20 @@ async def test_update_refuses_what_is_not_enforced(
         ({"vault_ids": ["v"]}, "vault_ids"),
         ({"budget": {"type": "limit"}}, "budget"),
     ):
-        answer = await http.post(f"/v1/sessions/{session.id}", json=fields)
-        assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
+        response = await http.post(f"/v1/sessions/{session.id}", json=fields)
+        assert (response.status_code, response.json()["error"]["field"]) == (400, field)
 
 
-async def test_a_session_may_get_other_tools(sdk: AsyncAnthropic, ids: tuple[str, str]) -> None:
+async def test_the_tools_of_a_session_can_be_replaced(sdk: AsyncAnthropic, ids: tuple[str, str]) -> None:
     session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
-    kept = await sdk.beta.sessions.update(session.id, agent={"mcp_servers": []})
-    assert kept.agent.tools == session.agent.tools
+    unchanged = await sdk.beta.sessions.update(session.id, agent={"mcp_servers": []})
+    assert unchanged.agent.tools == session.agent.tools
     cleared = await sdk.beta.sessions.update(session.id, agent={"tools": []})
     assert (cleared.agent.tools, cleared.agent.system) == ([], session.agent.system)
     assert (await sdk.beta.agents.retrieve(ids[0])).tools == session.agent.tools
 
 
-async def test_workers_are_told_of_a_new_session_whose_harness_can_be_prepared(
+async def test_workers_are_notified_of_a_new_session_whose_harness_can_be_prewarmed(
     api: Api, http: httpx2.AsyncClient, ids: tuple[str, str]
 ) -> None:
     body = {"name": "c", "model": "claude-opus-5", "harness": "claude"}
@@ -203,7 +203,7 @@ async def test_workers_are_told_of_a_new_session_whose_harness_can_be_prepared(
     assert [accepted.prepare for accepted in api.world.accepted] == [False, False, True, True]
 
 
-async def test_the_workflow_of_a_session_created_with_its_task_does_not_linger_unless_its_harness_can_be_prepared(
+async def test_the_workflow_of_a_session_created_with_its_task_does_not_linger_unless_its_harness_can_be_prewarmed(
     api: Api, http: httpx2.AsyncClient, ids: tuple[str, str]
 ) -> None:
     body = {"name": "c", "model": "claude-opus-5", "harness": "claude"}

@@ -21,7 +21,7 @@ async def _session(sdk: AsyncAnthropic) -> str:
     return (await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id)).id
 
 
-async def test_the_sdk_does_not_show_it(api: Api, sdk: AsyncAnthropic) -> None:
+async def test_the_sdk_skips_the_position_frame(api: Api, sdk: AsyncAnthropic) -> None:
     session_id = await _session(sdk)
     api.tails.chunks = [sse.encode_start_position(41), IDLE, DELETED]
     async with await sdk.beta.sessions.events.stream(session_id) as stream:
@@ -29,18 +29,18 @@ async def test_the_sdk_does_not_show_it(api: Api, sdk: AsyncAnthropic) -> None:
 
 
 @pytest.mark.requirement("O10")
-async def test_our_client_goes_on_from_there(api: Api, sdk: AsyncAnthropic) -> None:
+async def test_footplates_client_reconnects_after_the_position(api: Api, sdk: AsyncAnthropic) -> None:
     session_id = await _session(sdk)
     api.tails.chunks = [sse.encode_start_position(41)]
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(api.app))
     async with AsyncFootplate(BASE, "secret-a", http=http, patience=5) as client:
-        heard = client.events.stream(session_id, on_connection=lambda _: _end(api))
-        assert [event.type async for event in heard] == ["session.status_idle", "session.deleted"]
-    cursors = [cursor for _, _, cursor, _ in api.tails.asked]
+        stream = client.events.stream(session_id, on_connection=lambda _: _prepare_end(api))
+        assert [event.type async for event in stream] == ["session.status_idle", "session.deleted"]
+    cursors = [cursor for _, _, cursor, _ in api.tails.requests]
     assert cursors[0] is None
     assert cursors[1] is not None
     assert cursors[1].seq == 41
 
 
-def _end(api: Api) -> None:
+def _prepare_end(api: Api) -> None:
     api.tails.chunks = [IDLE, DELETED]

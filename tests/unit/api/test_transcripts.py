@@ -8,7 +8,7 @@ import pytest
 
 from footplate.api import spool
 
-from .conftest import Api, client_of
+from .conftest import Api, make_client
 
 PROMPT = {
     "type": "user",
@@ -17,7 +17,7 @@ PROMPT = {
     "sessionId": "s",
     "message": {"role": "user", "content": "Hello"},
 }
-ANSWER = {
+RESPONSE = {
     "type": "assistant",
     "uuid": "b",
     "parentUuid": "a",
@@ -42,19 +42,19 @@ async def _import(http: httpx2.AsyncClient, first: Any, *lines: Any, **headers: 
     return await http.post("/v1/sessions/import", content=body, headers=headers)
 
 
-LINES = ({"line": PROMPT}, {"line": ANSWER}, {"line": ANSWER, "subpath": "subagents/agent-1"})
+LINES = ({"line": PROMPT}, {"line": RESPONSE}, {"line": RESPONSE, "subpath": "subagents/agent-1"})
 
 
-async def test_in_and_out(http: httpx2.AsyncClient) -> None:
+async def test_a_transcript_is_imported_and_exported(http: httpx2.AsyncClient) -> None:
     first = await _first(http)
     made = await _import(http, {**first, "title": "Mine"}, *LINES)
     assert (made.status_code, made.json()["title"], made.json()["status"]) == (200, "Mine", "idle")
     session = made.json()["id"]
     listed = (await http.get(f"/v1/sessions/{session}/events")).json()["data"]
     assert [event["type"] for event in listed] == ["user.message", "agent.message"]
-    answer = await http.get(f"/v1/sessions/{session}/transcript")
-    assert answer.headers["content-type"].startswith("application/x-ndjson")
-    head, *lines, end = map(json.loads, answer.text.splitlines())
+    response = await http.get(f"/v1/sessions/{session}/transcript")
+    assert response.headers["content-type"].startswith("application/x-ndjson")
+    head, *lines, end = map(json.loads, response.text.splitlines())
     assert (head["type"], end) == ("transcript", {"type": "end", "lines": 3})
     assert [line["line"]["uuid"] for line in lines] == ["a", "b", "b"]
     assert lines[2]["subpath"] == "subagents/agent-1"
@@ -68,22 +68,22 @@ async def test_the_same_transcript_is_the_same_session(http: httpx2.AsyncClient,
     later = await _import(http, {**first, "title": "Other"}, *LINES)
     more = await _import(http, first, *LINES, LINES[1])
     assert one.json()["id"] == again.json()["id"] == later.json()["id"] != more.json()["id"]
-    async with client_of(api.app, "secret-b") as stranger:
+    async with make_client(api.app, "secret-b") as stranger:
         theirs = await _import(stranger, await _first(stranger), *LINES)
         assert theirs.json()["id"] != one.json()["id"]
 
 
-async def test_a_stranger_finds_nothing(http: httpx2.AsyncClient, api: Api) -> None:
+async def test_transcripts_of_other_organisations_are_not_found(http: httpx2.AsyncClient, api: Api) -> None:
     first = await _first(http)
     made = await _import(http, first, *LINES)
-    async with client_of(api.app, "secret-b") as stranger:
+    async with make_client(api.app, "secret-b") as stranger:
         assert (await stranger.get(f"/v1/sessions/{made.json()['id']}/transcript")).status_code == 404
         own = await _first(stranger)
         for name in ("agent", "environment_id"):
             assert (await _import(stranger, {**own, name: first[name]}, *LINES)).status_code == 404
 
 
-async def test_what_is_wrong_is_said_and_nothing_stored(http: httpx2.AsyncClient, api: Api) -> None:
+async def test_an_invalid_transcript_is_refused_and_not_stored(http: httpx2.AsyncClient, api: Api) -> None:
     first = await _first(http)
     cases: list[tuple[list[Any], str]] = [
         ([], "contains no messages"),
@@ -93,30 +93,30 @@ async def test_what_is_wrong_is_said_and_nothing_stored(http: httpx2.AsyncClient
         ([*LINES, {"line": PROMPT, "subpath": "../x"}], "not a valid subpath"),
     ]
     for lines, why in cases:
-        answer = await _import(http, first, *lines)
-        assert (answer.status_code, why in answer.json()["error"]["message"]) == (400, True), answer.text
+        response = await _import(http, first, *lines)
+        assert (response.status_code, why in response.json()["error"]["message"]) == (400, True), response.text
     torn = json.dumps(first).encode() + b'\n{"line": {"type": "us'
-    answer = await http.post("/v1/sessions/import", content=torn)
-    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "lines.1")
+    response = await http.post("/v1/sessions/import", content=torn)
+    assert (response.status_code, response.json()["error"]["field"]) == (400, "lines.1")
     large = await _import(http, first, {"line": {**PROMPT, "x": "y" * 1_000_001}})
     assert large.status_code == 413
     assert api.world.sessions == {}
 
 
-async def test_a_harness_without_transcripts(http: httpx2.AsyncClient) -> None:
+async def test_a_harness_without_transcripts_is_refused(http: httpx2.AsyncClient) -> None:
     first = await _first(http, "native")
     refused = await _import(http, first, *LINES)
     assert (refused.status_code, refused.json()["error"]["field"]) == (400, "agent")
     session = (await http.post("/v1/sessions", json=first)).json()["id"]
-    answer = await http.get(f"/v1/sessions/{session}/transcript")
-    assert answer.status_code == 400
-    assert "'native'" in answer.json()["error"]["message"]
+    response = await http.get(f"/v1/sessions/{session}/transcript")
+    assert response.status_code == 400
+    assert "'native'" in response.json()["error"]["message"]
 
 
 async def test_a_transcript_of_too_many_lines_is_refused(
     api: Api, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "MOST_LINES", 2)
-    answer = await _import(http, await _first(http), *LINES)
-    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "lines")
+    response = await _import(http, await _first(http), *LINES)
+    assert (response.status_code, response.json()["error"]["field"]) == (400, "lines")
     assert api.world.sessions == {}

@@ -15,7 +15,7 @@ from .conftest import Api
 from .twins import START
 
 
-async def test_turns(http: httpx2.AsyncClient, sdk: AsyncAnthropic, api: Api) -> None:
+async def test_turns_are_listed_and_retrieved(http: httpx2.AsyncClient, sdk: AsyncAnthropic, api: Api) -> None:
     agent = await sdk.beta.agents.create(name="A", model="m")
     environment = await sdk.beta.environments.create(name="E")
     session = await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id)
@@ -41,10 +41,10 @@ async def test_turns(http: httpx2.AsyncClient, sdk: AsyncAnthropic, api: Api) ->
     seen: list[str] = []
     page: str | None = None
     while True:
-        answer = await http.get(path, params={"limit": "2"} | ({"page": page} if page else {}))
-        Listing[TurnResponse].model_validate(answer.json())
-        seen.extend(turn["id"] for turn in answer.json()["data"])
-        page = answer.json()["next_page"]
+        response = await http.get(path, params={"limit": "2"} | ({"page": page} if page else {}))
+        Listing[TurnResponse].model_validate(response.json())
+        seen.extend(turn["id"] for turn in response.json()["data"])
+        page = response.json()["next_page"]
         if page is None:
             break
     assert seen == [turn.id for turn in reversed(made)]

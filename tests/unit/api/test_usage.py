@@ -9,13 +9,13 @@ from inline_snapshot import snapshot
 from footplate.domain.events import Usage
 from footplate.domain.usage import UsageRow
 
-from .conftest import Api, client_of
+from .conftest import Api, make_client
 from .twins import ALICE, BOB
 
 DAY = datetime(2026, 11, 15, tzinfo=UTC)
 
 
-def line(**group: str | None) -> UsageRow:
+def make_row(**group: str | None) -> UsageRow:
     return UsageRow(
         group=group,
         turns=3,
@@ -26,13 +26,13 @@ def line(**group: str | None) -> UsageRow:
     )
 
 
-async def test_a_line_says_its_group_and_what_was_used(http: httpx2.AsyncClient, api: Api) -> None:
-    api.usage.lines = [line(day="2026-11-14", model="claude-opus-5")]
+async def test_a_row_has_its_group_and_its_usage(http: httpx2.AsyncClient, api: Api) -> None:
+    api.usage.lines = [make_row(day="2026-11-14", model="claude-opus-5")]
     query = httpx2.QueryParams(
         [("group_by", "day"), ("group_by[]", "model"), ("from", "2026-11-01T00:00:00Z"), ("to", "2026-11-15")]
     )
-    answer = await http.get("/v1/usage", params=query)
-    assert answer.json() == snapshot(
+    response = await http.get("/v1/usage", params=query)
+    assert response.json() == snapshot(
         {
             "data": [
                 {
@@ -59,14 +59,14 @@ async def test_a_line_says_its_group_and_what_was_used(http: httpx2.AsyncClient,
             "has_more": False,
         }
     )
-    (principal, question) = api.usage.asked[0]
+    (principal, question) = api.usage.requests[0]
     assert principal == ALICE
     assert question.group_by == {"day", "model"}
 
 
-async def test_the_last_thirty_days_are_asked_for_by_default(http: httpx2.AsyncClient, api: Api) -> None:
+async def test_the_default_range_is_the_last_thirty_days(http: httpx2.AsyncClient, api: Api) -> None:
     assert (await http.get("/v1/usage")).status_code == 200
-    question = api.usage.asked[0][1]
+    question = api.usage.requests[0][1]
     assert question.end - question.start == timedelta(days=30)
     assert question.end.time() == time()
     assert timedelta() < question.end - datetime.now(UTC) <= timedelta(days=1)
@@ -78,14 +78,14 @@ async def test_a_year_ago_until_now_is_not_too_long(http: httpx2.AsyncClient) ->
     assert (await http.get("/v1/usage", params={"from": start.isoformat()})).status_code == 200
 
 
-async def test_everybody_asks_for_their_own(api: Api) -> None:
-    async with client_of(api.app, "secret-b") as http:
+async def test_each_key_queries_its_own_organisation(api: Api) -> None:
+    async with make_client(api.app, "secret-b") as http:
         await http.get("/v1/usage", params={"group_by": "key"})
-    assert [principal for principal, _ in api.usage.asked] == [BOB]
+    assert [principal for principal, _ in api.usage.requests] == [BOB]
 
 
-async def test_there_may_be_more(http: httpx2.AsyncClient, api: Api) -> None:
-    api.usage.lines = [line(session=f"sesn_{n}") for n in range(3)]
+async def test_a_limited_list_reports_that_there_is_more(http: httpx2.AsyncClient, api: Api) -> None:
+    api.usage.lines = [make_row(session=f"sesn_{n}") for n in range(3)]
     cut = (await http.get("/v1/usage", params={"group_by": "session", "limit": 2})).json()
     assert [item["session"] for item in cut["data"]] == ["sesn_0", "sesn_1"]
     assert cut["has_more"] is True
@@ -103,26 +103,26 @@ async def test_there_may_be_more(http: httpx2.AsyncClient, api: Api) -> None:
         ({"by": "day"}, "by"),
     ],
 )
-async def test_a_wrong_question_is_refused_by_field(
+async def test_an_invalid_query_is_refused_by_field(
     http: httpx2.AsyncClient, query: dict[str, str], field: str
 ) -> None:
-    answer = await http.get("/v1/usage", params=query)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["type"] == "invalid_request_error"
-    assert answer.json()["error"]["field"] == field
+    response = await http.get("/v1/usage", params=query)
+    assert response.status_code == 400
+    assert response.json()["error"]["type"] == "invalid_request_error"
+    assert response.json()["error"]["field"] == field
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
-async def test_the_ends_of_time_are_no_reason_to_fail(http: httpx2.AsyncClient, moment: str) -> None:
+async def test_extreme_dates_do_not_fail(http: httpx2.AsyncClient, moment: str) -> None:
     for name in ("from", "to"):
         assert (await http.get("/v1/usage", params={name: moment})).status_code in {200, 400}
 
 
-async def test_it_needs_a_key(api: Api) -> None:
-    async with client_of(api.app, None) as http:
+async def test_usage_needs_a_key(api: Api) -> None:
+    async with make_client(api.app, None) as http:
         assert (await http.get("/v1/usage")).status_code == 401
 
 
-async def test_it_is_described(http: httpx2.AsyncClient) -> None:
+async def test_usage_is_in_the_openapi_document(http: httpx2.AsyncClient) -> None:
     described = (await http.get("/openapi.json")).json()["paths"]["/v1/usage"]["get"]
     assert [item["name"] for item in described["parameters"]] == ["group_by[]", "from", "to", "limit"]

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from .conftest import Api, client_of
+from .conftest import Api, make_client
 
 TOOLSET = "agent_toolset_20260401"
 
@@ -19,11 +19,11 @@ def enabled(agent: dict[str, Any]) -> dict[str, bool]:
     return {config["name"]: config["enabled"] for config in agent["tools"][0]["configs"]}
 
 
-async def test_fetching_is_enabled_by_name_alone(http: httpx2.AsyncClient) -> None:
+async def test_fetching_is_enabled_only_by_name(http: httpx2.AsyncClient) -> None:
     async def create(**tool: Any) -> dict[str, bool]:
-        answer = await http.post("/v1/agents", json={"name": "A", "model": "m", "tools": [{"type": TOOLSET, **tool}]})
-        assert answer.status_code == 200, answer.text
-        return enabled(answer.json())
+        response = await http.post("/v1/agents", json={"name": "A", "model": "m", "tools": [{"type": TOOLSET, **tool}]})
+        assert response.status_code == 200, response.text
+        return enabled(response.json())
 
     off = {"web_fetch": False, "web_search": False}
     assert await create() == off
@@ -36,7 +36,7 @@ async def test_fetching_is_enabled_by_name_alone(http: httpx2.AsyncClient) -> No
 async def test_searching_needs_a_provider_everywhere_that_tools_are_set(api: Api, *, available: bool) -> None:
     api.app.state.services = replace(api.app.state.services, search=available)
     searching = toolset({"name": "bash"}, {"name": "web_search", "enabled": True})
-    async with client_of(api.app) as http:
+    async with make_client(api.app) as http:
         agent = (await http.post("/v1/agents", json={"name": "A", "model": "m"})).json()
         environment = (await http.post("/v1/environments", json={"name": "e", "config": {"type": "cloud"}})).json()
         chosen = {"type": "agent_with_overrides", "id": agent["id"], "tools": searching}
@@ -48,14 +48,14 @@ async def test_searching_needs_a_provider_everywhere_that_tools_are_set(api: Api
             ("/v1/sessions", {**session, "agent": chosen}, "agent."),
             (f"/v1/sessions/{made['id']}", {"agent": {"tools": searching}}, "agent."),
         ):
-            answer = await http.post(path, json=body)
+            response = await http.post(path, json=body)
             if available:
-                assert answer.status_code == 200, answer.text
-                owner = answer.json()
+                assert response.status_code == 200, response.text
+                owner = response.json()
                 assert enabled(owner.get("agent") or owner)["web_search"] is True
             else:
-                error = answer.json()["error"]
-                assert answer.status_code == 400
+                error = response.json()["error"]
+                assert response.status_code == 400
                 assert error["message"].startswith(
                     f"{where}tools.0.configs.1.enabled: this server has no search provider"
                 )

@@ -35,8 +35,8 @@ from footplate.domain.threads import is_visible
 from footplate.domain.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 from footplate.domain.usage import UsageRow, UsageQuery
 
-from .file_twins import FileWorld, TwinFileUnit
-from .project_twins import ProjectWorld, TwinProjectUnit
+from .file_twins import FileWorld, FakeFileUnit
+from .project_twins import ProjectWorld, FakeProjectUnit
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Principal("org_a", "key_a", "alice", frozenset({"admin"}))
@@ -59,7 +59,7 @@ class World:
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     imports: dict[tuple[str, bytes], str] = field(default_factory=dict)
     turns: dict[str, list[Turn]] = field(default_factory=dict)
-    answers: dict[tuple[object, ...], tuple[bytes, StoredResponse]] = field(default_factory=dict)
+    responses: dict[tuple[object, ...], tuple[bytes, StoredResponse]] = field(default_factory=dict)
     accepted: list[AcceptedInputs] = field(default_factory=list)
     inputs: list[Input] = field(default_factory=list)
     projects: ProjectWorld = field(default_factory=ProjectWorld)
@@ -79,27 +79,27 @@ def _key(row: Row) -> tuple[datetime, str]:
     return row.created_at, row.id
 
 
-def _inside(moment: datetime, page: Page) -> bool:
+def _is_in_range(created_at: datetime, page: Page) -> bool:
     return (
-        (page.created_gt is None or moment > page.created_gt)
-        and (page.created_gte is None or moment >= page.created_gte)
-        and (page.created_lt is None or moment < page.created_lt)
-        and (page.created_lte is None or moment <= page.created_lte)
+        (page.created_gt is None or created_at > page.created_gt)
+        and (page.created_gte is None or created_at >= page.created_gte)
+        and (page.created_lt is None or created_at < page.created_lt)
+        and (page.created_lte is None or created_at <= page.created_lte)
     )
 
 
 def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
-    kept = [row for row in rows if row.organisation == principal.organisation and _inside(row.created_at, page)]
-    kept = [row for row in kept if page.include_archived or row.archived_at is None]
-    kept.sort(key=_key, reverse=page.order == "desc")
-    keys = [_key(row) for row in kept]
+    matching = [row for row in rows if row.organisation == principal.organisation and _is_in_range(row.created_at, page)]
+    matching = [row for row in matching if page.include_archived or row.archived_at is None]
+    matching.sort(key=_key, reverse=page.order == "desc")
+    keys = [_key(row) for row in matching]
     if page.before is not None:
-        return kept[: keys.index(page.before)][-page.limit :]
+        return matching[: keys.index(page.before)][-page.limit :]
     start = keys.index(page.after) + 1 if page.after is not None else 0
-    return kept[start : start + page.limit]
+    return matching[start : start + page.limit]
 
 
-class TwinReads:
+class FakeReads:
     def __init__(self, world: World) -> None:
         self._world = world
 
@@ -136,13 +136,13 @@ class TwinReads:
         return self._world.policies.get(principal.organisation, OrganisationPolicy({}))
 
     async def approval(self, principal: Principal, event_id: str) -> Approval:
-        found = next((one for one in self._asks(principal) if one.id == event_id), None)
+        found = next((one for one in self._list_approvals(principal) if one.id == event_id), None)
         if found is None:
             raise NotFound("approval", event_id)
         return found
 
     async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
-        found = [one for one in self._asks(principal) if session_id in {None, one.session_id}]
+        found = [one for one in self._list_approvals(principal) if session_id in {None, one.session_id}]
         after = [one for one in found if page.after is None or (one.created_at, one.id) > page.after]
         return [one for one in after if one.closed_at is None][: page.limit]
 
@@ -174,7 +174,7 @@ class TwinReads:
             if one.id in session_ids and one.organisation == principal.organisation
         }
 
-    def _asks(self, principal: Principal) -> list[Approval]:
+    def _list_approvals(self, principal: Principal) -> list[Approval]:
         mine = {one.id for one in self._world.sessions.values() if one.organisation == principal.organisation}
         return [one for one in self._world.approvals if one.session_id in mine]
 
@@ -244,21 +244,21 @@ class TwinReads:
         return [turn for turn in rows if before is None or turn.id < before][:limit]
 
 
-class TwinUnit(TwinProjectUnit, TwinFileUnit):
+class FakeUnit(FakeProjectUnit, FakeFileUnit):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
         self._world = world
         self._files = world
-        self._reads = TwinReads(world)
+        self._reads = FakeReads(world)
         self._attempt = attempt
         self._key: tuple[object, ...] = ()
         self._replay: StoredResponse | None = None
         if attempt is not None:
             self._key = (principal.id, attempt.method, attempt.path, attempt.idempotency_key or attempt.body_hash)
-            self._look_back(attempt)
+            self._find_stored_response(attempt)
 
-    def _look_back(self, attempt: RequestAttempt) -> None:
-        known = self._world.answers.get(self._key)
+    def _find_stored_response(self, attempt: RequestAttempt) -> None:
+        known = self._world.responses.get(self._key)
         if known is None or (attempt.idempotency_key is None and attempt.retry_count == 0):
             return
         if known[0] != attempt.body_hash:
@@ -279,7 +279,7 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
 
     async def store_response(self, answer: StoredResponse) -> None:
         assert self._attempt is not None
-        self._world.answers[self._key] = (self._attempt.body_hash, answer)
+        self._world.responses[self._key] = (self._attempt.body_hash, answer)
 
     async def create_agent(
         self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
@@ -359,9 +359,9 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
         self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
     ) -> OrganisationPolicy:
         old = self._world.policies.get(principal.organisation, OrganisationPolicy({}))
-        kept = old.permissions if permissions is None else permissions
+        new_permissions = old.permissions if permissions is None else permissions
         terms = old.approvals if approvals is None else approvals
-        found = OrganisationPolicy(kept, principal.id, self._world.now(), terms)
+        found = OrganisationPolicy(new_permissions, principal.id, self._world.now(), terms)
         self._world.policies[principal.organisation] = found
         return found
 
@@ -376,7 +376,7 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
         context: JsonObject,
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
-        choice: ProjectSelection = NO_PROJECTS,
+        selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
     ) -> tuple[Session, AcceptedInputs]:
         await self._reads.environment(principal, environment_id)
@@ -395,23 +395,23 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
             created_at=now,
             updated_at=now,
             mode=mode,
-            project_ids=self._projects.chosen(principal, choice),
-            workspace_id=choice.workspace_id,
+            project_ids=self._projects.select_projects(principal, selection),
+            workspace_id=selection.workspace_id,
             permissions=permissions or {},
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []
         return session, await self.send(principal, session.id, inputs)
 
-    async def import_session(self, principal: Principal, arrival: TranscriptImport, **fields: Any) -> tuple[Session, AcceptedInputs]:
-        key = (principal.organisation, arrival.digest)
+    async def import_session(self, principal: Principal, transcript: TranscriptImport, **fields: Any) -> tuple[Session, AcceptedInputs]:
+        key = (principal.organisation, transcript.digest)
         if known := self._world.imports.get(key):
             found = self._world.sessions[known]
             return found, AcceptedInputs(organisation=principal.organisation, session_id=known)
         session, accepted = await self.create_session(principal, inputs=(), **fields)
         self._world.imports[key] = session.id
         log, entries = self._world.log[session.id], self._world.entries.setdefault(session.id, [])
-        for piece in arrival.pieces:
+        for piece in transcript.pieces:
             entries.extend(piece.entries)
             now = self._world.now()
             log.extend(Position(len(log) + n, event, now, now) for n, event in enumerate(piece.events, 1))
@@ -488,20 +488,20 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
         return log[-1]
 
 
-class TwinUnits:
+class FakeUnits:
     def __init__(self, world: World) -> None:
         self._world = world
-        self.delivered_ids: list[int] = []
+        self.discarded_ids: list[int] = []
 
     @asynccontextmanager
-    async def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AsyncIterator[TwinUnit]:
-        yield TwinUnit(self._world, principal, attempt)
+    async def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AsyncIterator[FakeUnit]:
+        yield FakeUnit(self._world, principal, attempt)
 
     async def discard_response(self, answer_id: int) -> None:
-        self.delivered_ids.append(answer_id)
+        self.discarded_ids.append(answer_id)
 
 
-class TwinNotifier:
+class FakeNotifier:
     def __init__(self, world: World) -> None:
         self._world = world
         self.failure: Exception | None = None
@@ -513,13 +513,13 @@ class TwinNotifier:
 
 
 @dataclass
-class TwinTails:
+class FakeEventStreams:
     """Yields the given chunks, then fails or waits forever, as a stream does."""
 
     chunks: list[bytes] = field(default_factory=list)
     failure: Exception | None = None
     forever: Callable[[], AsyncIterator[bytes]] | None = None
-    asked: list[tuple[str, str, Cursor | None, frozenset[str]]] = field(default_factory=list)
+    requests: list[tuple[str, str, Cursor | None, frozenset[str]]] = field(default_factory=list)
     threads: list[str | None] = field(default_factory=list)
     closed: int = 0
 
@@ -533,7 +533,7 @@ class TwinTails:
         thread_id: str | None = None,
     ) -> AsyncIterator[bytes]:
         self.threads.append(thread_id)
-        self.asked.append((organisation, session_id, cursor, deltas))
+        self.requests.append((organisation, session_id, cursor, deltas))
         try:
             yield b""
             for chunk in self.chunks:
@@ -547,7 +547,7 @@ class TwinTails:
             self.closed += 1
 
 
-class TwinKeys:
+class FakeKeys:
     def __init__(self) -> None:
         self.failure: Exception | None = None
 
@@ -560,7 +560,7 @@ class TwinKeys:
 
 
 @dataclass
-class TwinHealth:
+class FakeHealth:
     parts: dict[str, str] = field(default_factory=lambda: {"database": "ok"})
 
     async def check(self) -> dict[str, str]:
@@ -568,12 +568,12 @@ class TwinHealth:
 
 
 @dataclass
-class TwinUsage:
+class FakeUsage:
     """Returns the given rows for every query."""
 
     lines: list[UsageRow] = field(default_factory=list)
-    asked: list[tuple[Principal, UsageQuery]] = field(default_factory=list)
+    requests: list[tuple[Principal, UsageQuery]] = field(default_factory=list)
 
     async def query_usage(self, principal: Principal, question: UsageQuery) -> Sequence[UsageRow]:
-        self.asked.append((principal, question))
+        self.requests.append((principal, question))
         return self.lines[: question.limit]

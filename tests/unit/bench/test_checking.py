@@ -21,7 +21,7 @@ def _frame(data: dict[str, Any], event: str | None = None, number: int = 1) -> b
     return f"event: {event or data['type']}\nid: {number}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def test_frames_come_out_whole_however_they_are_cut() -> None:
+def test_frames_are_complete_wherever_they_are_cut() -> None:
     raw = b": keep-alive\n\n" + _frame(IDLE) + b"event: ping\ndata: {}\n\n" + _frame(IDLE, number=2)
     for size in (1, 7, len(raw)):
         ledger = Ledger()
@@ -56,14 +56,14 @@ def test_a_wrong_frame_is_refused(raw: bytes) -> None:
         {"type": "error", "error": {"type": "api_error", "message": "m"}},
     ],
 )
-def test_a_wrong_answer_is_refused_and_remembered(body: dict[str, Any]) -> None:
+def test_an_invalid_response_is_refused_and_recorded(body: dict[str, Any]) -> None:
     ledger = Ledger()
     with pytest.raises(AssertionError):
         ledger.check_body(body)
     assert len(ledger.mismatches) == 1
 
 
-def test_right_answers_are_counted() -> None:
+def test_valid_responses_are_counted() -> None:
     ledger = Ledger()
     ledger.check_body({"data": [IDLE, IDLE], "next_page": None})
     ledger.check_body({"type": "error", "error": {"type": "conflict_error", "message": "m"}, "request_id": "req_1"})
@@ -71,20 +71,20 @@ def test_right_answers_are_counted() -> None:
     assert (ledger.validated, ledger.resources, ledger.mismatches) == (2, {"error": 1}, [])
 
 
-async def test_every_answer_of_a_client_passes_the_ledger() -> None:
+async def test_every_response_of_a_client_is_checked() -> None:
     class Bytes(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             yield _frame(IDLE)
             yield _frame({**IDLE, "id": 7})
 
-    async def answer(request: httpx2.Request) -> httpx2.Response:
+    async def respond(request: httpx2.Request) -> httpx2.Response:
         if request.url.path == "/stream":
             return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Bytes())
         return httpx2.Response(200, json={"type": "session"})
 
     ledger = Ledger()
     async with httpx2.AsyncClient(
-        transport=httpx2.MockTransport(answer), base_url="http://x", event_hooks={"response": [ledger.hook]}
+        transport=httpx2.MockTransport(respond), base_url="http://x", event_hooks={"response": [ledger.hook]}
     ) as client:
         with pytest.raises(AssertionError):
             await client.get("/session")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from bench.claims.fast.comparison_with_peers import judge
+from bench.claims.fast.comparison_with_peers import judge_results
 from bench.compare.measurements import KillResult, Plan, SystemResult
 from bench.compare.page import render_table
 from bench.compare.peer import CallRecord
@@ -29,7 +29,7 @@ PEER = SystemResult(
 
 
 def test_a_system_that_leads_in_every_row_holds() -> None:
-    assert judge([OURS, PEER], quick=False).holds
+    assert judge_results([OURS, PEER], quick=False).holds
 
 
 @pytest.mark.parametrize(
@@ -46,30 +46,30 @@ def test_a_system_that_leads_in_every_row_holds() -> None:
     ],
 )
 def test_a_row_without_a_lead_is_named(ours: SystemResult, peer: SystemResult, row: str) -> None:
-    figure = judge([ours, peer], quick=False)
+    figure = judge_results([ours, peer], quick=False)
     assert not figure.holds
     assert figure.summary.endswith(f"not ahead of: opencode in {row}")
 
 
 def test_a_small_sample_is_not_judged_on_speed() -> None:
-    assert judge([OURS, replace(PEER, first_token_ms=(1, 1), sessions_per_second=100)], quick=True).holds
+    assert judge_results([OURS, replace(PEER, first_token_ms=(1, 1), sessions_per_second=100)], quick=True).holds
 
 
 def test_only_opencodes_session_rate_is_a_limit() -> None:
-    assert judge([OURS, replace(PEER, name="langgraph dev", sessions_per_second=10)], quick=False).holds
+    assert judge_results([OURS, replace(PEER, name="langgraph dev", sessions_per_second=10)], quick=False).holds
 
 
 def test_a_variant_of_footplate_is_no_peer() -> None:
-    assert judge([OURS, replace(OURS, name="Footplate, project checkout"), PEER], quick=False).holds
+    assert judge_results([OURS, replace(OURS, name="Footplate, project checkout"), PEER], quick=False).holds
 
 
 def test_running_the_command_again_is_no_continuation() -> None:
     again = replace(PEER, kill=replace(PEER.kill, continued_after=1, ran_again=True))
-    assert judge([OURS, again], quick=False).holds
+    assert judge_results([OURS, again], quick=False).holds
     assert "| it runs the command a second time |" in render_table([OURS, again], Plan.of(quick=True))
 
 
-def test_the_table_shows_what_a_kill_left() -> None:
+def test_the_table_shows_the_state_after_a_kill() -> None:
     table = render_table([OURS, PEER], Plan.of(quick=True))
     assert "| dead after 0.3 s | alive after 5 s |" in table
     assert "| yes, 8.0 s after the restart began | no |" in table

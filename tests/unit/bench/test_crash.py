@@ -20,7 +20,7 @@ def _call(name: str, *, results: int = 1, unknown: bool = False) -> Call:
     return Call(f"use-{name}", name, results, unknown=unknown, failed=unknown)
 
 
-def test_a_whole_log_that_was_seen_once_has_no_fault() -> None:
+def test_a_complete_log_that_was_streamed_once_has_no_fault() -> None:
     assert not account._log_faults({"seq": 3}, _log("a", "b", "c"), [1, 2, 3])
 
 
@@ -29,24 +29,24 @@ def test_a_stream_that_loses_repeats_or_changes_the_order_is_found(seen: list[in
     assert account._log_faults({"seq": 3}, _log("a", "b", "c"), seen)
 
 
-def test_a_gap_and_an_event_that_stands_twice_are_found() -> None:
+def test_a_gap_and_a_duplicate_event_are_found() -> None:
     log = _log("a", "b", "c")
     assert account._log_faults({"seq": 4}, log, [1, 2, 3, 4])
     log[2]["event_id"] = "e1"
     assert account._log_faults({"seq": 3}, log, [1, 2, 3])
 
 
-def test_a_call_that_ran_twice_is_found_whatever_its_result_says() -> None:
+def test_a_call_that_ran_twice_is_found_regardless_of_its_result() -> None:
     for unknown in (True, False):
         assert account._line_faults([_call("0", unknown=unknown)], Counter({"0": 2}))
 
 
-def test_only_an_unknown_call_may_have_left_no_line() -> None:
+def test_only_an_unknown_call_may_have_no_line() -> None:
     assert not account._line_faults([_call("0", unknown=True)], Counter())
     assert account._line_faults([_call("0")], Counter())
 
 
-def test_a_line_of_no_call_is_found() -> None:
+def test_a_line_without_a_call_is_found() -> None:
     assert account._line_faults([_call("0")], Counter({"0": 1, "1": 1}))
 
 

@@ -49,7 +49,7 @@ def _operations() -> dict[str, Operation]:
     return {str(operation): operation for operation in Document(DOCUMENT).operations()}
 
 
-def test_operations_and_the_smallest_body() -> None:
+def test_operations_and_minimal_bodies_are_derived() -> None:
     operations = _operations()
     assert [name for name, operation in operations.items() if not operation.needs_key] == ["GET /livez"]
     assert [name for name, operation in operations.items() if operation.is_list] == ["GET /v1/agents"]
@@ -59,7 +59,7 @@ def test_operations_and_the_smallest_body() -> None:
     assert body == {"environment_id": "env_1", "kind": "far", "steps": [{"length": 3}]}
 
 
-def test_each_choice_of_foreign_names_is_asked() -> None:
+def test_every_combination_of_foreign_ids_is_requested() -> None:
     asked = [*strangers.questions(_operations()["POST /v1/sessions/{session_id}"], Document(DOCUMENT), OWN)]
     assert [chosen for _, chosen in asked] == [
         ("session_id",),
@@ -71,12 +71,12 @@ def test_each_choice_of_foreign_names_is_asked() -> None:
     assert (url, body["environment_id"]) == ("/v1/sessions/sesn_own", "env_theirs")
 
 
-def test_a_route_that_names_something_unknown_fails_the_proof() -> None:
+def test_a_route_with_an_unknown_id_fails_the_proof() -> None:
     with pytest.raises(NotHeld, match="poem_id"):
         list(strangers.questions(_operations()["GET /v1/poems/{poem_id}"], Document(DOCUMENT), OWN))
 
 
-def test_the_clock_sees_a_shift_and_no_shift() -> None:
+def test_a_shift_in_response_times_is_found_and_chance_is_not() -> None:
     chance = random.Random(1)
     one, other = ([chance.gauss(2e-3, 3e-4) for _ in range(400)] for _ in range(2))
     same = timing.difference(one, other)
@@ -87,6 +87,6 @@ def test_the_clock_sees_a_shift_and_no_shift() -> None:
     assert timing.difference(other, one).best_guess < 0.6
 
 
-def test_equal_times_are_chance() -> None:
+def test_equal_times_count_as_chance() -> None:
     assert timing.difference([1.0] * 10, [1.0] * 10).right == 0.5
     assert timing.difference([2.0] * 10, [1.0] * 10).right == 1.0

@@ -27,7 +27,7 @@ def test_every_lane_is_a_job() -> None:
     assert found[1].split(", ") == [*load_lanes()]
 
 
-def test_what_touches_processes_or_clocks_is_marked() -> None:
+def test_tests_that_use_processes_or_clocks_are_marked() -> None:
     touches = re.compile(r"\.kill\(|SIGKILL|SIGSTOP|sleep\(|monotonic\(|wait_until|asyncio\.timeout|time\.time\(")
     tests = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
     unmarked = [name for name, text in tests.items() if touches.search(text) and "pytest.mark.timing" not in text]
@@ -35,14 +35,14 @@ def test_what_touches_processes_or_clocks_is_marked() -> None:
 
 
 def test_samples_are_claims_that_exist() -> None:
-    words = [word for lane in load_lanes().values() if "bench.prove" in lane.command for word in lane.command]
-    named = words[words.index("bench.prove") + 1 :]
+    arguments = [argument for lane in load_lanes().values() if "bench.prove" in lane.command for argument in lane.command]
+    named = arguments[arguments.index("bench.prove") + 1 :]
     assert named
     assert [name for name in named if not registry.select(name)] == []
 
 
 @pytest.mark.parametrize("mutation", load_mutations(), ids=lambda mutation: mutation.name)
-def test_every_mutation_is_of_code_that_is_there_and_of_a_test_that_is_there(mutation: Mutation) -> None:
+def test_every_mutation_names_existing_code_and_an_existing_test(mutation: Mutation) -> None:
     assert (ROOT / mutation.file).read_text().count(mutation.before) == 1
     if mutation.is_test:
         path, _, name = mutation.caught_by.partition("[")[0].partition("::")
@@ -59,7 +59,7 @@ def test_every_mutation_is_of_code_that_is_there_and_of_a_test_that_is_there(mut
         (LaneResult("x", 0, 9, 1, ("sleep 60",)), "a process is still running: sleep 60"),
     ],
 )
-def test_what_fails_a_lane(result: LaneResult, problem: str | None) -> None:
+def test_failures_of_a_lane(result: LaneResult, problem: str | None) -> None:
     found = problems_of(result, Lane("x", (), 100))
     assert len(found) == (problem is not None)
     assert all(str(problem) in text for text in found)

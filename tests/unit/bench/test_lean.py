@@ -27,7 +27,7 @@ def chunked(body: bytes, size: int) -> asyncio.StreamReader:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 10_000])
-async def test_frames_are_whole_wherever_they_are_cut(size: int) -> None:
+async def test_frames_are_complete_wherever_they_are_cut(size: int) -> None:
     found = await Frames(chunked(EVENTS, size)).until_idle()
     assert [(frame.event, frame.id) for frame in found] == [
         ("session.status_running", "3"),

@@ -19,7 +19,7 @@ def turn(prefix: str, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_ids_times_and_previews_do_not_count() -> None:
+def test_ids_times_and_previews_are_ignored() -> None:
     assert telling.told(turn("a")) == telling.told(turn("b"))
     assert telling.told(turn("a"))[3]["tool_use_id"] == 2
 
@@ -27,7 +27,7 @@ def test_ids_times_and_previews_do_not_count() -> None:
 @pytest.mark.parametrize(
     "changes", [{"is_error": True}, {"tool_use_id": "other"}, {"extra": 1}, {"type": "agent.message"}]
 )
-def test_anything_else_does(changes: dict[str, Any]) -> None:
+def test_every_other_difference_is_found(changes: dict[str, Any]) -> None:
     assert telling.told(turn("a")) != telling.told(turn("b", **changes))
     assert telling.told(turn("a")) != telling.told(turn("b")[:-1])
 
@@ -41,10 +41,10 @@ def test_only_a_failed_request_may_have_used_another_amount() -> None:
     assert ended(1, is_error=False) != ended(2, is_error=False)
 
 
-def test_every_story_says_how_it_ends() -> None:
-    told = stories(Site())
-    assert len({story.name for story in told}) == len(told)
-    for story in told:
+def test_every_scenario_has_its_expected_end() -> None:
+    scenarios = stories(Site())
+    assert len({scenario.name for scenario in scenarios}) == len(scenarios)
+    for story in scenarios:
         assert story.types[-1] == "session.status_idle"
         assert story.types.count("session.error") == len(story.errors)
         assert story.types.count("agent.message") == len(story.says)

@@ -5,7 +5,7 @@ from bench.support.retries.judging import Found, broken_promises
 from bench.support.retries.posts import Posted
 
 
-def _told(event_id: str | None, mark: str = "hello") -> Posted:
+def _post(event_id: str | None, mark: str = "hello") -> Posted:
     return Posted("send", mark, event_id, 0, 0.01)
 
 
@@ -16,25 +16,25 @@ def _found(*things: tuple[str, str]) -> Found:
 @pytest.mark.parametrize(
     ("posted", "found"),
     [
-        ([_told("e1")], _found(("e1", "hello"))),
-        ([_told("e1"), _told("e2")], _found(("e1", "hello"), ("e2", "hello"))),
-        ([_told(None)], _found()),
-        ([_told(None)], _found(("e1", "hello"))),
-        ([_told("e1")], _found(("e1", "hello"), ("e9", "of somebody else"))),
+        ([_post("e1")], _found(("e1", "hello"))),
+        ([_post("e1"), _post("e2")], _found(("e1", "hello"), ("e2", "hello"))),
+        ([_post(None)], _found()),
+        ([_post(None)], _found(("e1", "hello"))),
+        ([_post("e1")], _found(("e1", "hello"), ("e9", "of somebody else"))),
     ],
     ids=["once", "twice on purpose", "given up, not made", "given up, made", "not ours"],
 )
-def test_kept_promises_are_no_fault(posted: list[Posted], found: Found) -> None:
+def test_fulfilled_promises_are_not_reported(posted: list[Posted], found: Found) -> None:
     assert not list(broken_promises(posted, found))
 
 
 @pytest.mark.parametrize(
     ("posted", "found", "complaint"),
     [
-        ([_told("e1")], _found(), "does not exist"),
-        ([_told("e1")], _found(("e1", "hello"), ("e2", "hello")), "created 2 times"),
-        ([_told(None)], _found(("e1", "hello"), ("e2", "hello")), "created 2 times"),
-        ([_told("e1"), _told("e1")], _found(("e1", "hello")), "returned to 2 callers"),
+        ([_post("e1")], _found(), "does not exist"),
+        ([_post("e1")], _found(("e1", "hello"), ("e2", "hello")), "created 2 times"),
+        ([_post(None)], _found(("e1", "hello"), ("e2", "hello")), "created 2 times"),
+        ([_post("e1"), _post("e1")], _found(("e1", "hello")), "returned to 2 callers"),
     ],
     ids=["lost", "made twice", "given up, made twice", "two taken for one"],
 )

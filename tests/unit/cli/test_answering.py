@@ -15,7 +15,7 @@ def _approval(**fields: Any) -> Approval:
     return Approval.model_validate({**made, **fields})
 
 
-def test_the_edit_of_another_person() -> None:
+def test_the_input_edited_by_another_person_is_used() -> None:
     assert choose_edit(_approval(edited_input={"command": "ls"}, edited_by="ann")) == {"command": "ls"}
     with pytest.raises(typer.BadParameter, match="evt_1 has no edited input"):
         choose_edit(_approval())

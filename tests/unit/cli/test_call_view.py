@@ -16,14 +16,14 @@ INPUTS = st.dictionaries(TEXTS, TEXTS | st.integers() | st.lists(TEXTS), max_siz
 
 @pytest.mark.parametrize("width", [60, 140, 1_000_000])
 @given(made_with=INPUTS)
-def test_the_screen_recovers_the_input(width: int, made_with: dict[str, object]) -> None:
+def test_the_input_is_recoverable_from_the_screen(width: int, made_with: dict[str, object]) -> None:
     lines = lay_out_call(describe_call({"name": "x", "input": made_with}), width)
     assert all(count_columns(line) <= width for line in lines)
     assert read_call(lines) == {name: (value, 0) for name, value in made_with.items()}
 
 
 @given(text=TEXTS, max_lines=st.integers(1, 4))
-def test_a_list_says_how_much_of_a_field_is_missing(text: str, max_lines: int) -> None:
+def test_a_list_shows_how_much_of_a_field_is_missing(text: str, max_lines: int) -> None:
     lines = lay_out_call(describe_call({"name": "x", "input": {"command": text}}), 24, max_lines)
     found, missing = read_call(lines)["command"]
     assert text.startswith(found)
@@ -31,11 +31,11 @@ def test_a_list_says_how_much_of_a_field_is_missing(text: str, max_lines: int) -
 
 
 @given(text=TEXTS)
-def test_a_column_recovers_its_text(text: str) -> None:
+def test_the_text_is_recoverable_from_a_column(text: str) -> None:
     assert read_text(lay_out_text(show_block(text), 24)) == (text, 0)
 
 
-def test_how_it_looks() -> None:
+def test_the_layout_of_a_call() -> None:
     body = {"name": "bash", "input": {"command": "echo harmless\ntouch EVIL " + "x" * 30, "timeout": 5}}
     assert lay_out_call(describe_call(body), 40) == [
         "  command: echo harmless",

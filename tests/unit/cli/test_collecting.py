@@ -16,25 +16,25 @@ from footplate.wiring.collecting import GcReport
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def found() -> GcReport:
-    told = GcReport(expired=["sesn_old"], released=["sesn_a", "sesn_b"], retained_directories=[("sesn_c", "no snapshot has big")])
+def make_result() -> GcReport:
+    result = GcReport(expired=["sesn_old"], released=["sesn_a", "sesn_b"], retained_directories=[("sesn_c", "no snapshot has big")])
     for number in range(25):
-        told.add(ObjectVerdict(StoredObject(f"org/sesn_1/body_{number}.json", 1000, NOW), RetentionReason.UNNAMED))
-    told.add(ObjectVerdict(StoredObject("org/sesn_1/trees/scratch/a.pack", 2_500_000, NOW), RetentionReason.FILES))
-    return told
+        result.add(ObjectVerdict(StoredObject(f"org/sesn_1/body_{number}.json", 1000, NOW), RetentionReason.UNNAMED))
+    result.add(ObjectVerdict(StoredObject("org/sesn_1/trees/scratch/a.pack", 2_500_000, NOW), RetentionReason.FILES))
+    return result
 
 
 @pytest.fixture(autouse=True)
-def _answered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _fake_collection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def run(work: Coroutine[object, object, GcReport]) -> GcReport:
         work.close()
-        return found()
+        return make_result()
 
     monkeypatch.setattr(output, "run", run)
     monkeypatch.setattr(local, "settings", lambda: Settings(data_dir=tmp_path))
 
 
-def test_a_person_is_told_what_goes_and_why_the_rest_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_output_lists_removed_objects_and_why_others_are_retained(capsys: pytest.CaptureFixture[str]) -> None:
     collecting.run_gc(dry=True, as_json=False)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[1:3] == [
@@ -48,13 +48,13 @@ def test_a_person_is_told_what_goes_and_why_the_rest_is_kept(capsys: pytest.Capt
     assert lines[26] == "kept: sesn_c, no snapshot has big"
 
 
-def test_a_program_is_told_each_object(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_output_lists_each_object(capsys: pytest.CaptureFixture[str]) -> None:
     collecting.run_gc(dry=False, as_json=True)
-    answer = json.loads(capsys.readouterr().out)
-    Draft202012Validator(json.loads(answers.generate_schema("gc"))).validate(answer)
-    assert len(answer["objects"]) == 25
-    assert [(one["reason"], one["objects"], one["bytes"]) for one in answer["kept"]] == [("files", 1, 2_500_000)]
-    assert answer["expired_sessions"] == ["sesn_old"]
+    printed = json.loads(capsys.readouterr().out)
+    Draft202012Validator(json.loads(answers.generate_schema("gc"))).validate(printed)
+    assert len(printed["objects"]) == 25
+    assert [(one["reason"], one["objects"], one["bytes"]) for one in printed["kept"]] == [("files", 1, 2_500_000)]
+    assert printed["expired_sessions"] == ["sesn_old"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from footplate.config import Settings
         ({"openai_api_key": "o"}, "openai:gpt-5.1"),
     ],
 )
-def test_the_usual_model_is_one_that_can_be_called(
+def test_the_default_model_has_an_api_key(
     keys: dict[str, str], model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "FOOTPLATE_ANTHROPIC_API_KEY", "FOOTPLATE_OPENAI_API_KEY"):

@@ -44,7 +44,7 @@ def test_the_environment_wins(directory: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (settings.database_url, settings.redis_url) == ("postgresql://mine/x", "redis://dev")
 
 
-def test_what_a_killed_dev_left_does_not_count(directory: Path) -> None:
+def test_the_file_of_a_killed_dev_server_is_ignored(directory: Path) -> None:
     local.publish_dev_server(directory, replace(HERE, pid=2**22 + 1, api_pid=2**22 + 1, database_url="postgresql://old/x"))
     assert local.find_dev_server(directory) is None
     assert "old" not in local.load_settings().database_url
@@ -61,14 +61,14 @@ def test_what_a_killed_dev_left_does_not_count(directory: Path) -> None:
     ],
     ids=["another process", "no start time", "no process", "not its child", "another listener"],
 )
-def test_a_planted_file_does_not_count(directory: Path, wrong: local.RunningDevServer) -> None:
+def test_a_planted_file_is_ignored(directory: Path, wrong: local.RunningDevServer) -> None:
     local.publish_dev_server(directory, HERE)
     assert local.find_dev_server(directory) == HERE
     local.publish_dev_server(directory, wrong)
     assert local.find_dev_server(directory) is None
 
 
-def test_a_file_that_others_could_write_does_not_count(directory: Path) -> None:
+def test_a_file_that_others_could_write_is_ignored(directory: Path) -> None:
     local.publish_dev_server(directory, HERE)
     (directory / "dev.json").chmod(0o620)
     assert local.find_dev_server(directory) is None
@@ -77,25 +77,25 @@ def test_a_file_that_others_could_write_does_not_count(directory: Path) -> None:
     assert local.find_dev_server(directory) is None
 
 
-def test_a_link_does_not_count(directory: Path) -> None:
+def test_a_link_is_ignored(directory: Path) -> None:
     local.publish_dev_server(directory, HERE)
     (directory / "dev.json").rename(directory / "other.json")
     (directory / "dev.json").symlink_to("other.json")
     assert local.find_dev_server(directory) is None
 
 
-def test_a_broken_file_does_not_count(directory: Path) -> None:
+def test_a_broken_file_is_ignored(directory: Path) -> None:
     (directory / "dev.json").write_text("{")
     assert local.find_dev_server(directory) is None
 
 
-def test_secrets_are_readable_by_their_owner_alone(directory: Path) -> None:
+def test_secrets_are_readable_only_by_their_owner(directory: Path) -> None:
     local.publish_dev_server(directory, HERE)
     local.save_api_key(directory, "secret")
     assert local.load_api_key(directory) == "secret"
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
 
 
-def test_children_are_given_what_they_need_and_nothing_else() -> None:
+def test_child_processes_get_only_the_variables_that_they_need() -> None:
     given = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "https_proxy": "p", "AWS_SECRET_ACCESS_KEY": "s", "EDITOR": "vi"}
     assert select_environment(given) == {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "https_proxy": "p"}

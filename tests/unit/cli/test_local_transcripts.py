@@ -14,7 +14,7 @@ from footplate.client import ClientError
 
 NAME = "5d5f6b1e-0000-4000-8000-000000000000"
 PROMPT = {"type": "user", "message": {"role": "user", "content": "Mend the tests\nplease"}}
-ANSWER = {"type": "assistant", "message": {"role": "assistant", "content": []}}
+RESPONSE = {"type": "assistant", "message": {"role": "assistant", "content": []}}
 
 
 def _write(path: Path, *lines: Any, end: bytes = b"") -> Path:
@@ -23,7 +23,7 @@ def _write(path: Path, *lines: Any, end: bytes = b"") -> Path:
     return path
 
 
-def test_one_a_project_or_all(tmp_path: Path) -> None:
+def test_transcripts_are_found_by_file_project_or_root(tmp_path: Path) -> None:
     one = _write(tmp_path / "-home-me" / f"{NAME}.jsonl", PROMPT)
     _write(tmp_path / "-home-me" / "agent-1.jsonl", PROMPT)
     other = _write(tmp_path / "-home-you" / f"{NAME}.jsonl", PROMPT)
@@ -32,16 +32,16 @@ def test_one_a_project_or_all(tmp_path: Path) -> None:
     assert local_transcripts.find_transcripts([tmp_path, one]) == [one, other]
 
 
-def test_what_is_in_one(tmp_path: Path) -> None:
-    path = _write(tmp_path / f"{NAME}.jsonl", {"type": "mode"}, PROMPT, ANSWER, end=b'{"type": "assi')
-    sub = _write(tmp_path / NAME / "subagents" / "agent-1.jsonl", ANSWER)
+def test_a_transcript_is_read_with_its_subagents(tmp_path: Path) -> None:
+    path = _write(tmp_path / f"{NAME}.jsonl", {"type": "mode"}, PROMPT, RESPONSE, end=b'{"type": "assi')
+    sub = _write(tmp_path / NAME / "subagents" / "agent-1.jsonl", RESPONSE)
     sub.with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
     found = local_transcripts.read_transcript(path)
     assert (found.lines, found.skipped_lines, found.messages, found.title) == (4, 1, 2, "Mend the tests")
     sent = [json.loads(line) for line in found.import_lines()]
-    assert [line["line"] for line in sent[:3]] == [{"type": "mode"}, PROMPT, ANSWER]
+    assert [line["line"] for line in sent[:3]] == [{"type": "mode"}, PROMPT, RESPONSE]
     assert sent[3:] == [
-        {"subpath": "subagents/agent-1", "line": ANSWER},
+        {"subpath": "subagents/agent-1", "line": RESPONSE},
         {"subpath": "subagents/agent-1", "line": {"agentType": "Explore", "type": "agent_metadata"}},
     ]
 
@@ -55,7 +55,7 @@ def test_a_project_has_the_name_that_claude_code_gives_it(tmp_path: Path) -> Non
         local_transcripts.project_directory(Path("/" + "x" * 250), {})
 
 
-def _arrive(project: Path, *lines: Any, force: bool = False) -> Path:
+def _import(project: Path, *lines: Any, force: bool = False) -> Path:
     with TranscriptDownload(project, NAME) as arriving:
         for line in lines:
             arriving.add_line(line, "")
@@ -63,32 +63,32 @@ def _arrive(project: Path, *lines: Any, force: bool = False) -> Path:
     return arriving.path
 
 
-def test_a_file_is_brought_up_to_date_and_never_lost(tmp_path: Path) -> None:
-    path = _arrive(tmp_path / "p", PROMPT)
+def test_a_file_is_updated_and_never_lost(tmp_path: Path) -> None:
+    path = _import(tmp_path / "p", PROMPT)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert _arrive(tmp_path / "p", PROMPT, ANSWER) == path
-    assert [json.loads(line) for line in path.read_text().splitlines()] == [PROMPT, ANSWER]
+    assert _import(tmp_path / "p", PROMPT, RESPONSE) == path
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [PROMPT, RESPONSE]
     with pytest.raises(ClientError, match="lines that the session does not have"):
-        _arrive(tmp_path / "p", PROMPT)
+        _import(tmp_path / "p", PROMPT)
     assert len(path.read_text().splitlines()) == 2
-    _arrive(tmp_path / "p", ANSWER, force=True)
-    assert [json.loads(line) for line in path.read_text().splitlines()] == [ANSWER]
+    _import(tmp_path / "p", RESPONSE, force=True)
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [RESPONSE]
     assert [each.name for each in (tmp_path / "p").iterdir()] == [path.name]
 
 
-def test_subagents_beside_it(tmp_path: Path) -> None:
+def test_subagents_are_written_next_to_their_session(tmp_path: Path) -> None:
     with TranscriptDownload(tmp_path, NAME) as arriving:
         arriving.add_line(PROMPT, "")
-        arriving.add_line(ANSWER, "subagents/agent-1")
+        arriving.add_line(RESPONSE, "subagents/agent-1")
         arriving.add_line({"type": "agent_metadata", "agentType": "Explore"}, "subagents/agent-1")
         arriving.move_into_place(force=False)
     below = tmp_path / NAME / "subagents"
     assert json.loads((below / "agent-1.meta.json").read_text()) == {"agentType": "Explore"}
-    assert json.loads((below / "agent-1.jsonl").read_text()) == ANSWER
+    assert json.loads((below / "agent-1.jsonl").read_text()) == RESPONSE
 
 
 @pytest.mark.parametrize("subpath", ["../../evil", "subagents/../../evil", "/etc/evil", "subagents/.ssh", "evil"])
-def test_no_server_writes_elsewhere(tmp_path: Path, subpath: str) -> None:
+def test_a_server_cannot_write_outside_of_the_project(tmp_path: Path, subpath: str) -> None:
     with TranscriptDownload(tmp_path / "p", NAME) as arriving, pytest.raises(ClientError, match="invalid transcript path"):
         arriving.add_line(PROMPT, subpath)
     with pytest.raises(ClientError, match="invalid transcript id"):

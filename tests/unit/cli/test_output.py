@@ -52,11 +52,11 @@ def test_no_other_module_of_the_command_line_writes() -> None:
     "line",
     ["print(1)", "sys.stdout.write(x)", "typer.echo(x)", "from rich.console import Console", "screen.file.write(x)"],
 )
-def test_the_check_finds_what_it_looks_for(line: str) -> None:
+def test_the_check_finds_writes(line: str) -> None:
     assert find_writes("some.py", line)
 
 
-def test_a_console_escapes_what_its_caller_did_not() -> None:
+def test_a_console_escapes_text_that_its_caller_did_not() -> None:
     file = io.StringIO()
     console = SafeConsole(file=file, force_terminal=True, no_color=True, emoji=False, highlight=False, width=200)
     console.print(HOSTILE, markup=False)
@@ -81,7 +81,7 @@ def test_quoting_takes_linear_time() -> None:
     assert time.process_time() - began < 5
 
 
-def test_json_is_exact_and_steers_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_exact_and_has_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"a": HOSTILE + "\x7f\U000e0041é漢"}
     for write in (output.print_json, output.print_json_line):
         write(value)
@@ -91,7 +91,7 @@ def test_json_is_exact_and_steers_nothing(capsys: pytest.CaptureFixture[str]) ->
         assert not {"\x1b", "\x9b", "\x7f", "\u202e", "\u200b", "\U000e0041"} & {*text}
 
 
-def test_names_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_in_tables_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     agent: dict[str, Any] = {"id": "agent_1", "name": HOSTILE + ":bomb:[red]", "version": 1, "model": {"id": "m"}}
     agent |= {"created_at": "2026-11-15T12:00:00Z", "updated_at": "2026-11-15T12:00:00Z"}
     tables.print_agents([Agent.model_validate(agent)])

@@ -35,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _dev_runs() -> None:
+def _publish_dev_server() -> None:
     local.publish_dev_server(places.data_dir(), DEV)
     local.save_api_key(places.data_dir(), "dev-key")
 
@@ -46,7 +46,7 @@ def _config(*arguments: str, code: int = 0) -> str:
     return result.output
 
 
-def test_places_are_those_of_the_settings(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_those_of_the_settings(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert places.data_dir() == default_data_dir() == home / ".local/share/footplate"
     monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
     assert places.data_dir() == default_data_dir() == Path("/elsewhere/footplate")
@@ -55,16 +55,16 @@ def test_places_are_those_of_the_settings(home: Path, monkeypatch: pytest.Monkey
     assert places.config_file() == Path("/conf/footplate/config.json")
 
 
-def test_a_dev_on_this_machine_needs_no_configuration() -> None:
+def test_a_local_dev_server_needs_no_configuration() -> None:
     with pytest.raises(NoServerSelected, match="footplate dev"):
         profiles.select_server()
-    _dev_runs()
+    _publish_dev_server()
     found = profiles.select_server()
     assert (found.base_url, found.api_key, found.model) == ("http://dev", "dev-key", "m-dev")
 
 
-def test_the_first_that_says_something_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    _dev_runs()
+def test_options_override_environment_and_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    _publish_dev_server()
     profiles.save_config(ProfileConfig("work", {"work": WORK, "home": {"base_url": "http://home", "api_key": "h"}}))
     assert profiles.select_server().base_url == "http://work"
     assert profiles.select_server("local").base_url == "http://dev"
@@ -84,7 +84,7 @@ def test_the_first_that_says_something_wins(monkeypatch: pytest.MonkeyPatch) -> 
         (ProfileConfig("half", {"half": {"api_key": "x"}}), "no base_url"),
     ],
 )
-def test_what_is_missing_is_said(config: ProfileConfig, message: str) -> None:
+def test_missing_settings_are_reported(config: ProfileConfig, message: str) -> None:
     profiles.save_config(config)
     with pytest.raises(NoServerSelected, match=message):
         profiles.select_server()
@@ -98,7 +98,7 @@ def test_a_broken_file_is_named(home: Path) -> None:
     assert "config.json" in _config("list", code=1)
 
 
-def test_config_set_get_use_list_rm() -> None:
+def test_config_sets_reads_selects_lists_and_removes_profiles() -> None:
     _config("set", "base_url", "http://work", "--profile", "work")
     _config("set", "api_key", "a-secret-1234")
     assert profiles.select_server().api_key == "a-secret-1234"
@@ -125,14 +125,14 @@ def test_config_set_get_use_list_rm() -> None:
     assert profiles.load_config().profiles == {}
 
 
-def test_config_says_what_is_wrong() -> None:
+def test_config_reports_invalid_arguments() -> None:
     assert "base_url" in _config("set", "colour", "red", code=2)
     assert "config set base_url" in _config("use", "nobody", code=1)
     assert "not set" in _config("get", "model", code=1)
     assert "needs no settings" in _config("set", "model", "m", "--profile", "local", code=2)
 
 
-def test_ids_are_remembered_by_server_and_forgotten() -> None:
+def test_ids_are_stored_and_deleted_per_server() -> None:
     memory.remember_ids("http://a", agent="agent_1", session="sesn_1")
     memory.remember_ids("http://b", agent="agent_2")
     memory.remember_ids("http://a", session="sesn_2")
@@ -144,7 +144,7 @@ def test_ids_are_remembered_by_server_and_forgotten() -> None:
     assert memory.recall_id("http://b", "agent") is None
 
 
-def test_a_home_that_cannot_be_written_to_is_no_reason_to_fail(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_home_is_not_an_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
     memory.remember_ids("http://a", agent="agent_1")

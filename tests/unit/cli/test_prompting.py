@@ -35,12 +35,12 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 @pytest.mark.parametrize(
     ("typed", "decision"), [(b"y\n", "allow"), (b"no\n", "deny"), (b"\n", None), (b"later\n", None)]
 )
-async def test_the_answer_is_what_is_typed(keyboard: int, typed: bytes, decision: str | None) -> None:
+async def test_the_typed_decision_is_returned(keyboard: int, typed: bytes, decision: str | None) -> None:
     asyncio.get_running_loop().call_later(0.1, os.write, keyboard, typed)
     assert await prompting.ask_decision(CALL) == decision
 
 
-async def test_what_was_typed_before_the_question_is_no_answer(keyboard: int) -> None:
+async def test_input_typed_before_the_prompt_is_ignored(keyboard: int) -> None:
     os.write(keyboard, b"y\n")
     asyncio.get_running_loop().call_later(0.2, os.write, keyboard, b"n\n")
     assert await prompting.ask_decision(CALL) == "deny"

@@ -9,18 +9,18 @@ from footplate.domain.errors import InvalidRequest
 from footplate.testing import script_json
 
 
-def test_the_demo_never_runs_out_of_words() -> None:
+def test_the_demo_never_runs_out_of_replies() -> None:
     script = script_json.load_file(stories.find_scenario("demo"))["default"]
     assert script.replies[-1].repeat is True
 
 
-def test_a_file_of_ones_own(tmp_path: Path) -> None:
+def test_a_users_own_scenario_file_is_found(tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
     file.write_text('{"scripts": {"default": {"replies": [[{"text": "Hi"}]]}}}')
     assert stories.find_scenario(str(file)) == file
 
 
-def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+def test_an_invalid_scenario_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="no scenario or file named 'drama'") as caught:
         stories.find_scenario("drama")
     assert "demo" in caught.value.help_text

@@ -46,7 +46,7 @@ def test_turns_have_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
     assert (turn[0], turn[4], turn[5:]) == ("completed", TURN_ID, ["The", "tests", "pass."])
 
 
-def test_a_narrow_terminal_has_the_id_whole_and_room_for_the_result(
+def test_a_narrow_terminal_shows_the_complete_id_and_the_result(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "80", "TERM": "dumb"}.items():

@@ -12,7 +12,7 @@ TOOLSET: dict[str, Any] = {"type": "agent_toolset_20260401"}
 ASK = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {"type": "object"}}
 
 
-def _left(limit: ToolLimit, *tools: dict[str, Any]) -> list[str]:
+def _list_enabled(limit: ToolLimit, *tools: dict[str, Any]) -> list[str]:
     """Returns the names of the enabled tools."""
     names = []
     for tool in limit.apply_to(tools):
@@ -25,38 +25,38 @@ def _left(limit: ToolLimit, *tools: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.requirement("C1")
-def test_only_the_allowed_ones_are_left() -> None:
-    assert _left(ToolLimit(allowed=frozenset({"grep", "read"})), TOOLSET, ASK) == ["read", "grep"]
-    assert _left(ToolLimit(allowed=frozenset({"ask"})), TOOLSET, ASK) == ["ask"]
+def test_only_allowed_tools_remain() -> None:
+    assert _list_enabled(ToolLimit(allowed=frozenset({"grep", "read"})), TOOLSET, ASK) == ["read", "grep"]
+    assert _list_enabled(ToolLimit(allowed=frozenset({"ask"})), TOOLSET, ASK) == ["ask"]
 
 
-def test_the_disallowed_ones_are_gone() -> None:
-    left = _left(ToolLimit(disallowed=frozenset({"bash", "ask"})), TOOLSET, ASK)
-    assert left == ["read", "write", "edit", "glob", "grep"]
+def test_disallowed_tools_are_removed() -> None:
+    remaining = _list_enabled(ToolLimit(disallowed=frozenset({"bash", "ask"})), TOOLSET, ASK)
+    assert remaining == ["read", "write", "edit", "glob", "grep"]
 
 
-def test_disallowed_wins() -> None:
-    assert _left(ToolLimit(frozenset({"bash", "read"}), frozenset({"bash"})), TOOLSET) == ["read"]
+def test_disallowing_overrides_allowing() -> None:
+    assert _list_enabled(ToolLimit(frozenset({"bash", "read"}), frozenset({"bash"})), TOOLSET) == ["read"]
 
 
-def test_what_the_agent_has_switched_off_stays_off() -> None:
+def test_tools_that_the_agent_disabled_stay_disabled() -> None:
     careful = {**TOOLSET, "configs": [{"name": "bash", "enabled": False}, {"name": "web_fetch", "enabled": True}]}
-    assert _left(ToolLimit(disallowed=frozenset({"edit"})), careful) == ["read", "write", "glob", "grep", "web_fetch"]
-    assert _left(ToolLimit(allowed=frozenset({"bash"})), careful) == []
+    assert _list_enabled(ToolLimit(disallowed=frozenset({"edit"})), careful) == ["read", "write", "glob", "grep", "web_fetch"]
+    assert _list_enabled(ToolLimit(allowed=frozenset({"bash"})), careful) == []
 
 
-def test_a_name_that_nobody_has_is_told() -> None:
+def test_an_unknown_tool_name_is_reported() -> None:
     with pytest.raises(ClientError, match="no tool named bahs") as caught:
         ToolLimit(disallowed=frozenset({"bahs"})).apply_to([TOOLSET])
     assert "bash, read" in caught.value.help
 
 
-def test_names_with_commas_or_again() -> None:
+def test_names_are_separated_by_commas_spaces_or_options() -> None:
     assert tooling.parse_tool_names(["bash,read", "grep glob"]) == {"bash", "read", "grep", "glob"}
     assert not ToolLimit()
 
 
-def test_claude_codes_names() -> None:
+def test_claude_codes_names_are_accepted() -> None:
     assert tooling.parse_tool_names(["Bash,Read", "WebFetch web_search"]) == {"bash", "read", "web_fetch", "web_search"}
 
 

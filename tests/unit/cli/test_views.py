@@ -17,7 +17,7 @@ def _event(kind: str, second: float = 0, **fields: Any) -> Event:
     return Event.model_validate({"type": kind, "id": f"sevt_{kind}", "processed_at": moment, **fields})
 
 
-def _says(text: str, event_id: str) -> Event:
+def _message(text: str, event_id: str) -> Event:
     return _event("agent.message", id=event_id, content=[{"type": "text", "text": text}])
 
 
@@ -51,7 +51,7 @@ TURN = [
     _start("m1"),
     _delta("m1", "I look"),
     _delta("m1", " first."),
-    _says("I look first.", "m1"),
+    _message("I look first.", "m1"),
     _event("agent.tool_use", 1, id="t1", name="bash", input={"command": "ls -l\nwc *"}),
     _event("agent.tool_result", 1.25, tool_use_id="t1", is_error=False, content=[{"type": "text", "text": "a"}]),
     _event("agent.tool_use", 2, id="t2", name="read", input={"file_path": "no.txt"}),
@@ -63,12 +63,12 @@ TURN = [
         content=[{"type": "text", "text": "There is no file no.txt."}],
     ),
     _event("session.error", 3, error={"message": "Too busy.", "retry_status": {"type": "retrying"}}),
-    _says("Done.", "m2"),
+    _message("Done.", "m2"),
     _event("session.status_idle", 4, stop_reason={"type": "end_turn"}),
 ]
 
 
-def test_the_agents_words_are_on_stdout_and_the_rest_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agents_text_is_on_stdout_and_the_rest_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView()
     for event in TURN:
         view.show_event(event)
@@ -86,10 +86,10 @@ sesn_1
 """)
 
 
-def test_a_log_is_one_stream_with_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_is_one_stream_with_the_inputs(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView(show_input=True, lines_on_stdout=True)
     view.show_event(_event("user.message", content=[{"type": "text", "text": "Look\naround"}]))
-    view.show_event(_says("I look.", "m1"))
+    view.show_event(_message("I look.", "m1"))
     view.show_event(_event("user.interrupt"))
     out, err = capsys.readouterr()
     assert (out, err) == ("> Look\n| around\nI look.\n> interrupt\n", "")
@@ -101,24 +101,24 @@ def test_a_queued_message_is_shown_once(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().err == ""
 
 
-def test_an_answer_that_is_begun_anew_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_restarted_response_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView()
-    for event in [_start("m1"), _delta("m1", "Half a"), _start("m2"), _delta("m2", "A who"), _says("A whole.", "m2")]:
+    for event in [_start("m1"), _delta("m1", "Half a"), _start("m2"), _delta("m2", "A who"), _message("A whole.", "m2")]:
         view.show_event(event)
     out, err = capsys.readouterr()
     assert out == "Half a\n\nA whole.\n"
     assert "another one restarts the response" in err
 
 
-def test_a_message_without_previews_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_message_without_previews_is_printed_completely(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView()
     view.show_event(_start("m1"))
     view.show_event(_delta("m1", "Old"))
-    view.show_event(_says("New.", "m2"))
+    view.show_event(_message("New.", "m2"))
     assert capsys.readouterr().out == "Old\n\nNew.\n"
 
 
-def test_connections_are_told_in_lines_where_nothing_can_move(capsys: pytest.CaptureFixture[str]) -> None:
+def test_connection_changes_are_printed_as_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     from footplate.client import Unreachable
 
     view = TextView()
@@ -128,7 +128,7 @@ def test_connections_are_told_in_lines_where_nothing_can_move(capsys: pytest.Cap
     assert capsys.readouterr().err == "Connection lost, reconnecting.\nReconnected.\n"
 
 
-def test_what_waits_for_a_person_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pending_call_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView()
     view.show_event(_event("agent.custom_tool_use", name="ask", input={"question": "Why?"}))
     view.show_result(_result(status="awaiting_tool_results", exit_code=3, pending=["sevt_1"]))
@@ -138,7 +138,7 @@ def test_what_waits_for_a_person_is_said(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.requirement("C1")
-def test_lines_are_events_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_are_unchanged_events(capsys: pytest.CaptureFixture[str]) -> None:
     view = JsonLinesView()
     for event in TURN:
         view.show_event(event)
@@ -156,7 +156,7 @@ def test_lines_are_events_as_they_are(capsys: pytest.CaptureFixture[str]) -> Non
     }
 
 
-def test_previews_only_where_they_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_previews_are_printed_only_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     JsonLinesView(previews=True).show_event(_delta("m1", "x"))
     JsonLinesView().show_event(_delta("m1", "y"))
     ResultView().show_event(_delta("m1", "z"))

@@ -21,11 +21,11 @@ from footplate.client.models import Event
         ("mine", None, ""),
     ],
 )
-def test_a_call_in_a_line(name: str, given: dict[str, object] | None, text: str) -> None:
+def test_a_call_is_described_in_one_line(name: str, given: dict[str, object] | None, text: str) -> None:
     assert wording.call_label(name, given) == text
 
 
-def test_a_command_fails_with_its_last_words_and_a_tool_with_its_first() -> None:
+def test_a_failed_command_shows_its_last_line_and_a_failed_tool_its_first() -> None:
     def result(text: str) -> Event:
         return Event(type="agent.tool_result", content=[{"type": "text", "text": text}])
 
@@ -47,7 +47,7 @@ def test_age(passed: float, text: str) -> None:
     assert wording.format_age(now - timedelta(seconds=passed), now) == text
 
 
-def test_a_cost_that_is_not_known_is_not_nothing() -> None:
+def test_an_unknown_cost_is_not_shown_as_zero() -> None:
     assert wording.format_tokens(Usage(input_tokens=1000, output_tokens=2)) == "1,000 in · 2 out"
     assert wording.format_tokens(Usage(cost_microusd=0)) == "0 in · 0 out · $0.0000"
     assert wording.format_tokens(Usage(cost_microusd=12_345_678)) == "0 in · 0 out · $12.35"

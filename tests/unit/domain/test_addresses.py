@@ -39,14 +39,14 @@ def test_internal_addresses_are_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_public_addresses_are_not(address: str) -> None:
+def test_public_addresses_are_permitted(address: str) -> None:
     assert AddressPolicy().permits("name.example", ip_address(address))
 
 
 @given(st.ip_addresses(v=4))
-def test_an_ipv4_address_in_the_clothes_of_ipv6_is_judged_as_itself(address: IPv4Address) -> None:
-    reach = AddressPolicy()
-    assert reach.permits("x", IPv6Address(f"::ffff:{address}")) is reach.permits("x", address)
+def test_an_ipv4_mapped_address_is_treated_as_its_ipv4_address(address: IPv4Address) -> None:
+    policy = AddressPolicy()
+    assert policy.permits("x", IPv6Address(f"::ffff:{address}")) is policy.permits("x", address)
 
 
 @given(st.ip_addresses())
@@ -70,5 +70,5 @@ def test_nothing_internal_is_public(address: IPv4Address | IPv6Address) -> None:
         (["wiki.internal"], "internal", "10.0.0.1", False),
     ],
 )
-def test_what_an_operator_allows(allow: list[str], host: str, address: str, *, permitted: bool) -> None:
+def test_an_operator_may_allow_addresses_and_hosts(allow: list[str], host: str, address: str, *, permitted: bool) -> None:
     assert AddressPolicy(allow).permits(host, ip_address(address)) is permitted

@@ -27,25 +27,25 @@ AGENT: JsonObject = {
     "system": "Be brief.",
     "tools": [{"type": "agent_toolset_20260401", "configs": [], "default_config": {"enabled": True}}],
 }
-_words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
+_texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
 _custom_tools = st.builds(
-    CustomTool, name=_words, description=_words, input_schema=st.dictionaries(_words, _words, max_size=2)
+    CustomTool, name=_texts, description=_texts, input_schema=st.dictionaries(_texts, _texts, max_size=2)
 )
 _configs = st.builds(
     ResolvedConfig,
-    harness=_words,
-    model=_words,
-    system=_words,
+    harness=_texts,
+    model=_texts,
+    system=_texts,
     tools=st.lists(st.sampled_from(BUILT_IN_TOOLS)).map(tuple),
     custom_tools=st.lists(_custom_tools, max_size=2).map(tuple),
     max_iterations=st.integers(1, 1000),
-    model_parameters=st.dictionaries(_words, st.integers(0, 10), max_size=2),
-    agent_id=_words,
+    model_parameters=st.dictionaries(_texts, st.integers(0, 10), max_size=2),
+    agent_id=_texts,
     agent_version=st.integers(0, 1000),
 )
 
 
-def test_an_agent_as_it_is() -> None:
+def test_an_agent_without_overrides() -> None:
     assert resolve_config(AGENT, {}, default_harness="native") == ResolvedConfig(
         harness="native",
         model="claude-sonnet-4-5",
@@ -75,7 +75,7 @@ def test_an_agent_as_it_is() -> None:
         ({"id": "agent_2", "version": 9}, "agent_version", 3),
     ],
 )
-def test_what_a_turn_overrides(overrides: JsonObject, field: str, value: object) -> None:
+def test_a_turn_overrides_the_agent(overrides: JsonObject, field: str, value: object) -> None:
     assert getattr(resolve_config(AGENT, overrides, default_harness="native"), field) == value
 
 
@@ -90,12 +90,12 @@ def test_what_a_turn_overrides(overrides: JsonObject, field: str, value: object)
         ({"default_config": {"enabled": False}, "configs": [{"name": "read"}]}, ()),
     ],
 )
-def test_tools_are_switched_one_by_one(toolset: JsonObject, enabled: tuple[str, ...]) -> None:
+def test_tools_are_enabled_one_by_one(toolset: JsonObject, enabled: tuple[str, ...]) -> None:
     agent: JsonObject = {**AGENT, "tools": [{"type": "agent_toolset_20260401", **toolset}]}
     assert resolve_config(agent, {}, default_harness="native").tools == enabled
 
 
-def test_custom_tools_stand_beside_the_toolset() -> None:
+def test_custom_tools_are_separate_from_the_toolset() -> None:
     custom: JsonObject = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {"type": "object"}}
     agent: JsonObject = {**AGENT, "tools": [custom, {"type": "mcp_toolset", "name": "other"}]}
     resolved = resolve_config(agent, {}, default_harness="native")
@@ -123,10 +123,10 @@ def test_role_goal_and_backstory_come_first(agent: JsonObject, system: str) -> N
 
 @pytest.mark.requirement("K1")
 @given(_configs)
-def test_what_was_stored_is_read_back(config: ResolvedConfig) -> None:
+def test_a_stored_config_is_read_back(config: ResolvedConfig) -> None:
     assert load_config(orjson.loads(orjson.dumps(asdict(config)))) == config
 
 
-def test_what_an_older_version_did_not_store_takes_its_default() -> None:
+def test_fields_that_an_older_version_did_not_store_take_their_default() -> None:
     loaded = load_config({"harness": "native", "model": "m", "system": "s", "added_later": 1})
     assert loaded == ResolvedConfig(harness="native", model="m", system="s")

@@ -34,7 +34,7 @@ def _size(body: JsonObject) -> int:
     ],
     ids=["long", "wide", "many", "keys", "small parts", "name", "nested", "numbers"],
 )
-def test_whatever_is_large_about_it_the_head_fits(value: Json) -> None:
+def test_a_shortened_body_fits_whichever_part_is_large(value: Json) -> None:
     body: JsonObject = {"content": value, "is_error": False}
     cut = truncate_body(body, size=_size(body))
     assert _size(cut) <= INLINE_LIMIT
@@ -43,7 +43,7 @@ def test_whatever_is_large_about_it_the_head_fits(value: Json) -> None:
     assert type(cut["content"]) is type(value)
 
 
-def test_a_cut_text_keeps_its_beginning_and_says_how_much_is_missing() -> None:
+def test_a_cut_text_keeps_its_beginning_and_shows_how_much_is_missing() -> None:
     text = "".join(str(number) for number in range(100_000))
     cut = truncate_body({"text": text}, size=len(text))["text"]
     assert isinstance(cut, str)
@@ -52,7 +52,7 @@ def test_a_cut_text_keeps_its_beginning_and_says_how_much_is_missing() -> None:
     assert note == f"[{len(text) - len(head)} characters omitted]"
 
 
-def test_the_head_is_still_an_event_that_clients_know() -> None:
+def test_a_shortened_event_is_still_valid_for_clients() -> None:
     blocks: list[Json] = [events.text_block("x" * 1_000_000) for _ in range(100)]
     result = events.tool_result("sevt_1", blocks, is_error=False, call_id="call_1").body
     cut = truncate_body(result, size=100_000_000)
@@ -60,5 +60,5 @@ def test_the_head_is_still_an_event_that_clients_know() -> None:
 
 
 @given(json_objects, st.integers(0, 2**40))
-def test_what_is_small_is_only_marked(body: JsonObject, size: int) -> None:
+def test_a_small_body_is_only_marked(body: JsonObject, size: int) -> None:
     assert truncate_body(body, size=size) == {**body, "truncated": {"bytes": size}}

@@ -36,16 +36,16 @@ pytestmark = pytest.mark.timing
         ("claude.md", None),
     ],
 )
-def test_kind(path: str, expected: InstructionKind | None) -> None:
+def test_the_kind_of_a_file(path: str, expected: InstructionKind | None) -> None:
     assert classify_path(path) is expected
 
 
 @pytest.mark.parametrize("found", InstructionKind)
-def test_only_words_are_wanted_of_what_is_trusted_for_its_words(found: InstructionKind) -> None:
-    words = {InstructionKind.INSTRUCTIONS, InstructionKind.RULE, InstructionKind.SKILL, InstructionKind.COMMAND}
+def test_only_text_files_are_loaded_if_instructions_are_trusted(found: InstructionKind) -> None:
+    text_kinds = {InstructionKind.INSTRUCTIONS, InstructionKind.RULE, InstructionKind.SKILL, InstructionKind.COMMAND}
     assert not is_loaded(found, Trust.NOTHING)
-    assert is_loaded(found, Trust.INSTRUCTIONS) == (found in words)
-    assert is_loaded(found, Trust.ALL) == (found in words | {InstructionKind.SETTINGS, InstructionKind.SERVERS, InstructionKind.SCRIPT})
+    assert is_loaded(found, Trust.INSTRUCTIONS) == (found in text_kinds)
+    assert is_loaded(found, Trust.ALL) == (found in text_kinds | {InstructionKind.SETTINGS, InstructionKind.SERVERS, InstructionKind.SCRIPT})
 
 
 def test_imports_stay_within_the_commit() -> None:
@@ -64,13 +64,13 @@ See @docs/style.md, and @./notes.md. Also @../shared/a\\ b.md and (not this: x@e
 
 
 @pytest.mark.parametrize("hostile", ["<!--" * 16_000, "```\n" * 16_000, "`" * 64_000, "@\\ " * 21_000, "@a" * 32_000])
-def test_no_text_takes_long(hostile: str) -> None:
+def test_hostile_text_is_read_in_linear_time(hostile: str) -> None:
     began = time.thread_time()
     list(find_imports("CLAUDE.md", hostile))
     assert time.thread_time() - began < 2
 
 
-def test_text_of() -> None:
+def test_only_valid_utf8_is_text() -> None:
     assert decode_text("\ufeffWords".encode()) == "Words"
     assert decode_text(b"\xff\xfe") is None
     assert decode_text(b"a\0b") is None

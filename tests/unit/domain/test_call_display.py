@@ -17,7 +17,7 @@ def _recover(field: ShownField) -> object:
 
 
 @given(st.dictionaries(st.text(), VALUES))
-def test_the_input_is_recovered_from_what_is_shown(made_with: dict[str, object]) -> None:
+def test_the_input_is_recoverable_from_the_description(made_with: dict[str, object]) -> None:
     shown = describe_call({"name": "bash", "input": made_with})
     assert {recover_text(field.name)[0]: _recover(field) for field in shown.input} == made_with
 
@@ -36,7 +36,7 @@ def test_names_and_reasons_are_escaped_too() -> None:
     assert shown.input == ()
 
 
-def test_a_list_shows_the_beginning_and_says_that_it_is_not_all() -> None:
+def test_a_list_shows_the_beginning_and_is_marked_incomplete() -> None:
     body = {"name": "x", "input": {"a": "b" * 10, "c": [1, 2, 3], "d": "e"}}
     shown = describe_call(body, max_characters=15)
     assert [(field.name, field.text) for field in shown.input] == [("a", "b" * 10), ("c", "[1,<+6 more>")]

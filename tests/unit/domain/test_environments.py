@@ -10,10 +10,10 @@ from footplate.domain.json import JsonObject
 from footplate.domain.networks import Network
 
 SANDBOX = Backend(name="sandbox", network=Network("open"), can_limit_network=True)
-LISTS = replace(SANDBOX, allow_lists=True)
+LISTS = replace(SANDBOX, supports_allow_lists=True)
 LISTED = replace(LISTS, network=Network.allow(["*.a.com", "b.com:81", "10.0.0.1"]))
 CLOSED = replace(LISTS, network=Network())
-CONTAINERS = replace(LISTS, name="docker", images=frozenset({"tests:1"}), setups=True)
+CONTAINERS = replace(LISTS, name="docker", images=frozenset({"tests:1"}), supports_setup=True)
 BARE = Backend(name="unsandboxed", network=Network("open"), can_limit_network=False)
 
 
@@ -49,7 +49,7 @@ BARE = Backend(name="unsandboxed", network=Network("open"), can_limit_network=Fa
         (EnvironmentConfig(packages={"apt": ("x y",)}), CONTAINERS, "config.packages.apt.0"),
     ],
 )
-def test_what_a_backend_honours(config: EnvironmentConfig, backend: Backend, field: str | None) -> None:
+def test_a_backend_accepts_only_settings_that_it_enforces(config: EnvironmentConfig, backend: Backend, field: str | None) -> None:
     if field is None:
         check_supported(config, backend)
         return
@@ -58,13 +58,13 @@ def test_what_a_backend_honours(config: EnvironmentConfig, backend: Backend, fie
     assert refusal.value.fields["field"] == field
 
 
-def test_a_network_is_what_both_want() -> None:
+def test_the_network_is_what_both_environment_and_backend_allow() -> None:
     assert resolve_network(EnvironmentConfig(), LISTED) == LISTED.network
     assert resolve_network(EnvironmentConfig(limited=True), LISTED) == Network()
     assert resolve_network(EnvironmentConfig(limited=True, hosts=("x.a.com",)), LISTED) == Network.allow(["x.a.com"])
 
 
-def test_what_is_stored_is_read_back() -> None:
+def test_a_stored_config_is_read_back() -> None:
     assert load_environment_config({}) == load_environment_config({"networking": {"type": "unrestricted"}}) == EnvironmentConfig()
     networking: JsonObject = {"type": "limited", "allowed_hosts": ["a.com"], "allow_package_managers": True}
     config = load_environment_config({"networking": networking, "packages": {"pip": ["x==1"], "apt": []}})

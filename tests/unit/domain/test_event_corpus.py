@@ -30,7 +30,7 @@ ALL = [(version, line) for version in range(1, events.VERSION + 1) for line in _
 
 
 @pytest.mark.parametrize(("version", "line"), ALL, ids=lambda value: value["type"] if isinstance(value, dict) else None)
-def test_a_stored_event_loads_and_is_one_that_clients_know(version: int, line: dict[str, Any]) -> None:
+def test_a_stored_event_loads_and_is_valid_for_clients(version: int, line: dict[str, Any]) -> None:
     event = Event(line["type"], line["body"], "sevt_1")
     body = events.to_wire(Position(1, event, MOMENT, MOMENT if line["processed"] else None))
     strict.assert_valid_event(body)
@@ -66,12 +66,12 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("event", WRITTEN, ids=lambda event: event.type)
-def test_what_is_written_today_has_the_shape_of_the_newest_version(event: Event) -> None:
+def test_events_written_today_have_the_shape_of_the_newest_version(event: Event) -> None:
     shapes = [_shape(line["body"]) for line in _stored(events.VERSION) if line["type"] == event.type]
     assert _shape(event.body) in shapes
 
 
-def test_there_is_no_file_of_a_version_that_does_not_exist() -> None:
+def test_every_file_of_the_corpus_belongs_to_a_version() -> None:
     assert sorted(path.name for path in CORPUS.iterdir()) == [
         f"events-v{version}.jsonl" for version in range(1, events.VERSION + 1)
     ]

@@ -26,19 +26,19 @@ def test_a_position_on_the_wire() -> None:
     }
 
 
-def test_a_queued_input_says_that_it_is_not_processed_yet() -> None:
+def test_a_queued_input_has_no_processing_time() -> None:
     body = to_wire(Position(1, Event(events.USER_MESSAGE, {"content": [events.text_block("hi")]}), MOMENT, None))
     assert body["processed_at"] is None
     strict.assert_valid_event(body)
 
 
-def test_a_body_never_hides_whether_it_was_processed() -> None:
+def test_a_body_cannot_override_its_processing_time() -> None:
     hostile = Event(events.AGENT_MESSAGE, {"content": [], "processed_at": "never"})
     assert to_wire(Position(1, hostile, MOMENT, MOMENT))["processed_at"] == "2026-11-01T10:00:00.500000Z"
 
 
 @given(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=2))])))
-def test_any_moment_is_one_that_clients_read(moment: datetime) -> None:
+def test_every_time_is_readable_by_clients(moment: datetime) -> None:
     text = to_wire(Position(1, events.status_running(), moment, moment))["processed_at"]
     assert isinstance(text, str)
     assert datetime.fromisoformat(text) == moment
@@ -58,7 +58,7 @@ def test_any_moment_is_one_that_clients_read(moment: datetime) -> None:
         ),
     ],
 )
-def test_every_outcome_has_a_stop_reason_that_clients_know(outcome: TurnOutcome, stop_reason: dict[str, object]) -> None:
+def test_every_outcome_has_a_stop_reason_that_is_valid_for_clients(outcome: TurnOutcome, stop_reason: dict[str, object]) -> None:
     assert outcome.stop_reason == stop_reason
     strict.assert_valid_event(to_wire(Position(1, events.status_idle(outcome.stop_reason), MOMENT, MOMENT)))
 

@@ -12,7 +12,7 @@ HOSTILE = [".git", ".GIT", ".git.", ".Git ", ".g\u200cit", "git~1", "GIT~1", ".g
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_file_that_git_takes_for_a_repository_gets_another_name(name: str) -> None:
+def test_a_file_that_git_would_treat_as_a_repository_is_renamed(name: str) -> None:
     assert safe_file_name(name) == "unnamed"
     assert safe_file_name(f"a/{name}", ".txt") == "unnamed.txt"
     assert Attachment(b"gitdir: /tmp/x", "text/plain", name).path.rpartition("/")[2].startswith("unnamed")
@@ -35,5 +35,5 @@ def test_no_file_is_mounted_in_a_repository(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".github", "a.git", "git", ".gitattributes", "git~2x"])
-def test_other_names_stay(name: str) -> None:
+def test_other_names_are_unchanged(name: str) -> None:
     assert safe_file_name(name) == name

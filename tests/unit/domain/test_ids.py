@@ -17,7 +17,7 @@ def _at(milliseconds: int) -> str:
 
 
 @given(_moments, _moments)
-def test_an_id_made_later_sorts_later(one: int, other: int) -> None:
+def test_an_id_created_later_sorts_later(one: int, other: int) -> None:
     if one != other:
         assert (_at(one) < _at(other)) == (one < other)
 
@@ -27,5 +27,5 @@ def test_every_id_has_one_form(moment: int) -> None:
     assert re.fullmatch(r"sevt_[0-7][0-9a-hjkmnp-tv-z]{25}", _at(moment))
 
 
-def test_ids_of_one_moment_differ() -> None:
+def test_ids_of_the_same_millisecond_differ() -> None:
     assert len({_at(1) for _ in range(10_000)}) == 10_000

@@ -19,11 +19,11 @@ from .values import json_objects, json_values, texts
         ("", ""),
     ],
 )
-def test_text(given: str, cleaned: str) -> None:
+def test_nul_characters_are_replaced(given: str, cleaned: str) -> None:
     assert clean_text(given) == cleaned
 
 
-def test_half_a_character_is_replaced_visibly() -> None:
+def test_a_lone_surrogate_is_replaced_visibly() -> None:
     cleaned = clean_text("before \ud83d after")
     assert cleaned.startswith("before \ufffd")
     assert cleaned.endswith(" after")
@@ -38,7 +38,7 @@ def test_every_text_becomes_storable_and_stays_so(text: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\x00")))
-def test_what_fits_is_not_touched(text: str) -> None:
+def test_valid_text_is_unchanged(text: str) -> None:
     assert clean_text(text) == text
 
 

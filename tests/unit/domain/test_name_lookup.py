@@ -35,7 +35,7 @@ def resolver() -> Iterator[Resolver]:
     made.released.set()
 
 
-async def test_slow_names_of_one_domain_hold_up_no_other_name(resolver: Resolver) -> None:
+async def test_slow_names_of_one_domain_delay_no_other_name(resolver: Resolver) -> None:
     names = NameLookup(resolver.look_up, seconds=1.0)
     slow = [asyncio.create_task(names.resolve(f"n{number}.slow.test", 443)) for number in range(100)]
     await asyncio.sleep(0.05)
@@ -48,7 +48,7 @@ async def test_slow_names_of_one_domain_hold_up_no_other_name(resolver: Resolver
     assert sum(name.endswith("slow.test") for name in resolver.asked) == MAX_LOOKUPS_PER_DOMAIN
 
 
-async def test_a_thread_that_nobody_waits_for_still_counts(resolver: Resolver) -> None:
+async def test_an_abandoned_thread_still_counts(resolver: Resolver) -> None:
     names = NameLookup(resolver.look_up, seconds=0.05)
     for _ in range(2 * MAX_LOOKUPS_PER_DOMAIN):
         with pytest.raises(OSError, match="longer than"):

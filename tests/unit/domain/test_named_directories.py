@@ -5,7 +5,7 @@ import pytest
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.named_directories import AllowedRoots
 
-NAMED = AllowedRoots(
+ROOTS = AllowedRoots(
     {"default": ["/"], "acme": ["/srv/acme", "/home/ann/acme"]}, homes=["/home/ann", "/root", "/home/ben"]
 )
 
@@ -14,8 +14,8 @@ NAMED = AllowedRoots(
     ("organisation", "directory"),
     [("default", "/home/ann/app"), ("default", "/srv"), ("acme", "/srv/acme"), ("acme", "/home/ann/acme/a/.venv")],
 )
-def test_allowed(organisation: str, directory: str) -> None:
-    NAMED.check_context(organisation, {"directory": directory})
+def test_directories_below_the_roots_are_allowed(organisation: str, directory: str) -> None:
+    ROOTS.check_context(organisation, {"directory": directory})
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ def test_allowed(organisation: str, directory: str) -> None:
         ("default", "/", "dot directory"),
     ],
 )
-def test_refused(organisation: str, directory: str, why: str) -> None:
+def test_other_directories_are_refused(organisation: str, directory: str, why: str) -> None:
     with pytest.raises(InvalidRequest, match=why) as caught:
-        NAMED.check_context(organisation, {"directory": directory})
+        ROOTS.check_context(organisation, {"directory": directory})
     assert caught.value.fields["field"] == "context.directory"
 
 
-def test_where_nobody_has_roots_the_field_means_nothing() -> None:
+def test_without_roots_the_field_has_no_effect() -> None:
     AllowedRoots({}).check_context("acme", {"directory": "/etc"})
-    NAMED.check_context("acme", {"directory": 7, "other": "/etc"})
+    ROOTS.check_context("acme", {"directory": 7, "other": "/etc"})

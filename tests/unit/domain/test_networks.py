@@ -22,7 +22,7 @@ LISTED = Network.allow(
         ("2606:4700:0::1111", 443),
     ],
 )
-def test_listed(host: str, port: int) -> None:
+def test_listed_hosts_are_permitted(host: str, port: int) -> None:
     assert LISTED.permits(host, port)
 
 
@@ -44,11 +44,11 @@ def test_listed(host: str, port: int) -> None:
         ("2606:4700::1111", 80),
     ],
 )
-def test_not_listed(host: str, port: int) -> None:
+def test_other_hosts_are_refused(host: str, port: int) -> None:
     assert not LISTED.permits(host, port)
 
 
-def test_every_name_is_no_address() -> None:
+def test_a_star_permits_every_name_and_no_address() -> None:
     every = Network.allow(["*"])
     assert every.permits("anything.test", 443)
     for address in ("127.0.0.1", "::1", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "[::ffff:7f00:1]"):
@@ -73,12 +73,12 @@ def test_without_a_list_nothing_is_permitted() -> None:
         "é.org",
     ],
 )
-def test_what_is_no_host_is_told(entry: str) -> None:
+def test_an_invalid_host_is_refused(entry: str) -> None:
     with pytest.raises(ValueError, match="is not a valid host"):
         Network.allow([entry])
 
 
-def test_mode_and_list_go_together() -> None:
+def test_the_allow_mode_needs_a_list() -> None:
     assert Settings(
         sandbox_network="allow", sandbox_allowed_hosts="pypi.example.net, x.test:81"
     ).network == Network.allow(["pypi.example.net", "x.test:81"])

@@ -10,7 +10,7 @@ from footplate.domain.organisation_slots import OrganisationLimiter
 pytestmark = pytest.mark.timing
 
 
-async def test_one_organisation_does_not_take_all_places() -> None:
+async def test_one_organisation_does_not_take_all_slots() -> None:
     slots = OrganisationLimiter(4)
     async with AsyncExitStack() as held:
         for _ in range(2):
@@ -26,7 +26,7 @@ async def test_one_organisation_does_not_take_all_places() -> None:
         pass
 
 
-async def test_all_places_together_are_bounded() -> None:
+async def test_the_total_number_of_slots_is_limited() -> None:
     slots = OrganisationLimiter(2)
     async with slots.acquire_slot("a"), slots.acquire_slot("b"):
         with pytest.raises(TimeoutError):

@@ -4,7 +4,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.project_rules import merge_rules
 
 
-def test_what_either_denies_is_denied_and_what_both_allow_is_allowed() -> None:
+def test_merged_rules_deny_what_either_denies_and_allow_what_both_allow() -> None:
     one: JsonObject = {"deny": ["Bash(curl *)"], "allow": ["Bash(ls)", "Bash(make)"], "hooks": {"Stop": [1]}}
     other: JsonObject = {"deny": ["Read(.env)", "Bash(curl *)"], "ask": ["WebFetch"], "allow": ["Bash(ls)"]}
     assert merge_rules(one, other) == {

@@ -20,7 +20,7 @@ ROOT = "/srv/projects"
         ("..x/...", "..x/..."),
     ],
 )
-def test_path(given: str, path: str) -> None:
+def test_valid_paths_are_normalised(given: str, path: str) -> None:
     assert normalize_path(given, ROOT) == path
 
 
@@ -31,13 +31,13 @@ def test_path(given: str, path: str) -> None:
         "/srv/projects/../etc", "a/.git", "a/.GIT/hooks", "a\nb", "a\x7f", "x" * 256, "\u00e9" * 128, "a/" * 600,
     ],
 )  # fmt: skip
-def test_no_path(given: str) -> None:
+def test_invalid_paths_are_refused(given: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^path: ") as caught:
         normalize_path(given, ROOT)
     assert caught.value.fields["field"] == "path"
 
 
-def test_root_belongs_to_one_organisation_or_to_each_its_own() -> None:
+def test_the_root_belongs_to_one_organisation_or_has_a_directory_for_each() -> None:
     assert resolve_projects_root("/srv/{organisation}", "org_1") == "/srv/org_1"
     assert resolve_projects_root("/srv", "default") == "/srv"
     with pytest.raises(InvalidRequest, match="another organisation"):
@@ -45,7 +45,7 @@ def test_root_belongs_to_one_organisation_or_to_each_its_own() -> None:
 
 
 @pytest.mark.parametrize("given", ["https://git.example.com/a/b.git", "http://127.0.0.1:8080/x", "http://[::1]:80/x"])
-def test_url(given: str) -> None:
+def test_valid_urls_are_normalised(given: str) -> None:
     assert check_url(f"{given}/") == given
 
 
@@ -59,14 +59,14 @@ def test_url(given: str) -> None:
         "https://-example.com/a", "https://example.com./a", "https://*/a", "https://exa%6dple.com/a",
     ],
 )  # fmt: skip
-def test_no_url(given: str) -> None:
+def test_invalid_urls_are_refused(given: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^url: ") as caught:
         check_url(given)
     assert "secret" not in caught.value.message
 
 
 @pytest.mark.parametrize("given", ["main", "release/2", "caf\u00e9", "a.b-c_d", "v1@2"])
-def test_branch(given: str) -> None:
+def test_valid_branches_are_accepted(given: str) -> None:
     assert check_branch(given) == given
 
 
@@ -74,7 +74,7 @@ def test_branch(given: str) -> None:
     "given", ["-x", "--all", "a..b", "a b", "a~1", "a^", "a:b", "a?", "a*", "[a", "a\\b", "/a", "a/", "a.", ".a",
               "a/.b", "a//b", "a.lock", "a.lock/b", "@{0}", "a@{1}", "a\n", "", "x" * 256],
 )  # fmt: skip
-def test_no_branch(given: str) -> None:
+def test_invalid_branches_are_refused(given: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^branch: "):
         check_branch(given)
 
@@ -89,10 +89,10 @@ def test_no_branch(given: str) -> None:
         ("-rf", "rf"),
     ],
 )
-def test_name_after_the_place(location: str, name: str) -> None:
+def test_the_default_name_comes_from_the_path_or_url(location: str, name: str) -> None:
     assert derive_name(location) == name
 
 
-def test_what_cannot_be_read_is_not_trusted() -> None:
+def test_an_unknown_trust_level_is_not_trusted() -> None:
     assert SessionProject.load({"id": "p", "name": "n", "trust": "everything"}).trust is Trust.NOTHING
     assert SessionProject.load({"id": "p", "name": "n", "trust": "all"}).trust is Trust.ALL

@@ -20,7 +20,7 @@ def _passes(guard: RequestGuard, **headers: str) -> bool:
     "host",
     ["localhost", "localhost:8700", "LOCALHOST.", "x.localhost:1", "127.0.0.1:8700", "[::1]:8700", "10.1.2.3", ""],
 )
-def test_loopback_and_addresses_are_ours(host: str) -> None:
+def test_loopback_names_and_addresses_are_accepted(host: str) -> None:
     assert _passes(OPEN, host=host)
 
 
@@ -69,11 +69,11 @@ def test_the_operator_lists_names_and_origins() -> None:
         ("", "https://evil.example", False),
     ],
 )
-def test_only_our_own_pages_may_call(host: str, origin: str, *, passes: bool) -> None:
+def test_only_the_servers_own_pages_may_send_requests(host: str, origin: str, *, passes: bool) -> None:
     assert _passes(OPEN, host=host, origin=origin) is passes
 
 
-def test_requests_of_other_sites_pages_without_an_origin_are_refused() -> None:
+def test_cross_site_requests_without_an_origin_are_refused() -> None:
     assert not _passes(OPEN, host="localhost", sec_fetch_site="cross-site")
     assert not _passes(OPEN, host="localhost", sec_fetch_site="same-site")
     assert _passes(OPEN, host="localhost", sec_fetch_site="none")

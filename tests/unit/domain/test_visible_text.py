@@ -28,13 +28,13 @@ TEXTS = st.text(st.sampled_from(HOSTILE)) | st.text(st.characters(exclude_catego
 
 @pytest.mark.parametrize("show", [show_line, show_block, show_prose])
 @given(text=TEXTS)
-def test_what_is_shown_recovers_the_text(show: object, text: str) -> None:
+def test_the_text_is_recoverable_from_the_output(show: object, text: str) -> None:
     assert callable(show)
     assert recover_text(show(text)) == (text, 0)
 
 
 @given(text=TEXTS, room=st.integers(20, 60))
-def test_a_shortened_line_recovers_its_part_and_says_how_much_is_missing(text: str, room: int) -> None:
+def test_a_shortened_line_is_recoverable_and_shows_how_much_is_missing(text: str, room: int) -> None:
     shown = show_line(text, room)
     assert count_columns(shown) <= room
     found, missing = recover_text(shown)
@@ -51,7 +51,7 @@ def test_folding_keeps_everything(text: str, room: int) -> None:
 
 
 @given(text=TEXTS)
-def test_nothing_that_steers_or_hides_is_left(text: str) -> None:
+def test_no_control_or_hidden_character_remains(text: str) -> None:
     hidden = {char for char in HOSTILE if not char.isprintable()} - {"\n", "\t"}
     for shown in (show_line(text), show_block(text), show_prose(text), neutralise(text)):
         assert not hidden & {*shown}
@@ -61,7 +61,7 @@ def test_nothing_that_steers_or_hides_is_left(text: str) -> None:
 
 @pytest.mark.parametrize("layout", list(Layout))
 @given(text=TEXTS | st.text(st.sampled_from("a< \n\r\tU+1é漢 \x1b"), max_size=60))
-def test_the_short_way_and_the_long_way_agree(layout: Layout, text: str) -> None:
+def test_the_fast_path_and_the_slow_path_agree(layout: Layout, text: str) -> None:
     short = {Layout.LINE: show_line, Layout.BLOCK: show_block, Layout.PROSE: show_prose}[layout]
     assert short(text) == "".join(shown for shown, _ in _escape(text, layout))
 
@@ -86,16 +86,16 @@ def test_the_short_way_and_the_long_way_agree(layout: Layout, text: str) -> None
         ("שלום עולם", "שלום עולם"),
     ],
 )
-def test_a_line(text: str, shown: str) -> None:
+def test_characters_of_a_line_are_escaped(text: str, shown: str) -> None:
     assert show_line(text) == shown
 
 
-def test_a_block_has_its_lines_and_no_more_empty_ones_than_are_seen() -> None:
+def test_a_block_keeps_its_lines_and_collapses_empty_ones() -> None:
     assert show_block("a\n\tb \nc\r\n") == "a\n<U+0009>b<U+0020>\nc<U+000D>\n"
     assert show_block("a" + "\n" * 47 + "b") == "a<U+000A*46>\nb"
 
 
-def test_the_mark() -> None:
+def test_the_mark_counts_missing_characters() -> None:
     assert show_line("x" * 100, 30) == "x" * 19 + mark_missing(81)
 
 

@@ -16,41 +16,41 @@ CLAIM = Claim(
 
 
 @dataclass
-class Part:
+class FakeResource:
     """A fake environment, model grant and harness in one."""
 
     alive: bool = True
-    said: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
 
     def renew(self, deadline: float) -> None:
-        self.said.append(f"renewed to {deadline:g}")
+        self.calls.append(f"renewed to {deadline:g}")
 
     def pause(self) -> None:
-        self.said.append("paused")
+        self.calls.append("paused")
 
     async def aclose(self) -> None:
-        self.said.append("closed")
+        self.calls.append("closed")
 
     @property
     def closed(self) -> bool:
-        return "closed" in self.said
+        return "closed" in self.calls
 
 
-def lodging(part: Part) -> TurnResources:
-    return TurnResources(cast("OpenEnvironment", part), cast("ModelGrant", part), part)
+def make_resources(resource: FakeResource) -> TurnResources:
+    return TurnResources(cast("OpenEnvironment", resource), cast("ModelGrant", resource), resource)
 
 
-class Opened:
+class FakeResourceFactory:
     """Opens environments and grants model access, each as a separate fake."""
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.resources: list[FakeResource] = []
 
     def grant(self, *, deadline: float) -> Any:
         del deadline
-        self.parts.append(Part())
-        return self.parts[-1]
+        self.resources.append(FakeResource())
+        return self.resources[-1]
 
     async def open_environment(self, *_: object, models: Any, **__: object) -> Any:
         return models

@@ -26,7 +26,7 @@ class Interrupted:
         return nullcontext()
 
 
-async def test_an_interrupt_that_a_renewal_saw_before_the_turn_listened_is_heeded() -> None:
+async def test_an_interrupt_found_by_a_renewal_before_the_turn_listens_is_handled() -> None:
     claim = replace(CLAIM, attempt=1, control_seq=0, controls_seq=5)
     given = Interrupted()
     controls = ControlInputs(cast("TurnStore", given), cast("Nudges", given), claim, cast("LiveTurn", given))

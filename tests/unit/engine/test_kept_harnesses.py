@@ -5,22 +5,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.engine.parts import CLAIM, CONFIG, Part, lodging
+from tests.unit.engine.parts import CLAIM, CONFIG, FakeResource, make_resources
 
 from footplate.engine.kept import WarmPool
 
 pytestmark = pytest.mark.timing
 
 
-def kept(**given: Any) -> WarmPool:
+def make_pool(**given: Any) -> WarmPool:
     return WarmPool(**{"most": 2, "seconds": 60, "deadline": lambda: 7.0, **given})
 
 
-async def test_the_next_turn_gets_it_and_nothing_may_be_asked_meanwhile() -> None:
-    harnesses, part = kept(), Part()
-    mine = lodging(part)
+async def test_the_next_turn_gets_the_warm_harness_and_model_access_is_paused_meanwhile() -> None:
+    harnesses, part = make_pool(), FakeResource()
+    mine = make_resources(part)
     harnesses.add(CLAIM, 5, mine)
-    assert part.said == ["paused"]
+    assert part.calls == ["paused"]
     assert await harnesses.acquire(replace(CLAIM, turn_id="turn_2", epoch=9, entries=5)) is mine
     assert await harnesses.acquire(replace(CLAIM, turn_id="turn_3", entries=5)) is None
 
@@ -34,56 +34,56 @@ async def test_the_next_turn_gets_it_and_nothing_may_be_asked_meanwhile() -> Non
         {"entries": 5, "context": {"a": 1}},
     ],
 )
-async def test_one_that_does_not_fit_is_ended(changed: dict[str, Any]) -> None:
-    harnesses, part = kept(), Part()
-    harnesses.add(CLAIM, 5, lodging(part))
+async def test_a_harness_that_does_not_match_is_closed(changed: dict[str, Any]) -> None:
+    harnesses, part = make_pool(), FakeResource()
+    harnesses.add(CLAIM, 5, make_resources(part))
     assert await harnesses.acquire(replace(CLAIM, **changed)) is None
-    assert "closed" in part.said
+    assert "closed" in part.calls
 
 
-async def test_another_session_never_gets_it() -> None:
-    harnesses = kept()
-    harnesses.add(CLAIM, 5, lodging(Part()))
+async def test_another_session_never_gets_a_warm_harness() -> None:
+    harnesses = make_pool()
+    harnesses.add(CLAIM, 5, make_resources(FakeResource()))
     assert await harnesses.acquire(replace(CLAIM, session_id="sesn_2", entries=5)) is None
 
 
-async def test_the_oldest_goes_when_there_are_too_many_and_a_dead_one_soon() -> None:
-    harnesses, parts = kept(seconds=60), [Part(), Part(), Part()]
+async def test_the_oldest_is_closed_at_the_limit_and_a_dead_one_soon() -> None:
+    harnesses, parts = make_pool(seconds=60), [FakeResource(), FakeResource(), FakeResource()]
     async with harnesses.running():
         for number, part in enumerate(parts):
-            harnesses.add(replace(CLAIM, session_id=f"sesn_{number}"), 5, lodging(part))
+            harnesses.add(replace(CLAIM, session_id=f"sesn_{number}"), 5, make_resources(part))
         await asyncio.sleep(0)
-        assert ["closed" in part.said for part in parts] == [True, False, False]
+        assert ["closed" in part.calls for part in parts] == [True, False, False]
         parts[1].alive = False
-        await _until_said(parts[1], "closed")
-        await _until_said(parts[2], "renewed to 7")
-        assert "closed" not in parts[2].said
+        await _until_called(parts[1], "closed")
+        await _until_called(parts[2], "renewed to 7")
+        assert "closed" not in parts[2].calls
 
 
-async def test_what_waits_too_long_goes() -> None:
-    harnesses, part = kept(seconds=0.6), Part()
+async def test_a_harness_that_waits_too_long_is_closed() -> None:
+    harnesses, part = make_pool(seconds=0.6), FakeResource()
     async with harnesses.running():
-        harnesses.add(CLAIM, 5, lodging(part))
-        await _until_said(part, "closed")
+        harnesses.add(CLAIM, 5, make_resources(part))
+        await _until_called(part, "closed")
 
 
-async def _until_said(part: Part, what: str) -> None:
+async def _until_called(part: FakeResource, call: str) -> None:
     async with asyncio.timeout(30):
-        while what not in part.said:  # noqa: ASYNC110 - another task makes the call
+        while call not in part.calls:  # noqa: ASYNC110 - another task makes the call
             await asyncio.sleep(0.01)
 
 
-async def test_a_worker_that_stops_leaves_nothing() -> None:
-    harnesses, part = kept(), Part()
+async def test_a_stopping_worker_closes_every_harness() -> None:
+    harnesses, part = make_pool(), FakeResource()
     async with harnesses.running():
-        harnesses.add(CLAIM, 5, lodging(part))
-    assert "closed" in part.said
+        harnesses.add(CLAIM, 5, make_resources(part))
+    assert "closed" in part.calls
 
 
-async def test_a_turn_waits_until_what_is_being_ended_is_dead() -> None:
-    harnesses, dying = kept(), Slow()
-    harnesses.add(CLAIM, 5, lodging(dying))
-    harnesses.add(CLAIM, 5, lodging(Part()))
+async def test_a_turn_waits_until_the_closing_harness_is_dead() -> None:
+    harnesses, dying = make_pool(), SlowResource()
+    harnesses.add(CLAIM, 5, make_resources(dying))
+    harnesses.add(CLAIM, 5, make_resources(FakeResource()))
     taking = asyncio.create_task(harnesses.acquire(replace(CLAIM, entries=5)))
     await asyncio.sleep(0.05)
     assert not taking.done()
@@ -93,7 +93,7 @@ async def test_a_turn_waits_until_what_is_being_ended_is_dead() -> None:
     assert dying.closed
 
 
-class Slow(Part):
+class SlowResource(FakeResource):
     def __init__(self) -> None:
         super().__init__()
         self.may_die = asyncio.Event()

@@ -107,7 +107,7 @@ async def test_a_property_needs_an_open_environment(opening: Opening) -> None:
         _ = opening.late().root
 
 
-async def test_a_cancelled_use_leaves_the_opening_to_end_and_closing_waits_for_it(opening: Opening) -> None:
+async def test_a_cancelled_use_does_not_cancel_the_opening_and_closing_waits_for_it(opening: Opening) -> None:
     opening.may_end.clear()
     late = opening.late()
     use = asyncio.ensure_future(late.read("a"))

@@ -56,7 +56,7 @@ def by_name(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
     return {span.name: span for span in exporter.get_finished_spans()}
 
 
-def a_turn(watch: TurnTelemetry) -> None:
+def run_turn(watch: TurnTelemetry) -> None:
     start = ev.model_request_start()
     use = ev.tool_use("bash", {"command": "echo the secret input"}, call_id="call_1")
     with watch.running():
@@ -72,7 +72,7 @@ def a_turn(watch: TurnTelemetry) -> None:
 
 
 def test_a_turn_is_a_span_below_its_request_with_its_requests_and_tools(spans: InMemorySpanExporter) -> None:
-    a_turn(TurnTelemetry(CLAIM))
+    run_turn(TurnTelemetry(CLAIM))
     found = by_name(spans)
     turn, chat, tool = (found[name] for name in ("invoke_agent agent_1", "chat openai-chat:gpt-5", "execute_tool bash"))
     assert turn.context is not None
@@ -90,14 +90,14 @@ def test_a_turn_is_a_span_below_its_request_with_its_requests_and_tools(spans: I
     assert (tool.attributes["gen_ai.tool.call.id"], tool.status.is_ok) == ("call_1", False)
 
 
-def test_no_word_of_what_was_said_is_in_a_span(spans: InMemorySpanExporter) -> None:
-    a_turn(TurnTelemetry(CLAIM))
+def test_spans_contain_no_text_of_the_conversation(spans: InMemorySpanExporter) -> None:
+    run_turn(TurnTelemetry(CLAIM))
     assert len(spans.get_finished_spans()) == 3
     assert "secret" not in "".join(span.to_json() for span in spans.get_finished_spans())
 
 
 @pytest.mark.requirement("F9")
-def test_what_is_committed_is_counted() -> None:
+def test_committed_events_are_counted() -> None:
     names = {
         "footplate_turns_total": {"status": "completed", "harness": "native"},
         "footplate_tokens_total": {"kind": "cache_read", "model": "openai-chat:gpt-5"},
@@ -108,7 +108,7 @@ def test_what_is_committed_is_counted() -> None:
         "footplate_turn_attempts_total": {"kind": "first", "harness": "native"},
     }
     before = {name: value(name, **labels) for name, labels in names.items()}
-    a_turn(TurnTelemetry(CLAIM))
+    run_turn(TurnTelemetry(CLAIM))
     added = {name: round(value(name, **labels) - before[name], 9) for name, labels in names.items()}
     assert added == dict.fromkeys(names, 1) | {"footplate_tokens_total": 3, "footplate_cost_usd_total": 0.00025}
     assert value("footplate_turns_running") == 0
@@ -117,16 +117,16 @@ def test_what_is_committed_is_counted() -> None:
 def test_a_call_of_a_lost_attempt_is_counted_under_its_name() -> None:
     use = ev.tool_use("write", {}, call_id="call_2")
     before = value("footplate_tool_calls_total", tool="write", outcome="error")
-    watch = TurnTelemetry(replace(CLAIM, attempt=2, waited=None))
+    watch = TurnTelemetry(replace(CLAIM, attempt=2, queue_seconds=None))
     with watch.running():
         watch.note_earlier_calls([use])
         watch.record_events([ev.tool_result(use.id, [], is_error=True, call_id="call_2")], None, at=traces.now_ns())
     assert value("footplate_tool_calls_total", tool="write", outcome="error") == before + 1
 
 
-def test_a_turn_that_gave_way_to_a_message_is_counted_too() -> None:
+def test_a_superseded_turn_is_counted() -> None:
     before = value("footplate_turns_total", status="completed", harness="elsewhere")
-    with TurnTelemetry(replace(CLAIM, superseded="elsewhere")).running():
+    with TurnTelemetry(replace(CLAIM, superseded_harness="elsewhere")).running():
         pass
     assert value("footplate_turns_total", status="completed", harness="elsewhere") == before + 1
 
@@ -139,7 +139,7 @@ def test_a_parked_turn_has_not_ended() -> None:
     assert value(name, **labels) == 0
 
 
-def test_a_lost_turn_leaves_no_span_open(spans: InMemorySpanExporter) -> None:
+def test_a_lost_turn_has_no_open_span(spans: InMemorySpanExporter) -> None:
     watch = TurnTelemetry(CLAIM)
     with watch.running():
         watch.record_events([ev.model_request_start()], None, at=traces.now_ns())

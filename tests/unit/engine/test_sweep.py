@@ -35,7 +35,7 @@ class Sealing:
         self.runs += 1
 
 
-async def test_sealing_goes_on_while_archiving_takes_long() -> None:
+async def test_sealing_continues_while_archiving_takes_long() -> None:
     sealing = Sealing()
     sweep = SweepActivities(Store(), Waker(), [Archiving()], urgent=[sealing])
     for _ in range(3):

@@ -20,8 +20,8 @@ from .test_files import CLAIM
 
 
 @dataclass
-class Leases:
-    asked: list[tuple[str, str, str]] = field(default_factory=list)
+class FakeLeases:
+    requests: list[tuple[str, str, str]] = field(default_factory=list)
     held_now: int = 0
     busy: bool = False
     """Another turn holds the lease for the whole test."""
@@ -39,7 +39,7 @@ class Leases:
         successor: bool = False,
     ) -> AsyncIterator[HeldLease]:
         assert (organisation, wait, successor) == ("org", 300, True)
-        self.asked.append((target.partition(":")[2], owner, display_name or ""))
+        self.requests.append((target.partition(":")[2], owner, display_name or ""))
         if self.busy:
             self.waiting.set()
             await asyncio.Event().wait()
@@ -50,7 +50,7 @@ class Leases:
             self.held_now -= 1
 
 
-def claim(projects: tuple[str, ...] = (), **context: Any) -> Claim:
+def make_claim(projects: tuple[str, ...] = (), **context: Any) -> Claim:
     config = cast("ResolvedConfig", type("Config", (), {"projects": projects})())
     return replace(CLAIM, config=config, context=context)
 
@@ -74,8 +74,8 @@ def held_turn(of: Claim) -> HeldTurn:
     return HeldTurn(of, deadline=float("inf"))
 
 
-def entered(
-    leases: Leases | None, of: Claim, inputs: Inputs | None = None, held: HeldTurn | None = None
+def lock_directory(
+    leases: FakeLeases | None, of: Claim, inputs: Inputs | None = None, held: HeldTurn | None = None
 ) -> AbstractAsyncContextManager[bool]:
     given = inputs or Inputs()
     controls = ControlInputs(cast("TurnStore", given), cast("Nudges", given), of, cast("LiveTurn", given))
@@ -83,30 +83,30 @@ def entered(
 
 
 @pytest.mark.requirement("C2")
-async def test_a_named_directory_is_one_turns_at_a_time() -> None:
-    leases = Leases()
-    async with entered(leases, claim(directory="/home/ann/app/")) as begins:
+async def test_a_directory_is_locked_for_one_turn_at_a_time() -> None:
+    leases = FakeLeases()
+    async with lock_directory(leases, make_claim(directory="/home/ann/app/")) as begins:
         assert (begins, leases.held_now) == (True, 1)
     assert leases.held_now == 0
-    assert leases.asked == [("/home/ann/app", "a turn of session sesn_1", "the directory /home/ann/app/")]
+    assert leases.requests == [("/home/ann/app", "a turn of session sesn_1", "the directory /home/ann/app/")]
 
 
-async def test_others_wait_for_nobody() -> None:
-    leases = Leases()
-    for other in (claim(), claim(directory=7), claim(("proj_1",), directory="/home/ann/app")):
-        async with entered(leases, other) as begins:
+async def test_turns_without_a_user_specified_directory_take_no_lock() -> None:
+    leases = FakeLeases()
+    for other in (make_claim(), make_claim(directory=7), make_claim(("proj_1",), directory="/home/ann/app")):
+        async with lock_directory(leases, other) as begins:
             assert (begins, leases.held_now) == (True, 0)
-    async with entered(None, claim(directory="/home/ann/app")) as begins:
+    async with lock_directory(None, make_claim(directory="/home/ann/app")) as begins:
         assert begins
-    assert leases.asked == []
+    assert leases.requests == []
 
 
-async def test_who_waits_heeds_an_interrupt() -> None:
-    leases, inputs, mine = Leases(busy=True), Inputs(), claim(directory="/home/ann/app")
+async def test_a_waiting_turn_handles_an_interrupt() -> None:
+    leases, inputs, mine = FakeLeases(busy=True), Inputs(), make_claim(directory="/home/ann/app")
     held = held_turn(mine)
 
     async def turn() -> bool:
-        async with entered(leases, mine, inputs, held) as begins:
+        async with lock_directory(leases, mine, inputs, held) as begins:
             return begins
 
     waits = asyncio.create_task(turn())
@@ -117,12 +117,12 @@ async def test_who_waits_heeds_an_interrupt() -> None:
     assert leases.held_now == 0
 
 
-async def test_who_lost_the_turn_waits_no_more() -> None:
-    leases, mine = Leases(busy=True), claim(directory="/home/ann/app")
+async def test_a_lost_turn_stops_waiting() -> None:
+    leases, mine = FakeLeases(busy=True), make_claim(directory="/home/ann/app")
     held = held_turn(mine)
 
     async def turn() -> None:
-        async with entered(leases, mine, held=held):
+        async with lock_directory(leases, mine, held=held):
             raise AssertionError
 
     waits = asyncio.create_task(turn())

@@ -7,12 +7,12 @@ from footplate.gate.commands import explain_command
 from footplate.gate.places import PathContext
 from footplate.gate.policy import Policy
 
-PLACE: Final = PathContext(root="/work/tree", home="/home/dev")
+CONTEXT: Final = PathContext(root="/work/tree", home="/home/dev")
 
 
 def policy(*allow: str, ask: tuple[str, ...] = (), deny: tuple[str, ...] = (), layer: Layer = Layer.PROJECT) -> Policy:
     return Policy.parse({layer: {PermissionOutcome.ALLOW: allow, PermissionOutcome.ASK: ask, PermissionOutcome.DENY: deny}})
 
 
-def says(rules: Policy, command: str, place: PathContext = PLACE) -> str:
-    return explain_command(rules, command, place).decision.outcome.value
+def decide_outcome(rules: Policy, command: str, context: PathContext = CONTEXT) -> str:
+    return explain_command(rules, command, context).decision.outcome.value

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.gate.sayings import PLACE, policy
+from tests.unit.gate.sayings import CONTEXT, policy
 
 from footplate.domain.json import JsonObject
 from footplate.domain.permissions import PermissionOutcome
@@ -64,16 +64,16 @@ RULES = policy(
         ("some_custom_tool", {}, "ask"),
     ],
 )
-def test_calls(tool: str, given_: JsonObject, outcome: str) -> None:
-    assert decide_tool_call(RULES, tool, given_, PLACE).outcome.value == outcome
+def test_decisions_about_calls(tool: str, given_: JsonObject, outcome: str) -> None:
+    assert decide_tool_call(RULES, tool, given_, CONTEXT).outcome.value == outcome
 
 
-def test_a_rule_for_a_tool_is_for_all_of_it() -> None:
-    assert decide_tool_call(policy("Edit"), "edit", {"file_path": "/anywhere"}, PLACE).outcome is PermissionOutcome.ALLOW
-    assert decide_tool_call(policy("Edit"), "write", {"file_path": "/anywhere"}, PLACE).outcome is PermissionOutcome.ASK
-    assert decide_tool_call(policy("Write"), "edit", {"file_path": "/anywhere"}, PLACE).outcome is PermissionOutcome.ASK
-    assert decide_tool_call(policy(deny=("*",)), "anything", {}, PLACE).outcome is PermissionOutcome.DENY
-    assert decide_tool_call(policy("Bash", deny=("mcp__*",)), "mcp__a__b", {}, PLACE).outcome is PermissionOutcome.DENY
+def test_a_rule_for_a_tool_covers_all_of_its_calls() -> None:
+    assert decide_tool_call(policy("Edit"), "edit", {"file_path": "/anywhere"}, CONTEXT).outcome is PermissionOutcome.ALLOW
+    assert decide_tool_call(policy("Edit"), "write", {"file_path": "/anywhere"}, CONTEXT).outcome is PermissionOutcome.ASK
+    assert decide_tool_call(policy("Write"), "edit", {"file_path": "/anywhere"}, CONTEXT).outcome is PermissionOutcome.ASK
+    assert decide_tool_call(policy(deny=("*",)), "anything", {}, CONTEXT).outcome is PermissionOutcome.DENY
+    assert decide_tool_call(policy("Bash", deny=("mcp__*",)), "mcp__a__b", {}, CONTEXT).outcome is PermissionOutcome.DENY
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_rule_for_a_tool_is_for_all_of_it() -> None:
         "http:// a.good.com",
     ],
 )
-def test_hosts_that_cannot_be_told(url: str) -> None:
+def test_urls_without_a_certain_host(url: str) -> None:
     assert extract_host(url) is None
 
 
@@ -100,7 +100,7 @@ def test_hosts_that_cannot_be_told(url: str) -> None:
     st.text(),
     st.dictionaries(st.sampled_from(["command", "file_path", "path", "pattern", "url"]), st.text() | st.none()),
 )
-def test_there_is_always_an_answer(tool: str, given_: JsonObject) -> None:
-    assert decide_tool_call(RULES, tool, given_, PLACE).outcome in PermissionOutcome
+def test_every_call_gets_a_decision(tool: str, given_: JsonObject) -> None:
+    assert decide_tool_call(RULES, tool, given_, CONTEXT).outcome in PermissionOutcome
     for known in ("bash", "read", "write", "glob", "web_fetch"):
-        assert decide_tool_call(RULES, known, given_, PLACE).outcome in PermissionOutcome
+        assert decide_tool_call(RULES, known, given_, CONTEXT).outcome in PermissionOutcome

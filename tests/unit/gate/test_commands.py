@@ -1,7 +1,7 @@
 """Decisions about commands: which are allowed, which need approval, and which a deny rule matches."""
 
 import pytest
-from tests.unit.gate.sayings import PLACE, policy, says
+from tests.unit.gate.sayings import CONTEXT, policy, decide_outcome
 
 from footplate.domain.permissions import PermissionOutcome
 from footplate.gate.commands import explain_command
@@ -50,8 +50,8 @@ DENY_RM = policy("Bash", deny=("Bash(rm *)",))
         "pnpm --filter web exec rm x",
     ],
 )
-def test_denied_where_it_can_be_proven(command: str) -> None:
-    decision = explain_command(DENY_RM, command, PLACE).decision
+def test_a_command_that_certainly_matches_is_denied(command: str) -> None:
+    decision = explain_command(DENY_RM, command, CONTEXT).decision
     assert (decision.outcome, decision.rule) == (PermissionOutcome.DENY, "Bash(rm *)")
 
 
@@ -77,26 +77,26 @@ def test_denied_where_it_can_be_proven(command: str) -> None:
         "(" * 200 + "ls" + ")" * 200,
     ],
 )
-def test_asked_where_it_cannot(command: str) -> None:
-    assert says(DENY_RM, command) == "ask"
+def test_a_command_that_may_match_needs_approval(command: str) -> None:
+    assert decide_outcome(DENY_RM, command) == "ask"
 
 
 @pytest.mark.parametrize(
     "command", ["ls", "timeout 5 pytest", "echo $(date)", "cat a | sort > b", "python x.py", "A=1", "$X"]
 )
-def test_allowed_by_a_rule_for_everything(command: str) -> None:
-    assert says(policy("Bash"), command) == "allow"
+def test_a_rule_for_every_command_allows_it(command: str) -> None:
+    assert decide_outcome(policy("Bash"), command) == "allow"
 
 
 @pytest.mark.parametrize("command", ["rm -fr x", "rm -r -f x", "rm x -rf", "rm --recursive --force x", "rm -rfv x"])
 def test_options_have_no_order(command: str) -> None:
-    assert says(policy("Bash", deny=("Bash(rm -rf *)",)), command) == "deny"
-    assert says(policy("Bash", deny=("Bash(rm -rf *)",)), "rm -r x") == "allow"
+    assert decide_outcome(policy("Bash", deny=("Bash(rm -rf *)",)), command) == "deny"
+    assert decide_outcome(policy("Bash", deny=("Bash(rm -rf *)",)), "rm -r x") == "allow"
 
 
 @pytest.mark.parametrize("command", ["git -C . push", "git --no-pager push", "git 'push' origin", "git -c a=b push"])
-def test_what_stands_before_a_subcommand_hides_nothing(command: str) -> None:
-    assert says(policy("Bash", deny=("Bash(git push *)",)), command) == "deny"
+def test_options_before_a_subcommand_do_not_hide_it(command: str) -> None:
+    assert decide_outcome(policy("Bash", deny=("Bash(git push *)",)), command) == "deny"
 
 
 @pytest.mark.parametrize(
@@ -112,78 +112,78 @@ def test_what_stands_before_a_subcommand_hides_nothing(command: str) -> None:
         ("git subtree add --prefix x y", "allow"),
     ],
 )
-def test_a_program_that_nobody_knows_may_run_its_arguments(command: str, outcome: str) -> None:
-    assert says(policy("Bash", deny=("Bash(rm *)", "Bash(git push *)")), command) == outcome
+def test_an_unknown_program_may_run_its_arguments(command: str, outcome: str) -> None:
+    assert decide_outcome(policy("Bash", deny=("Bash(rm *)", "Bash(git push *)")), command) == outcome
 
 
 def test_every_part_must_be_allowed() -> None:
     rules = policy("Bash(make *)", "Bash(npm test *)")
-    assert says(rules, "make && npm test") == "allow"
-    assert says(rules, "make && npm test; cargo build") == "ask"
-    assert says(rules, "if make; then npm test; fi") == "allow"
-    assert says(rules, "make $(npm test)") == "ask"
-    assert says(rules, "make &&") == "ask"
+    assert decide_outcome(rules, "make && npm test") == "allow"
+    assert decide_outcome(rules, "make && npm test; cargo build") == "ask"
+    assert decide_outcome(rules, "if make; then npm test; fi") == "allow"
+    assert decide_outcome(rules, "make $(npm test)") == "ask"
+    assert decide_outcome(rules, "make &&") == "ask"
 
 
-def test_one_word_stays_one() -> None:
+def test_a_quoted_argument_is_not_split() -> None:
     rules = policy("Bash(git log *)", "Bash(npm run test *)")
-    assert says(rules, "'git log' x") == "ask"
-    assert says(rules, "npm 'run test' x") == "ask"
+    assert decide_outcome(rules, "'git log' x") == "ask"
+    assert decide_outcome(rules, "npm 'run test' x") == "ask"
 
 
-def test_wrappers_are_asked_unless_a_rule_names_what_they_run() -> None:
-    assert says(policy("Bash(pytest *)"), "timeout 60 pytest -q") == "ask"
-    assert says(policy("Bash(timeout *)"), "timeout 60 pytest -q") == "ask"
-    assert says(policy("Bash(timeout 60 pytest *)"), "timeout 60 pytest -q") == "allow"
-    assert says(policy("Bash(timeout 60 pytest *)"), "timeout 60 pytest -p evil") == "ask"
-    assert says(policy("Bash(uv run pytest *)"), "uv run pytest -q") == "allow"
-    assert says(policy("Bash(bash -c *)"), "bash -c 'make'") == "ask"
+def test_wrappers_need_approval_unless_a_rule_names_their_command() -> None:
+    assert decide_outcome(policy("Bash(pytest *)"), "timeout 60 pytest -q") == "ask"
+    assert decide_outcome(policy("Bash(timeout *)"), "timeout 60 pytest -q") == "ask"
+    assert decide_outcome(policy("Bash(timeout 60 pytest *)"), "timeout 60 pytest -q") == "allow"
+    assert decide_outcome(policy("Bash(timeout 60 pytest *)"), "timeout 60 pytest -p evil") == "ask"
+    assert decide_outcome(policy("Bash(uv run pytest *)"), "uv run pytest -q") == "allow"
+    assert decide_outcome(policy("Bash(bash -c *)"), "bash -c 'make'") == "ask"
 
 
-def test_the_whole_text_as_a_rule_is_obeyed() -> None:
+def test_a_rule_with_the_complete_command_allows_it() -> None:
     rules = policy("Bash(find . -name x -exec wc -l {} +)", "Bash(date *)")
-    assert says(rules, "find . -name x -exec wc -l {} +") == "allow"
-    assert says(rules, "find . -name x -exec rm -l {} +") == "ask"
+    assert decide_outcome(rules, "find . -name x -exec wc -l {} +") == "allow"
+    assert decide_outcome(rules, "find . -name x -exec rm -l {} +") == "ask"
 
 
-def test_redirects() -> None:
+def test_redirects_need_permission_for_their_files() -> None:
     rules = policy("Bash(make *)", "Edit(build/**)", deny=("Edit(build/keep/**)",))
-    assert says(rules, "make > build/log 2>&1") == "allow"
-    assert says(rules, "make 2>/dev/null >&2") == "allow"
-    assert says(rules, "make > log") == "ask"
-    assert says(rules, "make > build/keep/log") == "deny"
-    assert says(rules, "make > build/../log") == "ask"
-    assert says(rules, "make > $X") == "ask"
-    assert says(rules, "make > build/.git/hooks/x") == "ask"
-    assert says(rules, "make < /etc/passwd") == "ask"
-    assert says(rules, "make >/dev/tcp/1.2.3.4/80") == "ask"
+    assert decide_outcome(rules, "make > build/log 2>&1") == "allow"
+    assert decide_outcome(rules, "make 2>/dev/null >&2") == "allow"
+    assert decide_outcome(rules, "make > log") == "ask"
+    assert decide_outcome(rules, "make > build/keep/log") == "deny"
+    assert decide_outcome(rules, "make > build/../log") == "ask"
+    assert decide_outcome(rules, "make > $X") == "ask"
+    assert decide_outcome(rules, "make > build/.git/hooks/x") == "ask"
+    assert decide_outcome(rules, "make < /etc/passwd") == "ask"
+    assert decide_outcome(rules, "make >/dev/tcp/1.2.3.4/80") == "ask"
 
 
-def test_words_behind_a_redirect_are_arguments() -> None:
+def test_text_after_a_redirect_is_an_argument() -> None:
     """The parser treats this text as further targets of the redirect."""
-    assert says(policy("Bash(git *)"), "git log >/dev/null --output=x") == "ask"
-    assert says(DENY_RM, ">/dev/null rm x") == "deny"
+    assert decide_outcome(policy("Bash(git *)"), "git log >/dev/null --output=x") == "ask"
+    assert decide_outcome(DENY_RM, ">/dev/null rm x") == "deny"
 
 
 def test_reading_needs_no_rule_inside_the_workspace() -> None:
     for command in ("ls", "cat a b", "git status", "grep -r x src | head -5", "cd src && ls", "find . -name '*.py'"):
-        assert says(policy(), command) == "allow", command
+        assert decide_outcome(policy(), command) == "allow", command
     for command in ("cat /etc/passwd", "cat ../x", "ls ~", "cd ..", "cat $X", "/bin/ls", "cd src && git status"):
-        assert says(policy(), command) == "ask", command
+        assert decide_outcome(policy(), command) == "ask", command
 
 
-def test_files_that_may_not_be_read() -> None:
+def test_commands_that_read_denied_files() -> None:
     rules = policy("Bash", deny=("Read(secrets/**)",))
-    assert says(rules, "cat secrets/key") == "deny"
-    assert says(rules, "cd secrets && cat key") == "deny"
-    assert says(rules, "echo a > secrets/key") == "deny"
-    assert says(rules, "mytool secrets/key") == "ask"
-    assert says(rules, "cat s*/key") == "ask"
-    assert says(rules, "cat src/*.py") == "allow"
+    assert decide_outcome(rules, "cat secrets/key") == "deny"
+    assert decide_outcome(rules, "cd secrets && cat key") == "deny"
+    assert decide_outcome(rules, "echo a > secrets/key") == "deny"
+    assert decide_outcome(rules, "mytool secrets/key") == "ask"
+    assert decide_outcome(rules, "cat s*/key") == "ask"
+    assert decide_outcome(rules, "cat src/*.py") == "allow"
 
 
-def test_a_decision_says_which_rule_and_why() -> None:
-    verdict = explain_command(policy("Bash(ls *)", deny=("Bash(rm *)",)), "ls | env rm x", PLACE)
+def test_a_decision_has_its_rule_and_reason() -> None:
+    verdict = explain_command(policy("Bash(ls *)", deny=("Bash(rm *)",)), "ls | env rm x", CONTEXT)
     assert [(part.kind, part.text, part.decision.outcome.value) for part in verdict.parts] == [
         ("command", "ls", "allow"),
         ("command", "env rm x", "deny"),
@@ -193,13 +193,13 @@ def test_a_decision_says_which_rule_and_why() -> None:
     assert verdict.decision.reason == "Bash(rm *) applies to `rm x`, which env runs."
 
 
-def test_what_a_glob_or_a_variable_surely_means_is_forbidden() -> None:
+def test_globs_and_variables_that_certainly_match_are_denied() -> None:
     rules = policy("Bash", deny=("Read(./secrets/**)", "Read(.env)"))
     for command in ("cat secrets/*", "head secrets/k*", "F=.env; cat $F", 'F=.env; cat "$F"', "cat secrets/*/x"):
-        decision = explain_command(rules, command, PLACE).decision
+        decision = explain_command(rules, command, CONTEXT).decision
         assert (decision.outcome, "\0" in decision.reason) == (PermissionOutcome.DENY, False), command
     for command in ("cat s*", "cat $F", "F=src/a; cat $F"):
-        assert explain_command(rules, command, PLACE).decision.outcome is PermissionOutcome.ASK, command
+        assert explain_command(rules, command, CONTEXT).decision.outcome is PermissionOutcome.ASK, command
 
 
 @pytest.mark.parametrize(
@@ -214,13 +214,13 @@ def test_what_a_glob_or_a_variable_surely_means_is_forbidden() -> None:
         "fd -e py -x rm",
     ],
 )
-def test_code_behind_the_value_of_an_option_is_asked_about(command: str) -> None:
-    assert says(DENY_RM, command) == "ask"
+def test_code_after_the_value_of_an_option_needs_approval(command: str) -> None:
+    assert decide_outcome(DENY_RM, command) == "ask"
 
 
 @pytest.mark.parametrize("command", ["python3 -u tool.py -c x", "python3 -B tool.py -c x", "node tool.js -e x"])
-def test_what_stands_behind_a_script_is_its_own(command: str) -> None:
-    assert says(DENY_RM, command) == "allow"
+def test_arguments_after_a_script_belong_to_the_script(command: str) -> None:
+    assert decide_outcome(DENY_RM, command) == "allow"
 
 
 @pytest.mark.parametrize(
@@ -243,11 +243,11 @@ def test_what_stands_behind_a_script_is_its_own(command: str) -> None:
         "jq -R '-1,.' FILE",
     ],
 )
-def test_an_option_without_a_value_does_not_hide_the_file_behind_it(command: str) -> None:
+def test_an_option_without_a_value_does_not_hide_the_file_after_it(command: str) -> None:
     """Programs that only read need no rule inside the tree, and need one elsewhere."""
     outside, secret = command.replace("FILE", "/etc/passwd"), command.replace("FILE", ".env")
-    assert says(policy("Read(./**)"), outside) == "ask"
-    assert says(policy("Bash", deny=("Read(.env)",)), secret) == "deny"
+    assert decide_outcome(policy("Read(./**)"), outside) == "ask"
+    assert decide_outcome(policy("Bash", deny=("Read(.env)",)), secret) == "deny"
 
 
 @pytest.mark.parametrize(
@@ -268,15 +268,15 @@ def test_an_option_without_a_value_does_not_hide_the_file_behind_it(command: str
         "git cat-file -p main:.env",
     ],
 )
-def test_a_file_that_is_named_inside_a_word_is_asked_about(command: str) -> None:
-    assert says(policy("Bash", deny=("Read(.env)",)), command) in {"ask", "deny"}
+def test_a_file_named_inside_an_argument_needs_approval(command: str) -> None:
+    assert decide_outcome(policy("Bash", deny=("Read(.env)",)), command) in {"ask", "deny"}
 
 
 @pytest.mark.parametrize(
     "command", ["git clone git@example.com:a/b", "git show HEAD:a", "curl -d a=b example.com", "npm i @types/node"]
 )
-def test_other_words_with_such_marks_are_not(command: str) -> None:
-    assert says(policy("Bash", deny=("Read(.env)",)), command) == "allow"
+def test_other_arguments_with_the_same_characters_are_allowed(command: str) -> None:
+    assert decide_outcome(policy("Bash", deny=("Read(.env)",)), command) == "allow"
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_other_words_with_such_marks_are_not(command: str) -> None:
 )
 def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str) -> None:
     rules = policy(f"Bash({command.split(maxsplit=1)[0]} *)", "Edit(src/**)")
-    assert says(rules, command) == "ask"
+    assert decide_outcome(rules, command) == "ask"
 
 
 @pytest.mark.parametrize(
@@ -405,29 +405,29 @@ def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str)
         "jq '.include, .import' src/a.json",
     ],
 )
-def test_but_all_others(command: str) -> None:
+def test_a_rule_for_a_program_covers_its_other_options(command: str) -> None:
     rules = policy(f"Bash({command.split(maxsplit=1)[0]} *)", "Edit(src/**)")
-    assert says(rules, command) == "allow"
+    assert decide_outcome(rules, command) == "allow"
 
 
 def test_a_rule_for_a_directory_covers_nothing_outside_of_it() -> None:
     rules = policy("Bash(python scripts/*)")
-    assert says(rules, "python scripts/a.py") == "allow"
-    assert says(rules, "python scripts/a..b/c.py ../x") == "allow"
-    assert says(rules, "python scripts/../evil/run.py") == "ask"
-    assert says(rules, "python scripts/a/../../evil/run.py") == "ask"
+    assert decide_outcome(rules, "python scripts/a.py") == "allow"
+    assert decide_outcome(rules, "python scripts/a..b/c.py ../x") == "allow"
+    assert decide_outcome(rules, "python scripts/../evil/run.py") == "ask"
+    assert decide_outcome(rules, "python scripts/a/../../evil/run.py") == "ask"
 
 
 @pytest.mark.parametrize(
     "command", ["git reflog delete HEAD@{1}", "git reflog expire --all", "git remote show ssh://a/b"]
 )
-def test_what_git_forgets_or_asks_elsewhere_needs_a_rule(command: str) -> None:
-    assert says(policy("Read(./**)"), command) == "ask"
+def test_git_commands_that_delete_or_use_the_network_need_a_rule(command: str) -> None:
+    assert decide_outcome(policy("Read(./**)"), command) == "ask"
 
 
 @pytest.mark.parametrize("command", ["git reflog", "git reflog show HEAD", "git remote show origin", "git remote -v"])
-def test_what_git_only_tells_needs_none(command: str) -> None:
-    assert says(policy("Read(./**)"), command) == "allow"
+def test_git_commands_that_only_read_need_no_rule(command: str) -> None:
+    assert decide_outcome(policy("Read(./**)"), command) == "allow"
 
 
 @pytest.mark.parametrize(
@@ -461,8 +461,8 @@ def test_what_git_only_tells_needs_none(command: str) -> None:
         "tar -t -L -f /etc/a.tar",
     ],
 )
-def test_programs_with_a_language_of_their_own_do_no_more_than_is_seen(command: str) -> None:
-    assert says(policy("Bash(npm test *)"), command) == "ask"
+def test_programs_with_a_language_of_their_own_need_approval_for_other_effects(command: str) -> None:
+    assert decide_outcome(policy("Bash(npm test *)"), command) == "ask"
 
 
 @pytest.mark.parametrize(
@@ -477,8 +477,8 @@ def test_programs_with_a_language_of_their_own_do_no_more_than_is_seen(command: 
         "tar -tvf a.tar",
     ],
 )
-def test_and_what_is_seen_is_free(command: str) -> None:
-    assert says(policy("Bash(npm test *)"), command) == "allow"
+def test_programs_with_a_language_of_their_own_may_read(command: str) -> None:
+    assert decide_outcome(policy("Bash(npm test *)"), command) == "allow"
 
 
 @pytest.mark.parametrize(
@@ -525,8 +525,8 @@ def test_and_what_is_seen_is_free(command: str) -> None:
         "git remote show https://example.com/x",
     ],
 )
-def test_programs_that_read_do_not_do_more(command: str) -> None:
-    assert says(policy("Bash(npm test *)"), command) == "ask"
+def test_reading_programs_need_approval_for_other_effects(command: str) -> None:
+    assert decide_outcome(policy("Bash(npm test *)"), command) == "ask"
 
 
 @pytest.mark.parametrize(
@@ -551,5 +551,5 @@ def test_programs_that_read_do_not_do_more(command: str) -> None:
         "grep x src -A 3",
     ],
 )
-def test_and_stay_free(command: str) -> None:
-    assert says(policy("Bash(npm test *)"), command) == "allow"
+def test_reading_programs_may_read(command: str) -> None:
+    assert decide_outcome(policy("Bash(npm test *)"), command) == "allow"

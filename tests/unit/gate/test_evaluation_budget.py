@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from tests.unit.gate.sayings import PLACE
+from tests.unit.gate.sayings import CONTEXT
 
 from footplate.domain.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate import commands, searching
@@ -19,7 +19,7 @@ DENY = PermissionOutcome.DENY
 
 def _timed(policy: Policy, command: str) -> tuple[Decision, float]:
     began = time.thread_time()
-    return commands.decide_command(policy, command, PLACE), time.thread_time() - began
+    return commands.decide_command(policy, command, CONTEXT), time.thread_time() - began
 
 
 @pytest.mark.parametrize(
@@ -42,28 +42,28 @@ def test_many_rules_and_a_long_command_are_denied_in_time(rules: list[str], comm
     assert seconds < 2
 
 
-def test_what_is_denied_for_its_cost_says_so() -> None:
+def test_a_denial_for_cost_has_its_own_reason() -> None:
     policy = Policy.parse({Layer.SESSION: {DENY: [f"Bash(*x{number}*y*)" for number in range(1000)]}})
     decision, _ = _timed(policy, "; ".join(["cat " + "q" * 40] * 180))
     assert decision == commands.TOO_EXPENSIVE
-    assert commands.explain_command(policy, "; ".join(["cat " + "q" * 40] * 180), PLACE).decision == decision
+    assert commands.explain_command(policy, "; ".join(["cat " + "q" * 40] * 180), CONTEXT).decision == decision
     assert _timed(policy, "cat q")[0].outcome is not DENY
 
 
-def test_a_long_field_and_many_rules_for_it() -> None:
+def test_a_long_field_with_many_rules_is_denied() -> None:
     policy = Policy.parse({Layer.SESSION: {DENY: [f"Bash(description:*a{number}*b*)" for number in range(1000)]}})
     given = {"command": "ls", "description": "a" * 1_000_000}
-    assert decide_tool_call(policy, "Bash", given, PLACE) == commands.TOO_EXPENSIVE
+    assert decide_tool_call(policy, "Bash", given, CONTEXT) == commands.TOO_EXPENSIVE
 
 
-def test_a_search_over_very_many_files_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_over_too_many_files_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_MAX_STEPS", 10_000)
     policy = Policy.parse({Layer.SESSION: {DENY: ["Read(*.secret)"]}})
     search = searching.Search(FileTarget("/work/tree", "/work/tree"), "")
-    said = searching.decide_search(policy, search, [f"file-{number}" for number in range(1000)], PLACE)
-    assert said is not None
-    assert said.outcome is DENY
-    assert "smaller directory" in said.reason
+    decision = searching.decide_search(policy, search, [f"file-{number}" for number in range(1000)], CONTEXT)
+    assert decision is not None
+    assert decision.outcome is DENY
+    assert "smaller directory" in decision.reason
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_patterns_that_would_take_long_are_refused(rule: str, problem: str) -> N
         parse_rule(rule, DENY)
 
 
-def test_a_matcher_runs_on_re2_and_says_what_it_cannot_have() -> None:
+def test_a_matcher_uses_re2_and_reports_unsupported_syntax() -> None:
     with pytest.raises(InvalidRule, match="too large"):
         compile_matcher("(.?.?.?.?.?){24}!")
     with pytest.raises(InvalidRule, match="not a supported regular expression"):

@@ -8,7 +8,7 @@ from footplate.config import Settings
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-def test_hosts_and_a_secret() -> None:
+def test_hook_hosts_are_permitted() -> None:
     settings = Settings(hook_hosts="hooks.example.com, checks:8443", hook_secret=SecretStr(SECRET))
     assert settings.hook_network.permits("hooks.example.com", 443)
     assert settings.hook_network.permits("checks", 8443)
@@ -25,7 +25,7 @@ def test_hosts_and_a_secret() -> None:
         ({"hook_secret": "whsec_c2hvcnQ="}, "FOOTPLATE_HOOK_SECRET is not valid"),
     ],
 )
-def test_what_cannot_be_so_is_refused_without_the_secret(given: dict[str, str], message: str) -> None:
+def test_invalid_settings_are_refused_without_showing_the_secret(given: dict[str, str], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Settings(**given)  # type: ignore[arg-type] # strings, as in the environment
     assert message in str(caught.value)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import product
 
 import pytest
-from tests.unit.gate.sayings import PLACE
+from tests.unit.gate.sayings import CONTEXT
 
 from footplate.domain.agents import resolve_config
 from footplate.domain.json import JsonObject
@@ -19,11 +19,11 @@ TOOLSET = "agent_toolset_20260401"
 
 def _decide(*rules: tuple[Layer, PermissionOutcome]) -> Decision:
     layers = {layer: {outcome: ["Bash(make *)"]} for layer, outcome in rules}
-    return explain_command(Policy.parse(layers), "make test", PLACE).decision
+    return explain_command(Policy.parse(layers), "make test", CONTEXT).decision
 
 
 @pytest.mark.parametrize(("high", "low"), [(a, b) for a, b in product(Layer, Layer) if a < b])
-def test_every_pair_of_layers(high: Layer, low: Layer) -> None:
+def test_the_strictest_rule_of_two_layers_decides(high: Layer, low: Layer) -> None:
     order = (PermissionOutcome.DENY, PermissionOutcome.ASK, PermissionOutcome.ALLOW)
     for one, other in product(order, order):
         strictest = min(one, other, key=order.index)
@@ -44,10 +44,10 @@ def _policies(*tools: JsonObject) -> Mapping[str, str]:
 
 
 def _reference(tools: list[JsonObject], tool: str) -> str:
-    return decide_tool_call(Policy(convert_toolset_policies(_policies(*tools))), tool, {"command": "make"}, PLACE).outcome.value
+    return decide_tool_call(Policy(convert_toolset_policies(_policies(*tools))), tool, {"command": "make"}, CONTEXT).outcome.value
 
 
-def test_always_allow_and_always_ask() -> None:
+def test_toolset_policies_are_rules_of_the_agent() -> None:
     allow: JsonObject = {"type": "always_allow"}
     ask: JsonObject = {"type": "always_ask"}
     assert _policies({"type": TOOLSET}) == {}
@@ -70,13 +70,13 @@ def test_always_allow_and_always_ask() -> None:
     assert _reference([{**server, "default_config": {"permission_policy": allow}}], "mcp__github__put") == "allow"
 
 
-def test_what_an_agent_always_asks_no_session_opens() -> None:
+def test_a_session_cannot_allow_a_tool_that_the_agent_always_asks_about() -> None:
     ask: JsonObject = {"name": "bash", "permission_policy": {"type": "always_ask"}}
     asked = convert_toolset_policies(_policies({"type": TOOLSET, "configs": [ask]}))
     session = Policy.parse({Layer.SESSION: {PermissionOutcome.ALLOW: ["Bash(make *)"]}}).rules
-    assert explain_command(Policy([*asked, *session]), "make", PLACE).decision.outcome is PermissionOutcome.ASK
+    assert explain_command(Policy([*asked, *session]), "make", CONTEXT).decision.outcome is PermissionOutcome.ASK
 
 
-def test_what_nobody_can_judge_is_asked() -> None:
+def test_the_auto_policy_needs_approval() -> None:
     auto: JsonObject = {"type": TOOLSET, "default_config": {"permission_policy": {"type": "auto"}}}
     assert _reference([auto], "bash") == "ask"

@@ -8,7 +8,7 @@ from bench.support.made_up import grammar
 from bench.support.made_up.broken import Breaker
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.gate.sayings import PLACE, policy, says
+from tests.unit.gate.sayings import CONTEXT, policy, decide_outcome
 
 from footplate.domain.permissions import Layer, PermissionOutcome
 from footplate.gate.commands import decide_command, explain_command
@@ -19,21 +19,21 @@ RULES = policy("Bash(ls *)", "Bash(git *)", "Edit(src/**)", deny=("Bash(rm *)", 
 
 
 @given(st.text(max_size=200))
-def test_any_text_has_an_answer(text: str) -> None:
-    assert explain_command(RULES, text, PLACE).parts
+def test_any_text_gets_a_decision(text: str) -> None:
+    assert explain_command(RULES, text, CONTEXT).parts
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_have_an_answer(raw: bytes) -> None:
-    assert explain_command(RULES, raw.decode("utf-8", "surrogateescape"), PLACE).parts
-    assert explain_command(RULES, raw.decode("latin-1"), PLACE).parts
+def test_any_bytes_get_a_decision(raw: bytes) -> None:
+    assert explain_command(RULES, raw.decode("utf-8", "surrogateescape"), CONTEXT).parts
+    assert explain_command(RULES, raw.decode("latin-1"), CONTEXT).parts
 
 
 @given(st.lists(st.sampled_from([*"{}[](<$;x \n", "<<", "\U000b0ff0", "\U0001f600", "\u20ac", "é"]), max_size=80))
-def test_what_is_not_ascii_has_an_answer_and_always_the_same(bits: list[str]) -> None:
+def test_non_ascii_text_always_gets_the_same_decision(bits: list[str]) -> None:
     """The parser's scanner read beyond its tables here and crashed the process once in some thousand runs."""
     text = "".join(bits)
-    assert explain_command(RULES, text, PLACE) == explain_command(RULES, text, PLACE)
+    assert explain_command(RULES, text, CONTEXT) == explain_command(RULES, text, CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -51,36 +51,36 @@ def test_what_is_not_ascii_has_an_answer_and_always_the_same(bits: list[str]) ->
         ("rm é", "deny"),
     ],
 )
-def test_letters_beyond_ascii_are_letters_of_words(text: str, outcome: str) -> None:
-    assert says(RULES, text) == outcome
+def test_non_ascii_letters_are_parts_of_arguments(text: str, outcome: str) -> None:
+    assert decide_outcome(RULES, text) == outcome
 
 
 @given(st.integers(min_value=0))
-def test_nothing_is_allowed_whose_parts_are_not(seed: int) -> None:
+def test_nothing_is_allowed_unless_all_its_parts_are(seed: int) -> None:
     rng, truth = random.Random(seed), grammar.Truth()
     rules = grammar.rules(rng)
     text = grammar.command(rng, truth)
     made = Policy.parse({Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}})
-    if explain_command(made, text, PLACE).decision.outcome is PermissionOutcome.ALLOW:
+    if explain_command(made, text, CONTEXT).decision.outcome is PermissionOutcome.ALLOW:
         assert not truth.dark
         assert all(map(rules.permits, truth.runs))
         assert all(map(grammar.writable, truth.writes))
 
 
 @pytest.mark.parametrize("text", ["x=.env; cat $x", "cat .env$x", "rm \ud800", "ls \0", "cat $(id)/.env"])
-def test_what_is_said_of_a_command_can_be_stored(text: str) -> None:
-    verdict = explain_command(RULES, text, PLACE)
+def test_the_reason_of_a_decision_can_be_stored(text: str) -> None:
+    verdict = explain_command(RULES, text, CONTEXT)
     for decision in (verdict.decision, *(part.decision for part in verdict.parts)):
         assert "\0" not in decision.reason
         decision.reason.encode()
 
 
 @given(st.integers(min_value=0))
-def test_broken_commands_have_an_answer_and_it_is_the_same_with_a_word_on_each_part(seed: int) -> None:
+def test_broken_commands_get_the_same_decision_with_and_without_an_explanation(seed: int) -> None:
     text = BREAKER.make(random.Random(seed))
-    verdict = explain_command(RULES, text, PLACE)
+    verdict = explain_command(RULES, text, CONTEXT)
     assert verdict.parts
-    assert decide_command(RULES, text, PLACE) == verdict.decision
+    assert decide_command(RULES, text, CONTEXT) == verdict.decision
 
 
 @pytest.mark.parametrize(
@@ -110,14 +110,14 @@ def test_broken_commands_have_an_answer_and_it_is_the_same_with_a_word_on_each_p
         "tool " + "x=@:" * 900,
     ],
 )
-def test_huge_and_deep_ones_are_asked_about_in_time(text: str) -> None:
+def test_huge_and_deep_commands_are_decided_in_time(text: str) -> None:
     start = time.thread_time()
-    assert says(RULES, text) in {"ask", "allow"}
+    assert decide_outcome(RULES, text) in {"ask", "allow"}
     assert time.thread_time() - start < 2
 
 
-def test_an_exact_rule_is_not_for_what_comes_by_another_way() -> None:
-    assert says(policy("Bash(sh)"), "sh <<E\nmake\nE") == "ask"
-    assert says(policy("Bash(make)", "Bash(sh)"), "make | sh") == "ask"
-    assert says(policy("Bash(npm ci)"), "npm ci >/dev/null --script-shell=x") == "ask"
-    assert says(policy("Bash(npm ci)"), "npm ci >/dev/null") == "allow"
+def test_an_exact_rule_does_not_cover_redirected_input_or_options() -> None:
+    assert decide_outcome(policy("Bash(sh)"), "sh <<E\nmake\nE") == "ask"
+    assert decide_outcome(policy("Bash(make)", "Bash(sh)"), "make | sh") == "ask"
+    assert decide_outcome(policy("Bash(npm ci)"), "npm ci >/dev/null --script-shell=x") == "ask"
+    assert decide_outcome(policy("Bash(npm ci)"), "npm ci >/dev/null") == "allow"

@@ -1,7 +1,7 @@
 """Path patterns, according to the table in Claude Code's documentation, and symbolic links."""
 
 import pytest
-from tests.unit.gate.sayings import PLACE
+from tests.unit.gate.sayings import CONTEXT
 
 from footplate.domain.permissions import PermissionOutcome
 from footplate.gate.evaluation_budget import EvaluationBudget
@@ -37,8 +37,8 @@ ALLOW, DENY = PermissionOutcome.ALLOW, PermissionOutcome.DENY
         ("src/**", ALLOW, "/work/tree/src2/x", False),
     ],
 )
-def test_covers(pattern: str, outcome: PermissionOutcome, path: str, covered: bool) -> None:  # noqa: FBT001
-    assert PathPattern(pattern, outcome).covers(path, PLACE) is covered
+def test_paths_that_a_pattern_covers(pattern: str, outcome: PermissionOutcome, path: str, covered: bool) -> None:  # noqa: FBT001
+    assert PathPattern(pattern, outcome).covers(path, CONTEXT) is covered
 
 
 class _Links:
@@ -47,18 +47,18 @@ class _Links:
 
 
 def test_a_link_is_allowed_only_if_both_ends_are_and_denied_if_one_is() -> None:
-    place = PathContext(root="/work/tree", links=_Links())
-    through = resolve_target(place, place.root, "src/door/key")
+    context = PathContext(root="/work/tree", links=_Links())
+    through = resolve_target(context, context.root, "src/door/key")
     assert through == FileTarget("/work/tree/src/door/key", "/work/tree/secrets/key")
-    assert PathPattern("secrets/**", DENY).forbids(through, place)
-    assert PathPattern("src/door/**", DENY).forbids(through, place)
-    assert not PathPattern("src/**", ALLOW).permits(through, place)
-    assert PathPattern("**", ALLOW).permits(through, place)
+    assert PathPattern("secrets/**", DENY).forbids(through, context)
+    assert PathPattern("src/door/**", DENY).forbids(through, context)
+    assert not PathPattern("src/**", ALLOW).permits(through, context)
+    assert PathPattern("**", ALLOW).permits(through, context)
 
 
-def test_what_cannot_be_resolved_is_never_permitted() -> None:
+def test_paths_that_cannot_be_resolved_are_never_permitted() -> None:
     for name in ("/proc/self/cwd/x", "~bob/x", "/dev/fd/3"):
-        assert resolve_target(PLACE, PLACE.root, name).real_path is None
+        assert resolve_target(CONTEXT, CONTEXT.root, name).real_path is None
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from footplate.gate.rules import ParameterPattern, parse_rule
         "deploy_tool",
     ],
 )
-def test_read(text: str) -> None:
+def test_valid_rules_are_parsed(text: str) -> None:
     for outcome in PermissionOutcome:
         assert parse_rule(text, outcome).text == text
 
@@ -71,7 +71,7 @@ def test_read(text: str) -> None:
         ("Bash(" + "a" * 2_000 + ")", 2_001),
     ],
 )
-def test_refused_with_the_position(text: str, position: int) -> None:
+def test_invalid_rules_are_refused_with_a_position(text: str, position: int) -> None:
     for outcome in PermissionOutcome:
         with pytest.raises(InvalidRule) as caught:
             parse_rule(text, outcome)
@@ -81,14 +81,14 @@ def test_refused_with_the_position(text: str, position: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["*", "B*", "mcp__*", "mcp__git*", "Write(src/**)", "Glob(src/**)"])
-def test_allow_rules_that_would_allow_nothing_or_too_much(text: str) -> None:
+def test_allow_rules_that_would_allow_nothing_or_too_much_are_refused(text: str) -> None:
     with pytest.raises(InvalidRule):
         parse_rule(text, PermissionOutcome.ALLOW)
     assert parse_rule(text, PermissionOutcome.DENY).text == text
 
 
 @given(st.text(max_size=60), st.sampled_from(PermissionOutcome))
-def test_any_text_is_read_or_refused(text: str, outcome: PermissionOutcome) -> None:
+def test_any_text_is_parsed_or_refused(text: str, outcome: PermissionOutcome) -> None:
     with contextlib.suppress(InvalidRule):
         assert parse_rule(text, outcome).text == text
 
@@ -106,7 +106,7 @@ def test_any_text_is_read_or_refused(text: str, outcome: PermissionOutcome) -> N
         ("a*b*b", ["abb", "axbxb"], ["ab"]),
     ],
 )
-def test_stars(pattern: str, matched: list[str], others: list[str]) -> None:
+def test_wildcards(pattern: str, matched: list[str], others: list[str]) -> None:
     """The cases are the table of wildcards in Claude Code's documentation."""
     made = TextPattern.parse(pattern)
     assert all(made.matches(text) for text in matched)
@@ -118,6 +118,6 @@ def test_colon_star_is_space_star() -> None:
     assert short.specifier == long.specifier
 
 
-def test_a_field_of_the_input_is_for_rules_that_close() -> None:
+def test_input_fields_are_matched_only_by_deny_rules() -> None:
     assert isinstance(parse_rule("Bash(run_in_background:true)", PermissionOutcome.DENY).specifier, ParameterPattern)
     assert isinstance(parse_rule("Bash(run_in_background:true)", PermissionOutcome.ALLOW).specifier, TextPattern)

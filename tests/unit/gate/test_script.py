@@ -6,7 +6,7 @@ from footplate.gate.shell.script import parse_script
 
 
 def _commands(text: str) -> list[list[str]]:
-    return [[word.text for word in command.words] for command in parse_script(text).commands]
+    return [[argument.text for argument in command.words] for command in parse_script(text).commands]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def _commands(text: str) -> list[list[str]]:
         ("[ -f x ] && a", [["a"]]),
     ],
 )
-def test_understood(text: str, commands: list[list[str]]) -> None:
+def test_supported_syntax_is_parsed(text: str, commands: list[list[str]]) -> None:
     assert _commands(text) == commands
     assert parse_script(text).faults == []
 
@@ -56,7 +56,7 @@ def test_understood(text: str, commands: list[list[str]]) -> None:
         "(" * 60 + "a" + ")" * 60,
     ],
 )
-def test_not_understood(text: str) -> None:
+def test_unsupported_syntax_is_a_fault(text: str) -> None:
     found = parse_script(text)
     assert found.faults or any(command.faults for command in found.commands)
 
@@ -73,5 +73,5 @@ def test_not_understood(text: str) -> None:
         "echo $((a[$(rm x)]))",
     ],
 )
-def test_what_runs_inside_is_found(text: str) -> None:
+def test_nested_commands_are_found(text: str) -> None:
     assert ["rm", "x"] in _commands(text)

@@ -4,18 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.gate.test_door import Place
+from tests.unit.gate.test_door import GateSetup
 
 from footplate.domain.permissions import Layer, PermissionOutcome
 
 
 @pytest.fixture
-def gate_setup(tmp_path: Path) -> Place:
+def gate_setup(tmp_path: Path) -> GateSetup:
     for name in ("src/a.py", "secrets/key.txt", "docs/deep/.env", "docs/guide.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
     (tmp_path / "src/way").symlink_to("../secrets")
-    made = Place(tmp_path)
+    made = GateSetup(tmp_path)
     made.rules.layers = {Layer.PROJECT: {"deny": ["Read(secrets/**)", "Read(.env)"]}}
     return made
 
@@ -42,20 +42,20 @@ def gate_setup(tmp_path: Path) -> Place:
         ("glob", {"pattern": "deep/.env", "path": "docs"}, "deny"),
     ],
 )
-async def test_searches(gate_setup: Place, tool: str, given: dict[str, Any], outcome: str) -> None:
-    assert (await gate_setup.ask(tool, **given)).outcome.value == outcome
+async def test_decisions_about_searches(gate_setup: GateSetup, tool: str, given: dict[str, Any], outcome: str) -> None:
+    assert (await gate_setup.decide(tool, **given)).outcome.value == outcome
 
 
-async def test_who_asks_is_told_why_and_a_session_cannot_allow_it(gate_setup: Place) -> None:
+async def test_a_denied_search_has_a_reason_and_a_session_cannot_allow_it(gate_setup: GateSetup) -> None:
     gate_setup.rules.layers[Layer.SESSION] = {"allow": ["Grep", "Glob", "Read"]}
-    decision = await gate_setup.ask("grep", pattern="x")
+    decision = await gate_setup.decide("grep", pattern="x")
     assert (decision.outcome, decision.layer) == (PermissionOutcome.DENY, Layer.PROJECT)
     assert "Search elsewhere" in decision.reason
     assert "key.txt" not in decision.reason
     gate_setup.rules.layers[Layer.PROJECT] = {"ask": ["Read(secrets/**)"]}
-    assert (await gate_setup.ask("grep", pattern="x")).outcome is PermissionOutcome.ASK
+    assert (await gate_setup.decide("grep", pattern="x")).outcome is PermissionOutcome.ASK
 
 
-async def test_without_rules_about_reading_nothing_is_listed(gate_setup: Place) -> None:
+async def test_without_rules_about_reading_no_files_are_listed(gate_setup: GateSetup) -> None:
     gate_setup.rules.layers = {Layer.PROJECT: {"deny": ["Bash(rm *)"]}}
-    assert (await gate_setup.ask("grep", pattern="x")).outcome is PermissionOutcome.ALLOW
+    assert (await gate_setup.decide("grep", pattern="x")).outcome is PermissionOutcome.ALLOW

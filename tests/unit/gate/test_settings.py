@@ -37,14 +37,14 @@ def test_rules_keep_their_texts_and_get_a_layer() -> None:
         {"additionalDirectories": ["../other"]},
     ],
 )
-def test_left_out_with_a_note(permissions: object) -> None:
+def test_unsupported_rules_are_skipped_with_a_note(permissions: object) -> None:
     found = _import(permissions)
     assert [placed.rule.text for placed in found.rules] == [DEFAULT_RULE]
     assert len(found.notes) == 2
     assert found.notes[0].startswith("permissions.")
 
 
-def test_a_wrong_rule_is_refused_with_its_place() -> None:
+def test_an_invalid_rule_is_refused_with_its_position() -> None:
     with pytest.raises(InvalidRule) as caught:
         _import({"allow": ["Bash(ls *)", "Bash(git"]})
     assert caught.value.message.startswith("permissions.allow[1]: ")
@@ -54,12 +54,12 @@ def test_a_wrong_rule_is_refused_with_its_place() -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"permissions": []}', '{"permissions": {"allow": "Bash"}}', "[" * 100_000]
 )
-def test_what_is_no_settings_file_is_refused(text: str) -> None:
+def test_an_invalid_file_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         import_settings(text, Layer.PROJECT)
 
 
-def test_a_rule_that_is_no_text_is_refused() -> None:
+def test_a_rule_that_is_not_a_string_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"permissions\.deny\[0\]"):
         _import({"deny": [1]})
 
@@ -89,13 +89,13 @@ def test_a_mode_that_allows_less_is_refused(mode: str) -> None:
         ({"deny": ["Bash(rm *)"], "permissions": {"allow": ["Bash"]}}, "deny", '{"permissions": {"deny": […]}}'),
     ],
 )
-def test_rules_under_a_name_that_nobody_reads_are_refused(content: dict[str, Any], field: str, help_text: str) -> None:
+def test_rules_under_an_unknown_key_are_refused(content: dict[str, Any], field: str, help_text: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         import_settings(json.dumps(content), Layer.ORGANISATION)
     assert caught.value.fields["field"] == field
     assert help_text in str(caught.value.help_text)
 
 
-def test_other_settings_are_nobody_s_business_here() -> None:
+def test_other_settings_are_ignored() -> None:
     settings = {"env": {"A": "1"}, "permissions": {"allow": ["Bash"], "disableBypassPermissionsMode": "disable"}}
     assert not import_settings(json.dumps(settings), Layer.ORGANISATION).notes

@@ -15,5 +15,5 @@ from footplate.store.database import address_without_secrets
         ("postgresql://u:s@cret@one:1,two:2/cell", "one:1,two:2/cell"),
     ],
 )
-def test_its_place(dsn: str, location: str) -> None:
+def test_the_location_has_no_password(dsn: str, location: str) -> None:
     assert address_without_secrets(dsn) == location

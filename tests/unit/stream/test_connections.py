@@ -9,7 +9,7 @@ from footplate.stream import connections
 pytestmark = pytest.mark.timing
 
 
-async def test_a_task_that_loses_a_cancellation_ends_all_the_same() -> None:
+async def test_a_task_that_loses_a_cancellation_still_ends() -> None:
     sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def reads_on() -> None:
@@ -24,7 +24,7 @@ async def test_a_task_that_loses_a_cancellation_ends_all_the_same() -> None:
     assert task.cancelled()
 
 
-async def test_what_is_over_already_is_no_trouble() -> None:
+async def test_a_completed_task_is_ignored() -> None:
     async def fails() -> None:
         raise ValueError
 

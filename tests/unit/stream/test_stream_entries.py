@@ -33,7 +33,7 @@ def test_previews_round_trip(offset: int, text: str) -> None:
     assert entries.decode_items(entries.encode_items([START, delta])) == [START, delta]
 
 
-def test_a_kind_of_a_newer_writer_is_nothing() -> None:
+def test_an_unknown_kind_of_entry_is_skipped() -> None:
     start, delta = entries.encode_items([START]), entries.encode_items([PreviewDelta("sevt_1", 0, "a")])
     assert entries.decode_items(start[:-1] + b',["dance",{}],' + delta[1:]) == [START, PreviewDelta("sevt_1", 0, "a")]
 

@@ -38,7 +38,7 @@ def test_each_frame_is_one_message_with_its_fields(sent: list[bytes]) -> None:
         assert json.loads(message) == {**fields, "data": json.loads(fields["data"])}
 
 
-def test_an_error_has_no_place() -> None:
+def test_an_error_has_no_id() -> None:
     assert [*to_websocket_messages(b'event: error\ndata: {"type":"error"}\n\n')] == [
         ("error", '{"event":"error","data":{"type":"error"}}')
     ]

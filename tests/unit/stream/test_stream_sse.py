@@ -98,7 +98,7 @@ def test_garbage_is_no_cursor(text: str) -> None:
 
 
 @given(st.text(max_size=30))
-def test_what_parses_as_a_cursor_is_the_very_text_that_it_formats_to(text: str) -> None:
+def test_a_parsed_cursor_formats_to_the_same_text(text: str) -> None:
     try:
         cursor = sse.parse_cursor(text)
     except InvalidRequest:

@@ -21,7 +21,7 @@ from footplate.stream.turn_live import TurnPublisher
 pytestmark = pytest.mark.timing
 
 
-class Noted:
+class RecordingPublisher:
     def __init__(self, *, busy: bool) -> None:
         self.is_busy = busy
         self.offered: list[Sequence[RedisCommand]] = []
@@ -46,8 +46,8 @@ class Noted:
 
 async def _pieces(*, busy: bool) -> int:
     """Returns the number of entries for five pieces at the pace of a fast model. The first also has the start."""
-    live = Noted(busy=busy)
-    turn = TurnPublisher(cast("Live", live), "org", "sesn_1", flush_seconds=5.0)
+    live = RecordingPublisher(busy=busy)
+    turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1", flush_seconds=5.0)
     preview = turn.preview("agent.message")
     for _ in range(5):
         preview.write("word ")
@@ -55,11 +55,11 @@ async def _pieces(*, busy: bool) -> int:
     return len(live.offered)
 
 
-async def test_pieces_go_out_one_by_one_while_there_is_nothing_else() -> None:
+async def test_pieces_are_sent_one_by_one_while_idle() -> None:
     assert await _pieces(busy=False) == 5
 
 
-async def test_pieces_are_put_together_while_there_is() -> None:
+async def test_pieces_are_combined_while_busy() -> None:
     assert await _pieces(busy=True) == 1
 
 
@@ -78,7 +78,7 @@ def _types(items: Sequence[ReceivedItem]) -> list[str]:
 
 @pytest.mark.requirement("S2")
 async def test_a_text_turn_is_three_entries() -> None:
-    live = Noted(busy=False)
+    live = RecordingPublisher(busy=False)
     turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1")
     await turn.publish(_positions(1, events.status_running()))
     await turn.publish(_positions(2, events.model_request_start()))
@@ -95,8 +95,8 @@ async def test_a_text_turn_is_three_entries() -> None:
     ]
 
 
-async def test_an_event_that_nothing_follows_is_sent_all_the_same() -> None:
-    live = Noted(busy=False)
+async def test_an_event_without_a_successor_is_sent_after_a_delay() -> None:
+    live = RecordingPublisher(busy=False)
     turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1")
     await turn.publish(_positions(1, events.status_running()))
     assert not live.sent
@@ -106,8 +106,8 @@ async def test_an_event_that_nothing_follows_is_sent_all_the_same() -> None:
     assert [_types(items) for _, items in live.sent] == [[events.STATUS_RUNNING], [events.MODEL_REQUEST_END]]
 
 
-async def test_text_that_found_no_room_follows_later_and_events_are_left_to_the_log() -> None:
-    live = Noted(busy=False)
+async def test_text_that_did_not_fit_follows_later_and_events_come_from_the_log() -> None:
+    live = RecordingPublisher(busy=False)
     turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1", flush_seconds=0.0)
     live.full = True
     await turn.publish(_positions(1, events.model_request_start()))
@@ -123,8 +123,8 @@ async def test_text_that_found_no_room_follows_later_and_events_are_left_to_the_
     assert not any(isinstance(item, list) for item in items)
 
 
-async def test_a_preview_after_a_close_that_found_no_room_is_saved() -> None:
-    live = Noted(busy=False)
+async def test_a_preview_after_a_failed_close_is_saved() -> None:
+    live = RecordingPublisher(busy=False)
     turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1", flush_seconds=0.0)
     live.full = True
     await turn.publish(_positions(1, events.message("One."), Event(events.MODEL_REQUEST_END, {})))
@@ -134,11 +134,11 @@ async def test_a_preview_after_a_close_that_found_no_room_is_saved() -> None:
     assert [before for before, _ in live.sent] == [["SET"]]
 
 
-def test_text_waits_for_its_moment_in_the_loop_of_a_worker() -> None:
+def test_buffered_text_is_sent_in_order_with_uvloop() -> None:
     """A timer of uvloop that is due immediately has another class."""
 
     async def write() -> list[str]:
-        live = Noted(busy=True)
+        live = RecordingPublisher(busy=True)
         turn = TurnPublisher(cast("LivePublisher", live), "org", "sesn_1")
         turn.preview("agent.thinking")
         await asyncio.sleep(0)

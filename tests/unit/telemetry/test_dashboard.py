@@ -49,7 +49,7 @@ def test_every_label_that_the_dashboard_groups_by_exists() -> None:
         assert grouped | chosen <= known, expression
 
 
-def test_every_metric_of_ours_is_on_the_dashboard() -> None:
+def test_every_footplate_metric_is_on_the_dashboard() -> None:
     named = " ".join(_expressions())
     ours = {family.name for family in metrics.REGISTRY.collect() if family.name.startswith("footplate_")}
     assert {name for name in ours if name not in named} == set()

@@ -3,7 +3,7 @@
 from footplate.telemetry.logs import TerminalRenderer
 
 
-def test_text_from_outside_does_not_steer_the_terminal() -> None:
+def test_untrusted_text_cannot_control_the_terminal() -> None:
     event = {"event": "not expired\x1b]0;EVIL\x07", "reason": "a\nb\u202e", "exception": "Trace\nValueError: \x9b"}
     line = TerminalRenderer()(None, "info", {**event, "level": "info", "many": ["\x1b"]})
     assert "not expired<U+001B>]0;EVIL<U+0007>" in line

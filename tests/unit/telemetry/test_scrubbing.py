@@ -19,12 +19,12 @@ from footplate.telemetry.scrubbing import scrub_secrets
         ("AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"),
     ],
 )
-def test_a_secret_is_blotted_out(text: str, secret: str) -> None:
+def test_a_secret_is_removed(text: str, secret: str) -> None:
     assert secret not in scrub_secrets(text)
     assert "[removed]" in scrub_secrets(text)
 
 
-def test_an_ordinary_text_stays_as_it_is() -> None:
+def test_ordinary_text_is_unchanged() -> None:
     text = "NotADirectoryError: [Errno 20] Not a directory: 'data/workspaces/acme/sesn_01k'"
     assert scrub_secrets(text) == text
 

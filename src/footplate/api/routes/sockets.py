@@ -71,7 +71,7 @@ async def _serve_frames(
     request_id: str,
     until_revoked: Callable[[], Coroutine[None, None, None]],
 ) -> None:
-    async with aclosing(cast("Closing", frames)):
+    async with aclosing(cast("ClosableFrames", frames)):
         first_frame = await anext(frames, b"")  # as for SSE: open only when the start position is fixed
         offered = socket.scope.get("subprotocols", ())
         try:

@@ -119,7 +119,7 @@ class ContainerFactory(Environments):
             location.user,
             container_labels,
             deadline=deadline,
-            doors=sockets,
+            sockets=sockets,
             env={**variables, **trees.project_variables(projects, checked_out), **(PROXY_VARIABLES if egress_proxy else {})},
             lease=lease,
             recipe=self._build_recipe(organisation, config, network),

@@ -108,7 +108,7 @@ def _shift_concerns(concerns: Sequence[Concern], offset: int) -> list[Concern]:
     another text, so no word count applies.
     """
     return [
-        each._replace(upto=each.literal_words + offset if each.literal_words is not None and offset > 0 else None) for each in concerns
+        each._replace(literal_words=each.literal_words + offset if each.literal_words is not None and offset > 0 else None) for each in concerns
     ]
 
 

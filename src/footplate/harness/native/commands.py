@@ -28,4 +28,4 @@ async def store_full_output(output: ToolOutput, turn: TurnLog) -> ToolOutput:
             log.warning("output not stored", action="output.lost", reason=error.message)
             location = {"object": None}
         command[name] = {**stream, **location}
-    return replace(output, command=command, whole={})
+    return replace(output, command=command, full_output={})

@@ -156,7 +156,7 @@ async def test_a_failing_attachment_of_a_message_during_the_turn_does_not_end_it
 
     runner.begin_turn("Slowly. [[script:slow]]")
     runner.environment = runner.open_host()
-    context = replace(runner.context(runner.environment), resolve=resolve, resolve_steering=resolve_steering)
+    context = replace(runner.context(runner.environment), resolve_attachments=resolve, resolve_steering=resolve_steering)
     running = asyncio.create_task(runner.harness.run(context))
     await wait_for_event(runner, ev.AGENT_TOOL_USE)
     runner.steering.append(SteerMessage("sevt_7", [ev.text_block("Hurry up.")]))
@@ -290,7 +290,7 @@ async def test_the_model_receives_images_and_documents_of_an_input(runner: Sessi
 
     runner.begin_turn("Look. [[script:short]]")
     runner.environment = runner.open_host()
-    outcome = await runner.harness.run(replace(runner.context(runner.environment), resolve=resolve))
+    outcome = await runner.harness.run(replace(runner.context(runner.environment), resolve_attachments=resolve))
     assert outcome.text == "Short."
     request_body = str(runner.model.requests()[-1].body)
     assert PNG in request_body
@@ -305,5 +305,5 @@ async def test_a_refused_attachment_ends_the_turn(runner: SessionRunner) -> None
     runner.begin_turn("Look. [[script:short]]")
     runner.environment = runner.open_host()
     with pytest.raises(AttachmentRefused):
-        await runner.harness.run(replace(runner.context(runner.environment), resolve=resolve))
+        await runner.harness.run(replace(runner.context(runner.environment), resolve_attachments=resolve))
     assert runner.model.requests() == []
