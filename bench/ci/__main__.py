@@ -20,7 +20,7 @@ from bench.ci.lane_process import LaneResult
 from bench.ci.lanes import ROOT, TOLERANCE, Lane, load_lanes, machine_slowdown
 
 _SIDE_BY_SIDE: Final = int(os.environ.get("FOOTPLATE_CI_LANES", "3"))
-_SLOWEST: Final = 5
+_SLOWEST_COUNT: Final = 5
 
 
 def main() -> None:
@@ -31,11 +31,11 @@ def main() -> None:
     selected = [lanes[name] for name in sys.argv[1:]] or [*lanes.values()]
     with tempfile.TemporaryDirectory(prefix="footplate-ci-") as directory:
         results = run_lanes(selected, Path(directory))
-        print("\n".join(["", *summary(results), "", *slowest_tests(Path(directory))]), flush=True)
+        print("\n".join(["", *format_summary(results), "", *format_slowest_tests(Path(directory))]), flush=True)
     slowdown = machine_slowdown({result.lane: result.cpu_seconds for result in results}, lanes)
     if slowdown > 1:
         print(f"\nThis machine needs {slowdown:.2f} times the CPU time of the budgets; they are raised by as much.")
-    problems = [problem for result in results for problem in problems_of(result, lanes[result.lane], slowdown)]
+    problems = [problem for result in results for problem in find_problems(result, lanes[result.lane], slowdown)]
     print("\n".join(["", *problems] if problems else ["", "Every lane passed within its budget."]), flush=True)
     sys.exit(1 if problems else 0)
 
@@ -72,7 +72,7 @@ def _run_lane(lane: Lane, directory: Path) -> tuple[LaneResult, str]:
     return result, log.read_text(errors="replace")
 
 
-def problems_of(result: LaneResult, lane: Lane, slowdown: float = 1) -> list[str]:
+def find_problems(result: LaneResult, lane: Lane, slowdown: float = 1) -> list[str]:
     """Returns the reasons why the lane fails; empty if it passed."""
     found = [] if result.exit_code == 0 else [f"FAILED {lane.name}: exit code {result.exit_code}"]
     found += [f"FAILED {lane.name}: a process is still running: {command}" for command in result.leftovers]
@@ -84,16 +84,16 @@ def problems_of(result: LaneResult, lane: Lane, slowdown: float = 1) -> list[str
     return found
 
 
-def summary(results: Sequence[LaneResult]) -> list[str]:
+def format_summary(results: Sequence[LaneResult]) -> list[str]:
     ordered = sorted(results, key=lambda result: -result.cpu_seconds)
     rows = [f"{each.lane:<16}{each.wall_seconds:>10.0f}{each.cpu_seconds:>10.0f}" for each in ordered]
     total = f"{'all':<16}{'':>10}{sum(each.cpu_seconds for each in results):>10.0f}"
     return [f"{'lane':<16}{'wall s':>10}{'CPU s':>10}", *rows, total]
 
 
-def slowest_tests(directory: Path) -> list[str]:
+def format_slowest_tests(directory: Path) -> list[str]:
     cases = [case for report in directory.glob("*.xml") for case in ET.parse(report).iter("testcase")]
-    ordered = sorted(cases, key=lambda case: -float(case.get("time", "0")))[:_SLOWEST]
+    ordered = sorted(cases, key=lambda case: -float(case.get("time", "0")))[:_SLOWEST_COUNT]
     rows = [f"{float(each.get('time', '0')):>8.1f} s  {each.get('classname')}.{each.get('name')}" for each in ordered]
     return ["slowest tests", *rows]
 

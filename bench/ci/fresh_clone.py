@@ -17,11 +17,11 @@ from typing import Final
 
 from bench.ci.lanes import ROOT
 
-_PASSED: Final = re.compile(r"(?i)(PATH|HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)")
+_PASSED_VARIABLES: Final = re.compile(r"(?i)(PATH|HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)")
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FinishedProcess:
     exit_code: int | None
     """None if it was stopped at its time limit."""
     seconds: float
@@ -41,7 +41,7 @@ async def fresh_clone() -> AsyncIterator[Path]:
         yield clone
 
 
-async def run_ci(*lanes: str, limit: float) -> Ended:
+async def run_ci(*lanes: str, limit: float) -> FinishedProcess:
     """Runs `.ci/run` in a fresh clone, which installs its own Python environment."""
     async with fresh_clone() as clone:
         return await run(str(clone / ".ci" / "run"), *lanes, directory=clone, environment=_environment(), limit=limit)
@@ -49,7 +49,7 @@ async def run_ci(*lanes: str, limit: float) -> Ended:
 
 async def run(
     *argv: str, directory: Path = ROOT, environment: Mapping[str, str] | None = None, limit: float = 600
-) -> Ended:
+) -> FinishedProcess:
     """Runs a program in its own process group, which is killed at the time limit."""
     started = time.monotonic()
     process = await asyncio.create_subprocess_exec(
@@ -80,7 +80,7 @@ async def run(
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    return Ended(exit_code, time.monotonic() - started, output.decode(errors="replace"))
+    return FinishedProcess(exit_code, time.monotonic() - started, output.decode(errors="replace"))
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ def _environment() -> dict[str, str]:
     """Returns this process's environment, without the checkout's own programs on PATH. If uv is one of them, they come
     last.
     """
-    passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
+    passed = {name: value for name, value in os.environ.items() if _PASSED_VARIABLES.fullmatch(name)}
     own = Path(sys.executable).parent
     path = [part for part in passed["PATH"].split(os.pathsep) if Path(part) != own]
     uv = shutil.which("uv")

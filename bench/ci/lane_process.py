@@ -27,7 +27,7 @@ PYTEST_OPTIONS: Final = "FOOTPLATE_CI_PYTEST"
 PR_SET_CHILD_SUBREAPER: Final = 36
 _LEFTOVERS_END_WITHIN: Final = 15.0
 _POLL_INTERVAL: Final = 0.05
-_LONGEST: Final = 60 * 60.0
+_MAX_SECONDS: Final = 60 * 60.0
 """Seconds after which a hanging lane is stopped and fails."""
 
 
@@ -69,7 +69,7 @@ def run_lane(lane: Lane, results: Path) -> LaneResult:
     usage, started = _Usage(), time.monotonic()
     options = f"--junitxml={results / f'{lane.name}.xml'} {os.environ.get(PYTEST_OPTIONS, '')}"
     process = subprocess.Popen(lane.command, cwd=ROOT, env={**os.environ, "PYTEST_ADDOPTS": options})
-    stopping = threading.Timer(_LONGEST, process.kill)
+    stopping = threading.Timer(_MAX_SECONDS, process.kill)
     stopping.daemon = True
     stopping.start()
     while process.pid not in usage.exit_codes:

@@ -30,7 +30,7 @@ class Lane:
     @property
     def test_paths(self) -> Sequence[str]:
         """The test files and directories that the lane runs."""
-        return [word for word in self.command if word.startswith("tests/")]
+        return [argument for argument in self.command if argument.startswith("tests/")]
 
 
 def load_lanes(path: Path = LANES) -> Mapping[str, Lane]:

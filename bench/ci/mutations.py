@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.ci.fresh_clone import Ended, fresh_clone, run
+from bench.ci.fresh_clone import FinishedProcess, fresh_clone, run
 from bench.ci.lanes import ROOT, load_lanes
 from bench.prove.figure import require
 
@@ -36,7 +36,7 @@ class Mutation:
         """Whether a lane of CI runs the test or sample that must catch it."""
         path = self.caught_by.partition("::")[0]
         commands = [lane.command for lane in load_lanes().values()]
-        return any(path == word or path.startswith(f"{word}/") for command in commands for word in command)
+        return any(path == argument or path.startswith(f"{argument}/") for command in commands for argument in command)
 
     def apply(self, root: Path) -> None:
         path = root / self.file
@@ -53,7 +53,7 @@ def load_mutations() -> list[Mutation]:
     return [Mutation(**table) for table in tomllib.loads(_MUTATIONS.read_text())["mutation"]]
 
 
-async def missed_mutations(chosen: Sequence[Mutation]) -> list[str]:
+async def find_missed(chosen: Sequence[Mutation]) -> list[str]:
     """Returns the names of the mutations that no test catches."""
     missed = []
     async with fresh_clone() as clone:
@@ -84,13 +84,13 @@ async def _check_unchanged(clone: Path, tests: Sequence[Mutation]) -> None:
     require(holds=ended.exit_code == 0, otherwise=f"tests fail without any defect:\n{ended.tail}")
 
 
-async def _check(mutation: Mutation, clone: Path) -> Ended:
+async def _check(mutation: Mutation, clone: Path) -> FinishedProcess:
     if mutation.is_test:
         return await _python(clone, *_PYTEST, "-x", mutation.caught_by)
     return await _python(clone, "-m", "bench.prove", mutation.caught_by)
 
 
-async def _python(clone: Path, *arguments: str) -> Ended:
+async def _python(clone: Path, *arguments: str) -> FinishedProcess:
     programs = clone / ".venv" / "bin"
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "FOOTPLATE_TESTS_NEED_DOCKER": "1", "QUICK": "1"}

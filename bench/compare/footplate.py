@@ -116,15 +116,15 @@ class Footplate:
         events: list[dict[str, Any]] = response.json()["data"]
         results = [event for event in events if event["type"] == "agent.tool_result"]
         if results:
-            said = results[-1]["content"][0]["text"].partition(":")[0].partition(". ")[0]
-            return CallRecord("settled", f"“{said}”")
+            text = results[-1]["content"][0]["text"].partition(":")[0].partition(". ")[0]
+            return CallRecord("settled", f"“{text}”")
         calls = [event for event in events if event["type"] == "agent.tool_use"]
         return CallRecord("open", "a call without a result") if calls else CallRecord("lost", "the call is gone")
 
     def cpu_seconds(self) -> float:
         """Returns the CPU time of its own processes and of the three stores."""
-        places = (self.cluster.directory, self.cluster.stack.directory)
-        return cpu_seconds({pid for place in places for pid in remains.of(self.cluster.id, place)})
+        directories = (self.cluster.directory, self.cluster.stack.directory)
+        return cpu_seconds({pid for directory in directories for pid in remains.of(self.cluster.id, directory)})
 
     async def _post(self, path: str, body: dict[str, object]) -> Any:
         response = await self._client.post(path, json=body)

@@ -188,9 +188,9 @@ def _find_sleeps(seconds: str) -> set[int]:
     found = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = path.read_bytes().split(b"\0")
+            arguments = path.read_bytes().split(b"\0")
         except OSError:
             continue
-        if words[0].endswith(b"sleep") and seconds.encode() in words[1:]:
+        if arguments[0].endswith(b"sleep") and seconds.encode() in arguments[1:]:
             found.add(int(path.parent.name))
     return found

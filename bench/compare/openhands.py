@@ -92,8 +92,8 @@ class OpenHands(PeerServer):
             return CallRecord("lost", "the call is not in the conversation")
         for event in events:
             if event.get("tool_call_id") == calls[-1] and event["kind"] != "ActionEvent":
-                said = str(event.get("error") or event["kind"]).partition(". ")[0]
-                return CallRecord("settled", f"“{said}”; the conversation is `{status}`")
+                text = str(event.get("error") or event["kind"]).partition(". ")[0]
+                return CallRecord("settled", f"“{text}”; the conversation is `{status}`")
         return CallRecord("open", f"a call without a result; the conversation is `{status}`")
 
 

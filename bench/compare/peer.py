@@ -151,8 +151,8 @@ class PeerServer(Service):
         await self.stop()
         await self.model.aclose()
         async with asyncio.timeout(_ENDS_WITHIN):
-            while left := remains.of(self.id, self.root):
-                for pid in left:
+            while remaining := remains.of(self.id, self.root):
+                for pid in remaining:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                 await asyncio.sleep(0.1)

@@ -45,7 +45,7 @@ def main() -> None:
 
 async def run_samples(selected: Sequence[Claim]) -> bool:
     lines = []
-    async with cluster.shared(enabled=len(selected) > 1), forked_program.preloaded(enabled=True):
+    async with cluster.share_stack(enabled=len(selected) > 1), forked_program.preloaded(enabled=True):
         for claim in selected:
             print(f"\n== {claim.key} (quick)", flush=True)
             began = time.monotonic()
@@ -63,7 +63,7 @@ async def run_full_size(claim: Claim) -> bool:
         figure = await _run(claim, quick=False)
     seconds = time.monotonic() - began
     code = hash_files(loaded.paths)
-    write_result(Result.of(claim.key, claim.title, figure, seconds=seconds, code=code))
+    write_result(Result.create(claim.key, claim.title, figure, seconds=seconds, code=code))
     print(f"{claim.title}\n{figure.summary}\n{_describe(claim, figure, seconds)}", flush=True)
     return figure.holds
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from footplate.domain.json import JsonObject
 
-MAX_WORDS: Final = 15
+MAX_HEADLINE_LENGTH: Final = 15
 """The length of a headline figure, so that docs/evidence.md can be read at a glance."""
 
 
@@ -21,9 +21,9 @@ class Figure:
     """The measurements behind the figures. No host names, no paths."""
 
     def __post_init__(self) -> None:
-        if len(self.headline.split()) > MAX_WORDS:
+        if len(self.headline.split()) > MAX_HEADLINE_LENGTH:
             raise ValueError(
-                f"The headline has more than {MAX_WORDS} words: {self.headline!r}. Move some to the summary."
+                f"The headline has more than {MAX_HEADLINE_LENGTH} words: {self.headline!r}. Move some to the summary."
             )
 
 

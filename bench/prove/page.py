@@ -4,7 +4,7 @@ import sys
 from itertools import groupby
 from typing import Final
 
-from bench.prove.figure import MAX_WORDS
+from bench.prove.figure import MAX_HEADLINE_LENGTH
 from bench.prove.loaded_files import ROOT
 from bench.prove.registry import Claim, claims
 from bench.prove.results import Result, load_result
@@ -60,9 +60,9 @@ def _row(claim: Claim, result: Result | None) -> str:
 def find_long_headlines() -> list[str]:
     results = [result for claim in claims() if (result := load_result(claim.key))]
     return [
-        f"The figure of {result.claim} has more than {MAX_WORDS} words: {result.headline!r}."
+        f"The figure of {result.claim} has more than {MAX_HEADLINE_LENGTH} words: {result.headline!r}."
         for result in results
-        if len(result.headline.split()) > MAX_WORDS
+        if len(result.headline.split()) > MAX_HEADLINE_LENGTH
     ]
 
 

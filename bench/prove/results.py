@@ -32,7 +32,7 @@ class Result:
     """Content hashes of the files that were loaded, by path. Empty in results from before they were recorded."""
 
     @classmethod
-    def of(cls, claim: str, title: str, figure: Figure, *, seconds: float, code: Mapping[str, str]) -> Self:
+    def create(cls, claim: str, title: str, figure: Figure, *, seconds: float, code: Mapping[str, str]) -> Self:
         return cls(
             claim=claim,
             title=title,

@@ -13,34 +13,34 @@ from footplate.environments.docker.engine import connect_engine
 from footplate.stack import dockerd
 from footplate.testing import scratch
 
-_CAN: Final[Mapping[str, Callable[[], bool]]] = {
+_IS_AVAILABLE: Final[Mapping[str, Callable[[], bool]]] = {
     "sandbox": lambda: shutil.which("bwrap") is not None,
     "docker": lambda: not dockerd.dockerd_obstacle(),
 }
 IMAGE: Final = "footplate-proof:usual"
 
 
-def known() -> list[str]:
+def list_backends() -> list[str]:
     """Returns all values that `FOOTPLATE_ENVIRONMENT` accepts."""
     return list(get_args(Settings.model_fields["environment"].annotation))
 
 
-def present() -> list[str]:
-    return [name for name in known() if name not in _CAN or _CAN[name]()]
+def available_backends() -> list[str]:
+    return [name for name in list_backends() if name not in _IS_AVAILABLE or _IS_AVAILABLE[name]()]
 
 
-def default() -> str:
+def default_backend() -> str:
     """Returns the backend that commands use by default."""
     return str(Settings.model_fields["environment"].default)
 
 
 @asynccontextmanager
-async def settings(backend: str) -> AsyncIterator[dict[str, str]]:
+async def backend_settings(backend: str) -> AsyncIterator[dict[str, str]]:
     """Yields a cluster's settings for the backend. For docker it starts an engine with an image built from scratch."""
     if backend != "docker":
         yield {"FOOTPLATE_ENVIRONMENT": backend}
         return
-    async with engine() as address:
+    async with docker_engine() as address:
         yield {
             "FOOTPLATE_ENVIRONMENT": backend,
             "FOOTPLATE_DOCKER_HOST": address,
@@ -49,7 +49,7 @@ async def settings(backend: str) -> AsyncIterator[dict[str, str]]:
 
 
 @asynccontextmanager
-async def engine(programs: Sequence[str] = scratch.DEFAULT_PROGRAMS) -> AsyncIterator[str]:
+async def docker_engine(programs: Sequence[str] = scratch.DEFAULT_PROGRAMS) -> AsyncIterator[str]:
     """Starts a docker engine that has `IMAGE` with these programs, yields its address, and removes it afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="footplate-engine-"))
     engine = dockerd.Dockerd(directory / "engine", log_file=directory / "log")

@@ -27,7 +27,7 @@ from typing_extensions import TypedDict
 from footplate.testing import strict
 
 FRAMES: Final = "footplate.frames"
-_SILENT: Final = frozenset({"ping"})
+_IGNORED_EVENTS: Final = frozenset({"ping"})
 
 
 class _Error(TypedDict):
@@ -35,7 +35,7 @@ class _Error(TypedDict):
     message: str
 
 
-class _Refusal(TypedDict):
+class _ErrorResponse(TypedDict):
     """The SDK has no model of an error that includes conflicts, only a closed set of types."""
 
     type: Literal["error"]
@@ -52,7 +52,7 @@ class Frame:
 
 
 @dataclass(slots=True)
-class Ledger:
+class ValidationLedger:
     """The responses validated so far. Several clients may share it."""
 
     events: Counter[str] = field(default_factory=Counter)
@@ -71,7 +71,7 @@ class Ledger:
             return
         self.frames += 1
         if frame.data.get("type") != event:
-            self._refuse(f"a frame has event {event!r} and data of type {frame.data.get('type')!r}")
+            self._record_mismatch(f"a frame has event {event!r} and data of type {frame.data.get('type')!r}")
         self._check(self.events, event, frame.data)
 
     def check_body(self, body: object) -> None:
@@ -92,7 +92,7 @@ class Ledger:
             frames: deque[Frame] = deque()
             response.extensions[FRAMES] = frames
             assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _Checked(response.stream, self, frames)
+            response.stream = _ValidatedStream(response.stream, self, frames)
         elif kind.startswith("application/json"):
             self.check_body(orjson.loads(await response.aread()))
 
@@ -104,11 +104,11 @@ class Ledger:
             else:
                 strict.assert_valid_event(data)
         except AssertionError as error:
-            self._refuse(str(error), error)
+            self._record_mismatch(str(error), error)
 
-    def _refuse(self, complaint: str, cause: Exception | None = None) -> None:
-        self.mismatches.append(complaint)
-        raise AssertionError(complaint) from cause
+    def _record_mismatch(self, problem: str, cause: Exception | None = None) -> None:
+        self.mismatches.append(problem)
+        raise AssertionError(problem) from cause
 
 
 _RESOURCES: Final[Mapping[str, Any]] = {
@@ -121,23 +121,23 @@ _RESOURCES: Final[Mapping[str, Any]] = {
     "file_deleted": BetaDeletedFile,
     "file_resource": BetaManagedAgentsFileResource,
     "session_resource_deleted": BetaManagedAgentsDeleteSessionResource,
-    "error": _Refusal,
+    "error": _ErrorResponse,
 }
 
 
 class SseReader:
     """Splits bytes into frames and validates each, for claims that read a stream without the SDK."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: ValidationLedger) -> None:
         self._ledger = ledger
-        self._rest = b""
+        self._remainder = b""
 
     def feed(self, chunk: bytes) -> Iterator[Frame]:
-        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        *blocks, self._remainder = (self._remainder + chunk).split(b"\n\n")
         for block in blocks:
             fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if line and not line.startswith(b":"))
             event = fields.get(b"event", b"").decode()
-            if not fields or event in _SILENT:
+            if not fields or event in _IGNORED_EVENTS:
                 continue
             if not event:
                 raise AssertionError(f"the SDK drops a frame without an event name: {block!r}")
@@ -147,10 +147,10 @@ class SseReader:
                 yield frame
 
 
-class _Checked(httpx2.AsyncByteStream):
+class _ValidatedStream(httpx2.AsyncByteStream):
     """Passes the bytes of a stream on to the SDK, and collects the validated frames as they were sent."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, ledger: Ledger, frames: deque[Frame]) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, ledger: ValidationLedger, frames: deque[Frame]) -> None:
         self._stream = stream
         self._reader = SseReader(ledger)
         self._frames = frames

@@ -20,7 +20,7 @@ import httpx2
 from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
 from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
 
-from bench.support.checking import FRAMES, Frame, Ledger
+from bench.support.checking import FRAMES, Frame, ValidationLedger
 from bench.support.cluster import Cluster
 from footplate.domain import events
 
@@ -42,12 +42,12 @@ class Client:
         *,
         api: int = 0,
         key: str | None = None,
-        ledger: Ledger | None = None,
+        ledger: ValidationLedger | None = None,
         max_retries: int = 2,
         max_connections: int = 1000,
     ) -> None:
-        self.ledger = ledger or Ledger()
-        self.http = DefaultAsyncHttpxClient(**_checked(self.ledger, max_connections))
+        self.ledger = ledger or ValidationLedger()
+        self.http = DefaultAsyncHttpxClient(**_validating_options(self.ledger, max_connections))
         self.sdk = AsyncAnthropic(
             api_key=key or cluster.key,
             auth_token=None,
@@ -84,8 +84,8 @@ class Client:
 
     async def send(self, session_id: str, *sent: Mapping[str, Any], **options: Any) -> list[str]:
         """Sends events, and returns their ids."""
-        answer = await self.sdk.beta.sessions.events.send(session_id, events=cast("Any", sent), **options)
-        return [event.id for event in answer.data or ()]
+        response = await self.sdk.beta.sessions.events.send(session_id, events=cast("Any", sent), **options)
+        return [event.id for event in response.data or ()]
 
     async def send_text(self, session_id: str, text: str, **extra: Any) -> str:
         """Sends a message. `extra`: further fields of it, for example `when_busy`."""
@@ -97,7 +97,7 @@ class Client:
         (event_id,) = await self.send(session_id, {"type": events.USER_INTERRUPT})
         return event_id
 
-    async def answer_tool(self, session_id: str, tool_use_id: str, text: str) -> str:
+    async def send_tool_result(self, session_id: str, tool_use_id: str, text: str) -> str:
         result = {
             "type": events.USER_CUSTOM_TOOL_RESULT,
             "custom_tool_use_id": tool_use_id,
@@ -122,9 +122,9 @@ class Client:
             await self.send_text(session_id, text, **extra)
             return await stream.until_idle(patience=patience)
 
-    async def turns(self, session_id: str) -> list[dict[str, Any]]:
-        answer: Any = await self.sdk.get(f"/v1/sessions/{session_id}/turns", cast_to=dict[str, Any])
-        return list(answer["data"])
+    async def list_turns(self, session_id: str) -> list[dict[str, Any]]:
+        response: Any = await self.sdk.get(f"/v1/sessions/{session_id}/turns", cast_to=dict[str, Any])
+        return list(response["data"])
 
     async def events(self, session_id: str, **filters: Any) -> list[Event]:
         """Returns the whole list of events, as they were sent."""
@@ -140,14 +140,14 @@ class Client:
 
 
 def raw_client(
-    cluster: Cluster, *, api: int = 0, key: str | None = None, ledger: Ledger | None = None
+    cluster: Cluster, *, api: int = 0, key: str | None = None, ledger: ValidationLedger | None = None
 ) -> httpx2.AsyncClient:
     """Returns a plain HTTP client, for requests that the SDK cannot make. Its responses are validated too."""
     headers = {"authorization": f"Bearer {key or cluster.key}"}
-    return httpx2.AsyncClient(base_url=cluster.base_urls[api], headers=headers, **_checked(ledger or Ledger(), 1000))
+    return httpx2.AsyncClient(base_url=cluster.base_urls[api], headers=headers, **_validating_options(ledger or ValidationLedger(), 1000))
 
 
-def _checked(ledger: Ledger, max_connections: int) -> dict[str, Any]:
+def _validating_options(ledger: ValidationLedger, max_connections: int) -> dict[str, Any]:
     """Returns client options with their own transport, so that no proxy from the environment is used."""
     limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
     return {

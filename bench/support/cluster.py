@@ -36,7 +36,7 @@ _shared: list[Stack] = []
 
 
 @asynccontextmanager
-async def shared(*, enabled: bool) -> AsyncIterator[None]:
+async def share_stack(*, enabled: bool) -> AsyncIterator[None]:
     """While this context is open, clusters share one stack."""
     if not enabled:
         yield
@@ -155,16 +155,16 @@ class Cluster:
         await self.model.aclose()
         await databases.drop_database(self.stack, self._database)
 
-        async def nothing_left() -> bool:
+        async def none_alive() -> bool:
             return not self.alive()
 
-        if not await wait_until(nothing_left, _GONE_WITHIN):
+        if not await wait_until(none_alive, _GONE_WITHIN):
             raise NotHeld(f"processes are still running: {self.alive()}")
 
     def alive(self) -> dict[int, str]:
         """Returns all living processes of the api, workers, tools and guardians."""
         own = remains.of(self.id, self.directory)
-        return {pid: command for pid, command in own.items() if not self._is_of_stack(pid)}
+        return {pid: command for pid, command in own.items() if not self._belongs_to_stack(pid)}
 
     async def kill_worker(self, index: int, number: signal.Signals = signal.SIGKILL) -> None:
         """Sends a signal. Waits for the end after SIGKILL, and not after any other (SIGSTOP, SIGCONT, SIGTERM)."""
@@ -241,7 +241,7 @@ class Cluster:
     def _database(self) -> str:
         return f"cluster_{self.id}"
 
-    def _is_of_stack(self, pid: int) -> bool:
+    def _belongs_to_stack(self, pid: int) -> bool:
         """Whether the process is one of the stack's servers, which the stack itself stops later."""
         try:
             return Path(f"/proc/{pid}/cwd").readlink().is_relative_to(self.stack.directory)

@@ -26,14 +26,14 @@ from typing import Final
 import footplate.cli
 from footplate import failpoints
 
-SERVERS: Final = (
+SERVER_MODULES: Final = (
     "footplate.wiring.api",
     "footplate.wiring.worker",
     "footplate.harness.native",
     "footplate.harness.claude.harness",
 )
 """Modules that an api and a worker import."""
-_LARGEST: Final = 1 << 18
+_MAX_REQUEST_BYTES: Final = 1 << 18
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -133,7 +133,7 @@ def serve(connection: socket.socket, modules: Sequence[str]) -> None:
     gc.freeze()
     gc.enable()
     while True:
-        request, descriptors, _, _ = socket.recv_fds(connection, _LARGEST, 3)
+        request, descriptors, _, _ = socket.recv_fds(connection, _MAX_REQUEST_BYTES, 3)
         if not request:
             return
         if os.fork() == 0:

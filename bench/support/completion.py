@@ -16,11 +16,11 @@ from typing import Final, Literal
 from temporalio.api.history.v1 import HistoryEvent
 
 from bench.prove.figure import require
-from bench.support.checking import Ledger
+from bench.support.checking import ValidationLedger
 from bench.support.histories import Histories, kind, moment, seconds
 from bench.support.lean import Lean, Received, check, events_path
 
-Where = Literal["before", "during", "after"]
+ArrivalTime = Literal["before", "during", "after"]
 
 _SPREAD: Final = 0.015
 _SHIFT: Final = 0.03
@@ -28,53 +28,53 @@ _PATIENCE: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    where: Where
+class WakeArrival:
+    where: ArrivalTime
     """Before the linger ended; between that and the workflow's end; or after it, so that the wake started the next run.
     """
     seconds: float
     """Seconds between the wake and the interval from the end of the linger to the end of the workflow."""
-    held_back: bool
+    was_refused: bool
     """Whether the worker completed the workflow and Temporal refused because of the wake."""
 
 
 @dataclass(frozen=True, slots=True)
-class Race:
-    hits: Sequence[Hit]
+class RaceResult:
+    hits: Sequence[WakeArrival]
     validated: int
 
-    def count(self, where: Where) -> int:
+    def count(self, where: ArrivalTime) -> int:
         return sum(hit.where == where for hit in self.hits)
 
     @property
-    def held_back(self) -> int:
-        return sum(hit.held_back for hit in self.hits)
+    def refused(self) -> int:
+        return sum(hit.was_refused for hit in self.hits)
 
     @property
     def median(self) -> float:
         return statistics.median(abs(hit.seconds) for hit in self.hits)
 
 
-async def race(lean: Lean, histories: Histories, *, sends: int, at_once: int) -> Race:
+async def run_race(lean: Lean, histories: Histories, *, sends: int, at_once: int) -> RaceResult:
     """Runs the race. Raises `NotHeld` if a second message gets no response, or a workflow stays open."""
-    ledger = Ledger()
+    ledger = ValidationLedger()
     seat = await lean.seat()
-    calibration = (_left_alone(lean, histories, seat, ledger) for _ in range(at_once))
-    aim = statistics.median(await asyncio.gather(*calibration))
-    hits: list[Hit] = []
+    calibration = (_measure_completion(lean, histories, seat, ledger) for _ in range(at_once))
+    delay = statistics.median(await asyncio.gather(*calibration))
+    hits: list[WakeArrival] = []
     while len(hits) < sends:
         async with asyncio.TaskGroup() as group:
             tries = [
-                group.create_task(_one(lean, histories, seat, aim + random.uniform(-_SPREAD, _SPREAD), ledger))
+                group.create_task(_race_once(lean, histories, seat, delay + random.uniform(-_SPREAD, _SPREAD), ledger))
                 for _ in range(min(at_once, sends - len(hits)))
             ]
-        latest = Race([item.result() for item in tries], 0)
-        aim += _SHIFT * (0.5 - latest.count("after") / len(tries))
+        latest = RaceResult([item.result() for item in tries], 0)
+        delay += _SHIFT * (0.5 - latest.count("after") / len(tries))
         hits += latest.hits
-    return Race(hits, ledger.validated)
+    return RaceResult(hits, ledger.validated)
 
 
-async def _left_alone(lean: Lean, histories: Histories, seat: dict[str, str], ledger: Ledger) -> float:
+async def _measure_completion(lean: Lean, histories: Histories, seat: dict[str, str], ledger: ValidationLedger) -> float:
     """Returns the seconds from the turn's end, as a client sees it, to the workflow's end."""
     session_id = (await lean.post("/v1/sessions", seat))["id"]
     async with lean.stream(events_path(session_id)) as stream:
@@ -84,7 +84,7 @@ async def _left_alone(lean: Lean, histories: Histories, seat: dict[str, str], le
     return seconds((await histories.closed(session_id)).close_time) - frames[-1].at
 
 
-async def _one(lean: Lean, histories: Histories, seat: dict[str, str], wait: float, ledger: Ledger) -> Hit:
+async def _race_once(lean: Lean, histories: Histories, seat: dict[str, str], wait: float, ledger: ValidationLedger) -> WakeArrival:
     session_id = (await lean.post("/v1/sessions", seat))["id"]
     async with lean.stream(events_path(session_id)) as stream:
         await lean.send(session_id, "first")
@@ -94,24 +94,24 @@ async def _one(lean: Lean, histories: Histories, seat: dict[str, str], wait: flo
         await lean.send(session_id, "second")
         frames += await stream.until_idle(patience=_PATIENCE)
     check(frames, ledger)
-    require(holds=_answers(frames) == ["You said: first", "You said: second"], otherwise=f"{_answers(frames)}")
+    require(holds=_response_texts(frames) == ["You said: first", "You said: second"], otherwise=f"{_response_texts(frames)}")
     last_run = (await histories.closed(session_id)).run_id
-    return _where(
+    return _classify_arrival(
         await histories.events(session_id, first_run),
         await histories.events(session_id, last_run) if last_run != first_run else (),
     )
 
 
-def _answers(frames: Sequence[Received]) -> list[str]:
+def _response_texts(frames: Sequence[Received]) -> list[str]:
     return [frame.body["content"][0]["text"] for frame in frames if frame.event == "agent.message"]
 
 
-def _where(first: Sequence[HistoryEvent], following: Sequence[HistoryEvent]) -> Hit:
+def _classify_arrival(first: Sequence[HistoryEvent], following: Sequence[HistoryEvent]) -> WakeArrival:
     signals = [event for event in [*first, *following] if kind(event) == "WORKFLOW_EXECUTION_SIGNALED"]
     arrival = moment(signals[1])
     held_back = any(kind(event) == "WORKFLOW_TASK_FAILED" for event in first)
     if following:
-        return Hit("after", arrival - moment(first[-1]), held_back)
+        return WakeArrival("after", arrival - moment(first[-1]), held_back)
     linger = next(event for event in first if kind(event) == "TIMER_STARTED")
     due = moment(linger) + linger.timer_started_event_attributes.start_to_fire_timeout.ToNanoseconds() / 1e9
-    return Hit("during", 0, held_back) if arrival >= due else Hit("before", arrival - due, held_back)
+    return WakeArrival("during", 0, held_back) if arrival >= due else WakeArrival("before", arrival - due, held_back)

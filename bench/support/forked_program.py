@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
-from bench.support.command_server import SERVERS, CommandServer
+from bench.support.command_server import SERVER_MODULES, CommandServer
 from footplate.stack import PythonService
 from footplate.stack.part import ChildProcess, open_log
 
@@ -26,7 +26,7 @@ class _Preloaded:
         async with self._starting:
             if self._server is None:
                 self._server = CommandServer()
-                await self._server.start(*SERVERS)
+                await self._server.start(*SERVER_MODULES)
         return self._server
 
     async def stop(self) -> None:

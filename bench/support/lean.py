@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from bench.prove.figure import NotHeld
-from bench.support.checking import Frame, Ledger
+from bench.support.checking import Frame, ValidationLedger
 
 MODEL: Final = "claude-sonnet-4-5"
 DELTAS: Final = "event_deltas%5B%5D=agent.message"
@@ -176,9 +176,9 @@ def events_path(session_id: str, *, deltas: bool = False, after: int | None = No
     return f"/v1/sessions/{session_id}/events/stream?" + "&".join([*query, *([DELTAS] if deltas else [])])
 
 
-def check(frames: Iterable[Received], ledger: Ledger | None = None) -> int:
+def check(frames: Iterable[Received], ledger: ValidationLedger | None = None) -> int:
     """Validates every frame with the SDK's models and returns how many there were."""
-    ledger = ledger or Ledger()
+    ledger = ledger or ValidationLedger()
     for frame in frames:
         ledger.check_frame(Frame(frame.id, frame.body), frame.event)
     return ledger.validated

@@ -36,7 +36,7 @@ class Operation:
 
 
 def is_supported(schema: Mapping[str, Any]) -> bool:
-    """Tells whether a field is supported. Some fields exist only to be refused with a reason."""
+    """Returns whether a field is supported. Some fields exist only to be refused with a reason."""
     return "not supported" not in schema.get("description", "")
 
 
@@ -75,7 +75,7 @@ class Document:
         return frozenset(self._resolve(schema).get("properties", {}))
 
     def takes_text(self, schema: Mapping[str, Any]) -> bool:
-        """Tells whether a string, such as an id, is valid: alone, in a list, or as one of several choices."""
+        """Returns whether a string, such as an id, is valid: alone, in a list, or as one of several choices."""
         schema = self._resolve(schema)
         choices = [each for word in ("anyOf", "oneOf", "allOf") for each in schema.get(word, ())]
         if "items" in schema:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.prove.figure import require
-from bench.support.checking import Ledger
+from bench.support.checking import ValidationLedger
 from bench.support.clients import Client, texts
 from bench.support.cluster import Cluster
 
@@ -42,7 +42,7 @@ def environment(target: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(target)}
 
 
-async def run_turns(cluster: Cluster, ledger: Ledger) -> None:
+async def run_turns(cluster: Cluster, ledger: ValidationLedger) -> None:
     async with Client(cluster, ledger=ledger) as client:
         agent_id = await client.agent(extra_body={"harness": HARNESS})
         session_id = await client.session(agent_id)

@@ -131,9 +131,9 @@ async def custom_tool(client: Client) -> None:
         calls = [event for event in asked if event["type"] == events.AGENT_CUSTOM_TOOL_USE]
         _equal([call["input"] for call in calls], [{"city": "Oslo"}, {"city": "Rome"}])
         _equal(_stop(asked), {"type": "requires_action", "event_ids": [call["id"] for call in calls]})
-        await client.answer_tool(session_id, calls[0]["id"], "snow")
+        await client.send_tool_result(session_id, calls[0]["id"], "snow")
         _equal(_stop(await stream.until_idle()), {"type": "requires_action", "event_ids": [calls[1]["id"]]})
-        await client.answer_tool(session_id, calls[1]["id"], "sun")
+        await client.send_tool_result(session_id, calls[1]["id"], "sun")
         rest = await stream.until_idle()
         _equal(texts(rest), ["Snow in Oslo, sun in Rome."])
         _equal(_stop(rest), {"type": "end_turn"})
@@ -147,7 +147,9 @@ async def interrupt_of_a_slow_model(client: Client) -> None:
 
     ended = await _interrupted(client, "slow", saying)
     (kept,) = texts(ended)
-    require(holds=bool(kept) and ("one word after another " * 50).startswith(kept), otherwise=f"the stored text is {kept!r}")
+    require(
+        holds=bool(kept) and ("one word after another " * 50).startswith(kept), otherwise=f"the stored text is {kept!r}"
+    )
 
 
 async def interrupt_of_a_silent_model(client: Client) -> None:

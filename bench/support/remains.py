@@ -47,7 +47,7 @@ def _names(process: Path, directory: Path) -> bool:
 
 
 def works_below(process: Path, directory: Path) -> bool:
-    """Tells whether a process works below the directory.
+    """Returns whether a process works below the directory.
 
     Outside of a sandbox its working directory decides; a sandbox has its own paths, so there its mounts decide.
     """

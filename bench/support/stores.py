@@ -120,7 +120,16 @@ class Stores:
     async def _log_bytes(self, start: str, end: str) -> tuple[int, int]:
         assert self._cluster.stack.postgres is not None
         process = await asyncio.create_subprocess_exec(
-            *(str(binaries.find_postgres_program("pg_waldump")), "--stats", "--path", str(self._wal()), "-s", start, "-e", end),
+            *(
+                str(binaries.find_postgres_program("pg_waldump")),
+                "--stats",
+                "--path",
+                str(self._wal()),
+                "-s",
+                start,
+                "-e",
+                end,
+            ),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

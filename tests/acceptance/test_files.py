@@ -140,7 +140,7 @@ class LostBetweenTurns(LostSession):
                 self._session_id, events=[_with_file("[[script:hear]]", made[0].id)]
             )
             await stream.until_idle(patience=120)
-        (turn,) = await client.turns(self._session_id)
+        (turn,) = await client.list_turns(self._session_id)
         found: Any = await client.sdk.get(
             f"/v1/sessions/{self._session_id}/diff", cast_to=dict[str, Any], options={"params": {"turn_id": turn["id"]}}
         )
@@ -251,7 +251,7 @@ async def test_a_fork_has_the_files_of_its_event_and_a_diff_shows_the_changes(
         events = await client.run_turn(session_id, "[[script:work]]", patience=120)
         results = [event["id"] for event in events if event["type"] == "agent.tool_result"]
         await client.run_turn(session_id, "[[script:more]]", patience=120)
-        newest, first = [turn["id"] for turn in await client.turns(session_id)]
+        newest, first = [turn["id"] for turn in await client.list_turns(session_id)]
 
         fork = await client.sdk.post(
             f"/v1/sessions/{session_id}/fork", body={"at_event_id": results[1]}, cast_to=dict[str, Any]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from bench.support import out_of_tree
-from bench.support.checking import Ledger
+from bench.support.checking import ValidationLedger
 from bench.support.cluster import open_cluster
 
 from footplate.harness import registry
@@ -16,7 +16,7 @@ async def test_a_harness_of_another_package_runs_turns(stack: Stack, tmp_path: P
     target = tmp_path / "installed"
     await out_of_tree.install(target)
     assert out_of_tree.HARNESS not in registry.installed_harnesses()
-    ledger = Ledger()
+    ledger = ValidationLedger()
     async with open_cluster(stack=stack, environment=out_of_tree.environment(target)) as cluster:
         await out_of_tree.run_turns(cluster, ledger)
     assert ledger.events["agent.message"] == 3

@@ -15,27 +15,27 @@ ENVIRONMENTS = (DOCS / "environments.md").read_text()
 
 
 def test_every_attempt_is_named_once_and_every_name_is_an_attempt() -> None:
-    known = attempt.names(suite.ATTEMPTS)
-    assert sorted(page.read(SECURITY).named(known)) == sorted(known)
+    known = attempt.attempt_names(suite.ATTEMPTS)
+    assert sorted(page.parse_page(SECURITY).list_named_attempts(known)) == sorted(known)
 
 
 def test_every_sentence_about_a_boundary_is_tied_to_an_attempt() -> None:
-    read = page.read(SECURITY)
+    read = page.parse_page(SECURITY)
     assert len(read.sentences) > 25
-    assert read.untied(attempt.names(suite.ATTEMPTS)) == []
+    assert read.find_sentences_without_attempt(attempt.attempt_names(suite.ATTEMPTS)) == []
 
 
 def test_a_sentence_without_an_attempt_is_found() -> None:
-    read = page.read(SECURITY.replace(page.UNPROTECTED, f"- Nobody reads minds: `read-minds`.\n\n{page.UNPROTECTED}"))
-    known = attempt.names(suite.ATTEMPTS)
-    assert read.untied(known) == ["- Nobody reads minds: `read-minds`.\n"]
-    assert "read-minds" in read.named(known)
+    read = page.parse_page(SECURITY.replace(page.UNPROTECTED, f"- Nobody reads minds: `read-minds`.\n\n{page.UNPROTECTED}"))
+    known = attempt.attempt_names(suite.ATTEMPTS)
+    assert read.find_sentences_without_attempt(known) == ["- Nobody reads minds: `read-minds`.\n"]
+    assert "read-minds" in read.list_named_attempts(known)
 
 
 def test_the_suite_has_attempts_of_every_category() -> None:
     assert len(suite.ATTEMPTS) >= 60
     assert {tried.category for tried in suite.ATTEMPTS} == set(attempt.CATEGORIES)
-    assert len(set(attempt.names(suite.ATTEMPTS))) == len(suite.ATTEMPTS)
+    assert len(set(attempt.attempt_names(suite.ATTEMPTS))) == len(suite.ATTEMPTS)
 
 
 def test_every_environment_setting_exists_and_is_documented() -> None:

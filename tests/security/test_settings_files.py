@@ -3,11 +3,11 @@
 import json
 
 from bench.claims.gate.existing_claude_settings import STRICTER_REASONS
-from bench.support.existing_files.shapes import LOCAL, SETTINGS, shapes
+from bench.support.existing_files.shapes import LOCAL, SETTINGS, load_cases
 
 
 def test_there_are_many_shapes_of_permissions_hooks_and_layers() -> None:
-    found = shapes()
+    found = load_cases()
     settings = [shape.settings(SETTINGS) or {} for shape in found]
     assert len([each for each in settings if "permissions" in each]) >= 6
     assert len([each for each in settings if "PreToolUse" in each.get("hooks", {})]) >= 3
@@ -15,11 +15,11 @@ def test_there_are_many_shapes_of_permissions_hooks_and_layers() -> None:
 
 
 def test_every_call_has_a_distinct_observable_effect() -> None:
-    for shape in shapes():
+    for shape in load_cases():
         inputs = [json.dumps(call.input, sort_keys=True) for call in shape.calls]
         assert len({*inputs}) == len(inputs), shape.name
-        assert all(bool(call.shows) != bool(call.leaves) for call in shape.calls), shape.name
+        assert all(bool(call.shows) != bool(call.creates) for call in shape.calls), shape.name
 
 
 def test_every_reason_for_a_stricter_decision_is_documented_and_used() -> None:
-    assert {call.stricter for shape in shapes() for call in shape.calls} - {""} == set(STRICTER_REASONS)
+    assert {call.stricter for shape in load_cases() for call in shape.calls} - {""} == set(STRICTER_REASONS)

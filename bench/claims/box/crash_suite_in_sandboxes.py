@@ -17,7 +17,7 @@ _QUICK_SIZE: Final = replace(kill_any_process.QUICK, apis=0, temporal=0, postgre
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    other_backends = [name for name in backends.present() if name not in {_UNSANDBOXED, backends.default()}]
+    other_backends = [name for name in backends.available_backends() if name not in {_UNSANDBOXED, backends.default_backend()}]
     figures = [
         figure
         for backend in other_backends
@@ -26,12 +26,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await stale_worker_is_fenced.prove_in(backend, quick=quick),
         )
     ]
-    absent = sorted(set(backends.known()) - {_UNSANDBOXED, *backends.present()})
+    absent = sorted(set(backends.list_backends()) - {_UNSANDBOXED, *backends.available_backends()})
     missing = [f"not available on this machine: {', '.join(absent)}"] if absent else []
     summaries = [*(figure.summary for figure in figures), *missing]
     return Figure(
         headline=_headline(other_backends, figures),
-        summary="; ".join([*summaries, f"core-2 and core-3 themselves cover `{backends.default()}`"]),
+        summary="; ".join([*summaries, f"core-2 and core-3 themselves cover `{backends.default_backend()}`"]),
         holds=bool(figures) and all(figure.holds for figure in figures),
         details={str(number): figure.details for number, figure in enumerate(figures)},
     )

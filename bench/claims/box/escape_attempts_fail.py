@@ -18,7 +18,7 @@ from bench.prove.figure import Figure
 from bench.support import backends as engines
 from bench.support.escape import backends, neighbour, suite
 from bench.support.escape.attempt import CATEGORIES
-from bench.support.escape.suite import Outcome
+from bench.support.escape.suite import AttemptOutcome
 
 _MAX_SLOWDOWN: Final = 1.25
 _MAX_SLOWDOWN_QUICK: Final = 3.0
@@ -27,13 +27,13 @@ _MIN_ATTEMPTS: Final = 60
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     outcomes = await _run_attempts(quick=quick)
-    measured_backends = [backends.BOUNDARIES[name] for name in engines.present() if name in backends.BOUNDARIES]
+    measured_backends = [backends.BOUNDARIES[name] for name in engines.available_backends() if name in backends.BOUNDARIES]
     slowdowns = [await _measure_slowdowns(opened, rounds=2 if quick else 25) for opened in measured_backends[: 1 if quick else None]]
-    escaped, unproven = suite.escapes(outcomes), suite.unproven(outcomes)
+    escaped, unproven = suite.find_escapes(outcomes), suite.find_failed_controls(outcomes)
     attempt_counts = Counter(outcome.backend for outcome in outcomes)
     boundaries = {name: number for name, number in attempt_counts.items() if name != backends.CONTROL}
     missing = set(CATEGORIES) - {attempt.category for attempt in suite.ATTEMPTS}
-    absent = sorted(set(backends.BOUNDARIES) - set(engines.present()))
+    absent = sorted(set(backends.BOUNDARIES) - set(engines.available_backends()))
     worst = max(slowdown.ratio for _, found in slowdowns for slowdown in found)
     ratios = "; ".join(
         f"in {name} " + ", ".join(f"{slowdown.kind} {slowdown.ratio:.2f} ({slowdown.alone:.2f})" for slowdown in found)
@@ -84,7 +84,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _run_attempts(*, quick: bool) -> Sequence[Outcome]:
+async def _run_attempts(*, quick: bool) -> Sequence[AttemptOutcome]:
     """Runs the attempts in a separate process; as root, in a network where cloud metadata addresses respond."""
     network_prefix = ("unshare", "--net", "--") if os.geteuid() == 0 and shutil.which("unshare") else ()
     options = [*(["quick"] if quick else []), *(["own-network"] if network_prefix else [])]
@@ -95,19 +95,19 @@ async def _run_attempts(*, quick: bool) -> Sequence[Outcome]:
     outcomes = []
     async for line in process.stdout:
         if line.startswith(b"{"):
-            outcome = Outcome(**json.loads(line))
+            outcome = AttemptOutcome(**json.loads(line))
             outcomes.append(outcome)
             if outcome.succeeded != (outcome.backend == backends.CONTROL):
-                print(f"  {outcome.backend}: {outcome.attempt}: {outcome.said!r}", flush=True)
+                print(f"  {outcome.backend}: {outcome.attempt}: {outcome.output!r}", flush=True)
     if await process.wait() != 0:
         raise RuntimeError("the escape suite did not finish")
     return outcomes
 
 
-async def _measure_slowdowns(open_backend: backends.Open, rounds: int) -> tuple[str, Sequence[neighbour.Slowdown]]:
+async def _measure_slowdowns(open_backend: backends.OpenBackend, rounds: int) -> tuple[str, Sequence[neighbour.Slowdown]]:
     root = neighbour.new_root()
     try:
         async with open_backend(root) as backend:
-            return backend.name, await neighbour.measure(backend, rounds)
+            return backend.name, await neighbour.measure_slowdown(backend, rounds)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)

@@ -10,7 +10,7 @@ from typing import Final
 
 from bench.prove.figure import Figure, require, time_limit
 from bench.support import backends
-from bench.support.box.sleepers import Sleepers
+from bench.support.box.sleepers import StubbornProcesses
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from footplate.domain import events
@@ -36,9 +36,9 @@ class BackendTimes:
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     interrupts, stubborn_tools = (3, 1) if quick else (60, 5)
     found = []
-    for backend in backends.present()[: 1 if quick else None]:
+    for backend in backends.available_backends()[: 1 if quick else None]:
         async with (
-            backends.settings(backend) as settings,
+            backends.backend_settings(backend) as settings,
             open_cluster(environment=settings) as cluster,
             Client(cluster) as client,
         ):
@@ -72,30 +72,30 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 async def _measure_interrupt(cluster: Cluster, client: Client) -> float:
-    sleepers = Sleepers()
-    await cluster.model.install("unruly", replies([tool("bash", {"command": sleepers.unruly})], [text("never said")]))
+    sleepers = StubbornProcesses()
+    await cluster.model.install("unruly", replies([tool("bash", {"command": sleepers.hiding_commands})], [text("never said")]))
     session_id = await client.session()
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "Go. [[script:unruly]]")
-        await sleepers.born(_UNRULY_PROCESSES)
+        await sleepers.wait_started(_UNRULY_PROCESSES)
         began = time.monotonic()
         await client.interrupt(session_id)
-        ended = await sleepers.gone()
+        ended = await sleepers.wait_gone()
         await stream.until_idle()
     return ended - began
 
 
 async def _measure_stubborn_tool(cluster: Cluster, client: Client) -> float:
     """Returns the seconds from the timeout of a stubborn tool to its end."""
-    sleepers = Sleepers()
-    call = tool("bash", {"command": sleepers.deaf, "timeout_ms": int(_TIMEOUT_SECONDS * 1000)})
+    sleepers = StubbornProcesses()
+    call = tool("bash", {"command": sleepers.signal_ignoring_command, "timeout_ms": int(_TIMEOUT_SECONDS * 1000)})
     await cluster.model.install("deaf", replies([call], [text("Well.")]))
     session_id = await client.session()
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "Go. [[script:deaf]]")
-        await sleepers.born(1)
+        await sleepers.wait_started(1)
         began = time.monotonic()
-        ended = await sleepers.gone()
+        ended = await sleepers.wait_gone()
         seen = await stream.until_idle()
     (result,) = [event for event in seen if event["type"] == events.AGENT_TOOL_RESULT]
     output = "".join(block["text"] for block in result["content"])

@@ -72,9 +72,9 @@ OUTPUT_CASES: Final = (
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     rounds = 1 if quick else 5
     grown: dict[str, dict[str, int]] = {}
-    for backend in backends.present()[: 1 if quick else None]:
+    for backend in backends.available_backends()[: 1 if quick else None]:
         async with (
-            backends.settings(backend) as settings,
+            backends.backend_settings(backend) as settings,
             open_cluster(environment=settings) as cluster,
             Client(cluster) as client,
         ):

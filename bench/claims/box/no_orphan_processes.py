@@ -23,7 +23,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     leftovers: list[str] = []
     commands_run = 0
     details: JsonObject = {}
-    present = backends.present()[: 1 if quick else None]
+    present = backends.available_backends()[: 1 if quick else None]
     rounds = 1 if quick else math.ceil(_MIN_COMMANDS / (len(present) * len(WAYS) * _CONCURRENT_COMMANDS))
     for backend in present:
         tallies, kinds = await _run_backend(backend, rounds=rounds, at_once=2 if quick else _CONCURRENT_COMMANDS)
@@ -32,7 +32,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         commands_run = sum(tally.commands for tally in tallies.values())
         summaries.append(_summary(backend, tallies, kinds, found))
         details[backend] = {way: {"slowest": tally.slowest, "left": list(tally.left)} for way, tally in tallies.items()}
-    absent = sorted(set(backends.known()) - set(backends.present()))
+    absent = sorted(set(backends.list_backends()) - set(backends.available_backends()))
     if absent:
         summaries.append(f"not available on this machine: {', '.join(absent)}")
     headline = f"{commands_run} commands per backend: nothing remained after {LIMIT:.0f} s"
@@ -43,7 +43,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def _run_backend(backend: str, *, rounds: int, at_once: int) -> tuple[dict[str, Tally], list[str]]:
     async with (
-        backends.settings(backend) as settings,
+        backends.backend_settings(backend) as settings,
         open_cluster(apis=1, workers=1, environment={**_SETTINGS, **settings}) as cluster,
         Client(cluster) as client,
     ):

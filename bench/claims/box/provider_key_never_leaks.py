@@ -49,9 +49,9 @@ cd /; {{ env -0; export -p; set; mount; ls -laR /run /home /mnt /etc /tmp /dev 2
 timeout 20 find /proc -maxdepth 3 -type f ! -name kmsg ! -name 'kpage*' ! -name mem ! -name pagemap \
     -exec timeout 2 head -c 1000000 {{}} + 2>&1
 find / \\( -path /usr -o -path /proc -o -path /sys -o -path /dev -o -path '*/lib/python3*' \
-    -o -name {places.SEEN} \\) -prune -o -type f -readable -exec cat {{}} + 2>&1
-timeout 5 head -c 10000000 /proc/1/mem /proc/1/environ /proc/$$/mem 2>&1; }} > /workspace/{places.SEEN}
-sleep 1; wc -c < /workspace/{places.SEEN}
+    -o -name {places.COPY_FILE} \\) -prune -o -type f -readable -exec cat {{}} + 2>&1
+timeout 5 head -c 10000000 /proc/1/mem /proc/1/environ /proc/$$/mem 2>&1; }} > /workspace/{places.COPY_FILE}
+sleep 1; wc -c < /workspace/{places.COPY_FILE}
 """
 
 
@@ -81,7 +81,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
     summary = (
         f"a canary key served {scenario_run.requests} model requests of {scenario_run.turns} turns; a search of {len(searched)} "
-        f"locations ({megabytes:.0f} MB) for {len(key.looks())} forms of it found 0 copies, and "
+        f"locations ({megabytes:.0f} MB) for {len(key.list_encodings())} forms of it found 0 copies, and "
         f"{planted - len(missed)} of {planted} planted canaries"
     )
     if finds or missed:
@@ -127,7 +127,7 @@ async def _run_scenarios(cluster: Cluster, client: Client, sink: Sink, site: Sit
     await copy_readable_files(cluster, client, scenario_run.spied_session_id)
     stop.set()
     require(holds=await watching > 0, otherwise="no process was inspected")
-    found = [form for data in seen for form in key.found_in(data)]
+    found = [form for data in seen for form in key.find_in(data)]
     require(holds=not found, otherwise=f"a process of a turn has the key: {found[:3]}")
     scenario_run.requests = len(await cluster.model.requests(bodies=False))
     scenario_run.turns = await _count_turns(cluster)
@@ -179,7 +179,7 @@ async def copy_readable_files(cluster: Cluster, client: Client, session_id: str)
     seen = await client.run_turn(session_id, "Look around. [[script:spy]]", patience=180)
     results = [event for event in seen if event["type"] == ev.AGENT_TOOL_RESULT]
     require(holds=not results[0]["is_error"], otherwise=f"the agent could not copy what it can read: {results}")
-    copied = cluster.directory / "data" / "workspaces" / "default" / session_id / places.SEEN
+    copied = cluster.directory / "data" / "workspaces" / "default" / session_id / places.COPY_FILE
     require(holds=copied.stat().st_size > 100_000, otherwise="the agent copied less than 100 kB")
 
 
@@ -193,10 +193,10 @@ async def _search(
     cluster: Cluster, sink: Sink, canaries: list[Canary]
 ) -> tuple[set[tuple[str, str, str]], Counter[str]]:
     """Returns each find as (core of the canary, location, form), and the bytes searched by location."""
-    looks = [(canary.core, form, look) for canary in canaries for form, look in canary.looks().items()]
+    looks = [(canary.core, form, look) for canary in canaries for form, look in canary.list_encodings().items()]
     finds: set[tuple[str, str, str]] = set()
     searched: Counter[str] = Counter()
-    async for place, data in places.everything(cluster, sink):
+    async for place, data in places.read_everything(cluster, sink):
         searched[place] += len(data)
         finds |= {(core, place, form) for core, form, look in looks if look in data}
     return finds, searched

@@ -19,8 +19,8 @@ import structlog
 
 from bench.prove.figure import Figure, NotHeld
 from bench.support.egress import cases, inside
-from bench.support.egress.cases import Case
-from bench.support.egress.servers import Servers, open_servers
+from bench.support.egress.cases import NetworkAttempt
+from bench.support.egress.servers import TargetServers, open_servers
 from footplate.domain.addresses import Address, AddressPolicy
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.networks import Network
@@ -46,9 +46,9 @@ class _NameTable:
     async def __call__(self, host: str, _port: int) -> Sequence[Address]:
         self.lookups.append(host)
         name = host.lower().removesuffix(".")
-        if name not in cases.LEADS_TO:
+        if name not in cases.ADDRESSES:
             raise socket.gaierror(f"{host} is not in the table")
-        return [ip_address(cases.LEADS_TO[name])]
+        return [ip_address(cases.ADDRESSES[name])]
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -79,22 +79,22 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _run_round(servers: Servers, mode: str) -> tuple[int, int, list[str]]:
+async def _run_round(servers: TargetServers, mode: str) -> tuple[int, int, list[str]]:
     names = _NameTable()
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         responses, cases_tried = await _make_attempts(Path(directory), servers, mode, names)
     faults = [fault for case in cases_tried if (fault := _find_fault(case, responses[case.name], mode))]
-    faults += [f"{mode}: a server received a request for {path!r}" for path in servers.asked if not _is_expected_request(path)]
-    faults += [f"{mode}: a datagram arrived" for _ in servers.heard if mode != "open"]
+    faults += [f"{mode}: a server received a request for {path!r}" for path in servers.requested_paths if not _is_expected_request(path)]
+    faults += [f"{mode}: a datagram arrived" for _ in servers.datagrams if mode != "open"]
     faults += [f"{mode}: {name} was looked up" for name in names.lookups if not _is_listed(name)]
-    servers.asked.clear()
-    servers.heard.clear()
+    servers.requested_paths.clear()
+    servers.datagrams.clear()
     return sum(case.passes for case in cases_tried), sum(not case.passes for case in cases_tried), faults
 
 
 async def _make_attempts(
-    directory: Path, servers: Servers, mode: str, names: _NameTable
-) -> tuple[dict[str, dict[str, str]], list[Case]]:
+    directory: Path, servers: TargetServers, mode: str, names: _NameTable
+) -> tuple[dict[str, dict[str, str]], list[NetworkAttempt]]:
     found = await probe_sandbox(UID)
     listed = [f"{host}:{servers.port}" for host in cases.ALLOWED]
     network = Network.allow(listed) if mode == "allow" else Network("open" if mode == "open" else "none")
@@ -108,14 +108,14 @@ async def _make_attempts(
     ):
         deadline = lease_clock() + _TIMEOUT_SECONDS
         grant = proxy.grant(deadline=deadline)
-        cases_tried = {"allow": cases.of_list, "none": cases.of_none, "open": cases.of_open}[mode](servers)
-        cases_tried += cases.with_token(grant.endpoints["anthropic"].api_key)
+        cases_tried = {"allow": cases.attempts_with_allow_list, "none": cases.attempts_without_network, "open": cases.attempts_on_open_network}[mode](servers)
+        cases_tried += cases.attempts_with_token(grant.endpoints["anthropic"].api_key)
         environment = await sandboxed.open_environment(
             "org", "session", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant
         )
         try:
             await environment.write("attempts.py", _PROGRAM)
-            request_body = orjson.dumps([case.sent for case in cases_tried])
+            request_body = orjson.dumps([case.as_request for case in cases_tried])
             result = await environment.run(["python3", "attempts.py"], stdin=request_body, timeout=_TIMEOUT_SECONDS)
         finally:
             await environment.aclose()
@@ -126,7 +126,7 @@ async def _make_attempts(
     return responses, cases_tried
 
 
-def _find_fault(case: Case, response: dict[str, str], mode: str) -> str | None:
+def _find_fault(case: NetworkAttempt, response: dict[str, str], mode: str) -> str | None:
     heard = response.get("heard")
     if case.passes:
         right = heard is not None and case.expected in heard

@@ -17,10 +17,10 @@ _MIN_ATTEMPTS: Final = 60
 
 
 async def prove(quick: bool) -> Figure:  # noqa: ARG001, FBT001 - every claim's signature; it takes no time
-    security_page = page.read(await asyncio.to_thread(PAGE.read_text))
-    known = attempt.names(suite.ATTEMPTS)
-    untied = security_page.untied(known)
-    wrong = sorted((Counter(known) - Counter(security_page.named(known))) + (Counter(security_page.named(known)) - Counter(known)))
+    security_page = page.parse_page(await asyncio.to_thread(PAGE.read_text))
+    known = attempt.attempt_names(suite.ATTEMPTS)
+    untied = security_page.find_sentences_without_attempt(known)
+    wrong = sorted((Counter(known) - Counter(security_page.list_named_attempts(known))) + (Counter(security_page.list_named_attempts(known)) - Counter(known)))
     sentences, named = len(security_page.sentences), len(known) - len(set(known) & set(wrong))
     summary = (
         f"{sentences} sentences about boundaries, {len(untied)} of them tied to no attempt; "

@@ -6,7 +6,7 @@ beside the loops.
 
 from typing import Final
 
-from bench.ci.fresh_clone import Ended, busy_loops, run_ci
+from bench.ci.fresh_clone import FinishedProcess, busy_loops, run_ci
 from bench.prove.figure import Figure, require, time_limit
 
 _RUNS: Final = 3
@@ -31,7 +31,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _run_passing_ci(*lanes: str) -> Ended:
+async def _run_passing_ci(*lanes: str) -> FinishedProcess:
     ended = await run_ci(*lanes, limit=90 * 60)
     print(ended.tail if ended.exit_code == 0 else ended.output, flush=True)
     require(holds=ended.exit_code == 0, otherwise=f"CI failed after {ended.seconds:.0f} s")

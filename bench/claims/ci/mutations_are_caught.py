@@ -5,7 +5,7 @@ This shows that merging tests and shrinking samples lost no coverage. A sample m
 
 from typing import Final
 
-from bench.ci.mutations import load_mutations, missed_mutations
+from bench.ci.mutations import load_mutations, find_missed
 from bench.prove.figure import Figure, require
 
 _MIN_MUTATIONS: Final = 30
@@ -17,7 +17,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     not_in_ci = [mutation.name for mutation in known if not mutation.is_in_ci]
     require(holds=not not_in_ci, otherwise=f"CI does not run the tests that should catch {not_in_ci}")
     chosen = known[:2] if quick else known
-    missed = await missed_mutations(chosen)
+    missed = await find_missed(chosen)
     return Figure(
         headline=f"{len(chosen) - len(missed)} of {len(chosen)} defects fail CI",
         summary=f"{len(chosen) - len(missed)} of {len(chosen)} defects fail CI"

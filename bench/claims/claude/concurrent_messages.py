@@ -4,10 +4,10 @@ import asyncio
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.claude.history import said
+from bench.support.claude.history import read_conversation
 from bench.support.clients import Client, texts
 from bench.support.cluster import open_cluster
-from bench.support.crash.watcher import Watcher
+from bench.support.crash.watcher import StreamWatcher
 from footplate.testing import replies, text
 
 _SCRIPT: Final = "both"
@@ -24,7 +24,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     ):
         await cluster.model.install(_SCRIPT, replies([text("Heard.")]))
         session_id = await one.session(await one.agent(extra_body={"harness": "claude"}))
-        async with Watcher(one, session_id) as watcher:
+        async with StreamWatcher(one, session_id) as watcher:
             for number in range(times):
                 prompts = [f"{who} says {number}. [[script:{_SCRIPT}]]" for who in ("Ann", "Bob")]
                 await asyncio.gather(
@@ -33,10 +33,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                         for client, prompt in zip((one, other), prompts, strict=True)
                     )
                 )
-                await watcher.ended(2 * (number + 1))
+                await watcher.wait_for_turns(2 * (number + 1))
         events = await one.events(session_id)
         sent_texts = _texts_in_processing_order(events)
-        seen_by_model = [message for role, message in said((await cluster.model.requests(_SCRIPT))[-1]) if role == "user"]
+        seen_by_model = [message for role, message in read_conversation((await cluster.model.requests(_SCRIPT))[-1]) if role == "user"]
         if seen_by_model != sent_texts:
             faults.append(f"the model saw {len(seen_by_model)} messages, the log has {len(sent_texts)}, or in another order")
         if len(set(sent_texts)) != 2 * times:

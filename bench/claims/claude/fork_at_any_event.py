@@ -14,7 +14,7 @@ from bench.prove.figure import Figure
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
 from bench.support.forks import histories
-from bench.support.forks.costs import SHORT, Costs, Measuring
+from bench.support.forks.costs import SHORT, ForkCosts, ForkMeasurement
 from bench.support.lean import Lean
 from footplate.testing import replies, reply, text
 
@@ -31,13 +31,13 @@ _MAX_BYTES_QUICK: Final = 256 * 1024
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     every, turns, forks, writes = (15, 12, 10, 2) if quick else (1, 1000, 400, 20)
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
-        fork_counts = [await histories.forked_at_each(cluster, client, harness, every=every) for harness in HARNESSES]
+        fork_counts = [await histories.fork_at_each_event(cluster, client, harness, every=every) for harness in HARNESSES]
         validated = client.ledger.validated
         await cluster.model.clear()
         await cluster.model.install("linear", replies(reply(text("Yes, {n}."), repeat=True)))
         async with Lean(cluster.base_urls[0], cluster.key) as lean:
             costs = {
-                harness: await Measuring(cluster, lean, await lean.seat(harness=harness)).run(
+                harness: await ForkMeasurement(cluster, lean, await lean.seat(harness=harness)).measure(
                     turns=turns, forks=forks, writes=writes
                 )
                 for harness in HARNESSES
@@ -46,7 +46,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return _judge(sum(fork_counts), validated, costs, *limits)
 
 
-def _judge(forks: int, validated: int, costs: Mapping[str, Costs], max_time_ratio: float, max_bytes: int) -> Figure:
+def _judge(forks: int, validated: int, costs: Mapping[str, ForkCosts], max_time_ratio: float, max_bytes: int) -> Figure:
     figures = [
         f"{harness}: forking {cost.turns} turns takes {cost.ratio:.2f} times as long as forking {SHORT} "
         f"({median(cost.long) * 1000:.1f} ms; limit {max_time_ratio}) and writes {cost.bytes_long:,.0f} bytes besides its "

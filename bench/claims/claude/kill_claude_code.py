@@ -16,14 +16,14 @@ from bench.claims.core import kill_any_process
 from bench.prove.figure import Figure
 from bench.support import backends
 from bench.support.claude import victims, work
-from bench.support.claude.victims import VICTIMS, Victim, kill
+from bench.support.claude.victims import VICTIMS, Victim, kill_victim
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.crash import fencing
-from bench.support.crash.crew import Crew, Death
-from bench.support.crash.findings import Findings
-from bench.support.crash.survivors import LIMIT, Survivors
-from bench.support.crash.watcher import Watcher
+from bench.support.crash.crew import WorkerDeaths, WorkerDeath
+from bench.support.crash.findings import CrashFindings
+from bench.support.crash.survivors import LIMIT, ProcessTracker
+from bench.support.crash.watcher import StreamWatcher
 from footplate.failpoints import POINTS
 from footplate.stack.leftovers import wait_until
 
@@ -82,16 +82,16 @@ async def _run_cluster(
 ) -> None:
     """Runs one turn after the other and interrupts each once. It mostly waits for leases to expire."""
     async with (
-        backends.settings(backends.default()) as settings,
+        backends.backend_settings(backends.default_backend()) as settings,
         open_cluster(workers=2, environment={**_SETTINGS, **settings}) as cluster,
         Client(cluster, max_retries=12) as client,
         asyncpg.create_pool(cluster.settings.database_url, min_size=1, max_size=4) as database,
-        Survivors(cluster) as survivors,
+        ProcessTracker(cluster) as survivors,
     ):
-        for name, script in {**fencing.scripts("Bash"), work.SCRIPT: work.script()}.items():
+        for name, script in {**fencing.build_scripts("Bash"), work.SCRIPT: work.build_script()}.items():
             await cluster.model.install(name, script)
         agent = await client.agent(extra_body={"harness": "claude"})
-        matrix = _Killer(tally, cluster, client, Crew(cluster, survivors, database), agent)
+        matrix = _Killer(tally, cluster, client, WorkerDeaths(cluster, survivors, database), agent)
         await matrix.measure()
         for victim, moment in kill_times:
             await matrix.kill_at_time(victim, moment)
@@ -105,7 +105,7 @@ async def _run_cluster(
 class _Tally:
     """The findings of all clusters."""
 
-    found: Findings = field(default_factory=Findings)
+    found: CrashFindings = field(default_factory=CrashFindings)
     hits: Counter[str] = field(default_factory=Counter)
     unstarted: int = 0
     gone_after: float = 0.0
@@ -115,10 +115,10 @@ class _Tally:
         if (count := sum(self.hits.values())) % 20 == 0:
             print(f"  {count} turns interrupted by kills", flush=True)
 
-    def count_death(self, death: Death) -> None:
+    def count_death(self, death: WorkerDeath) -> None:
         self.gone_after = max(self.gone_after, death.aftermath.seconds)
         if death.aftermath.alive:
-            self.found.fault(f"still alive {LIMIT:.0f} s after its worker: {death.aftermath.alive}")
+            self.found.record_faults(f"still alive {LIMIT:.0f} s after its worker: {death.aftermath.alive}")
 
     def figure(self) -> Figure:
         found, hits = self.found, self.hits
@@ -144,7 +144,7 @@ class _Tally:
 class _Killer:
     """Interrupts the turns of one cluster in every way."""
 
-    def __init__(self, tally: _Tally, cluster: Cluster, client: Client, crew: Crew, agent: str) -> None:
+    def __init__(self, tally: _Tally, cluster: Cluster, client: Client, crew: WorkerDeaths, agent: str) -> None:
         self._cluster = cluster
         self._client = client
         self._crew = crew
@@ -155,11 +155,11 @@ class _Killer:
 
     async def measure(self) -> None:
         session_id = await self._create_session()
-        async with Watcher(self._client, session_id) as watcher:
+        async with StreamWatcher(self._client, session_id) as watcher:
             await self._client.send_text(session_id, work.PROMPT)
-            await self._crew.claimed(session_id)
+            await self._crew.wait_claimed(session_id)
             began = time.monotonic()
-            await watcher.ended(patience=_TIMEOUT_SECONDS)
+            await watcher.wait_for_turns(patience=_TIMEOUT_SECONDS)
             self._turn = time.monotonic() - began
             await self._check_end(session_id, watcher)
         print(f"  a turn of {work.CALLS} calls, undisturbed: {self._turn:.2f} s", flush=True)
@@ -170,18 +170,18 @@ class _Killer:
             if await self._kill_once(victim, fraction * self._turn):
                 return
             self._turn *= _SHORTEN_FACTOR
-        self._tally.found.fault(f"no turn was still running at {fraction:.2f} of its measured duration")
+        self._tally.found.record_faults(f"no turn was still running at {fraction:.2f} of its measured duration")
 
     async def _kill_once(self, victim: Victim, after: float) -> bool:
         session_id = await self._create_session()
-        async with Watcher(self._client, session_id) as watcher:
+        async with StreamWatcher(self._client, session_id) as watcher:
             await self._client.send_text(session_id, work.PROMPT)
-            await self._crew.claimed(session_id)
+            await self._crew.wait_claimed(session_id)
             claimed = time.monotonic()
             if victim == "cli":
                 await wait_until(functools.partial(self._has_cli, session_id), after + 1.0)
             await asyncio.sleep(max(0.0, claimed + after - time.monotonic()))
-            hit, death = await kill(victim, self._crew, session_id)
+            hit, death = await kill_victim(victim, self._crew, session_id)
             if hit:
                 self._tally.count_hit(victim)
             if death is not None:
@@ -191,14 +191,14 @@ class _Killer:
 
     async def _has_cli(self, session_id: str) -> bool:
         """Whether the session has a CLI process: in a turn's first milliseconds there is none to kill."""
-        return bool(victims.clis(self._cluster, session_id))
+        return bool(victims.list_cli_processes(self._cluster, session_id))
 
     async def stop_at_failpoint(self, point: str) -> None:
         """Stops a worker at the failpoint; it wakes when another one has taken over and ended its turn."""
-        trial = await fencing.stop_at(
-            self._cluster, self._client, self._agent, point, wake_early=False, unstarted=work.unstarted
+        trial = await fencing.stop_at_failpoint(
+            self._cluster, self._client, self._agent, point, wake_early=False, unstarted=work.count_unstarted
         )
-        self._tally.found.fault(*trial.faults)
+        self._tally.found.record_faults(*trial.faults)
         self._tally.count_hit("stopped")
 
     async def kill_at_failpoint(self, point: str, fraction: float) -> None:
@@ -206,14 +206,14 @@ class _Killer:
         armed, hit = (self._cluster.failpoints / name for name in (point, f"{point}.hit"))
         hit.unlink(missing_ok=True)
         session_id = await self._create_session()
-        async with Watcher(self._client, session_id) as watcher:
+        async with StreamWatcher(self._client, session_id) as watcher:
             await self._client.send_text(session_id, work.PROMPT)
-            await self._crew.claimed(session_id)
+            await self._crew.wait_claimed(session_id)
             await asyncio.sleep(fraction * self._turn)
             armed.write_text("kill")
-            dead = await self._crew.killed_itself(patience=_TIMEOUT_SECONDS)
+            dead = await self._crew.wait_for_failpoint(patience=_TIMEOUT_SECONDS)
             if dead is None:
-                self._tally.found.fault(f"no turn reached {point}")
+                self._tally.found.record_faults(f"no turn reached {point}")
                 armed.unlink(missing_ok=True)
             else:
                 self._tally.count_hit(point)
@@ -224,18 +224,18 @@ class _Killer:
     async def _create_session(self) -> str:
         return await self._client.session(self._agent, title=secrets.token_hex(8))
 
-    async def _check_end(self, session_id: str, watcher: Watcher) -> None:
-        await watcher.ended(patience=_TIMEOUT_SECONDS)
-        found, unstarted = await work.judged(self._cluster, session_id, watcher.seen)
+    async def _check_end(self, session_id: str, watcher: StreamWatcher) -> None:
+        await watcher.wait_for_turns(patience=_TIMEOUT_SECONDS)
+        found, unstarted = await work.check_interrupted_session(self._cluster, session_id, watcher.seen)
         self._tally.found.add(found)
         self._tally.unstarted += unstarted
         began = time.monotonic()
 
         async def all_gone() -> bool:
-            return not victims.of(self._cluster, session_id)
+            return not victims.list_processes(self._cluster, session_id)
 
         if not await wait_until(all_gone, LIMIT):
-            self._tally.found.fault(
-                f"still alive {LIMIT:.0f} s after its turn: {victims.of(self._cluster, session_id)}"
+            self._tally.found.record_faults(
+                f"still alive {LIMIT:.0f} s after its turn: {victims.list_processes(self._cluster, session_id)}"
             )
         self._tally.gone_after = max(self._tally.gone_after, time.monotonic() - began)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bench.prove.figure import Figure, require
-from bench.support.claude.stories import HARNESSES, named
+from bench.support.claude.stories import HARNESSES, tool_namer
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
 from footplate.domain import events as ev
@@ -31,7 +31,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     exits: list[float] = []
     async with open_cluster(workers=2) as cluster, Client(cluster) as client:
         for harness in HARNESSES:
-            await cluster.model.install(_SCRIPT, _script(named(harness)("bash"), calls))
+            await cluster.model.install(_SCRIPT, _script(tool_namer(harness)("bash"), calls))
             agent = await client.agent(extra_body={"harness": harness})
             for number in range(rounds):
                 found += [_summarise_turn(*each, calls) for each in await _run_round(cluster, client, agent, turns, exits)]
@@ -59,7 +59,7 @@ async def _run_round(
             await cluster.restart_worker(index)
     found = []
     for task, session_id in zip(running, sessions, strict=True):
-        (turn,) = await client.turns(session_id)
+        (turn,) = await client.list_turns(session_id)
         found.append((await task, turn))
     return found
 

@@ -7,7 +7,7 @@ from typing import Final
 import claude_agent_sdk as sdk
 
 from bench.prove.figure import Figure
-from bench.support.claude.stories import ASK, HARNESSES, stories, told
+from bench.support.claude.stories import ASK, HARNESSES, build_scenarios, describe_comparable
 from bench.support.clients import Client, Event
 from bench.support.cluster import open_cluster
 from bench.support.mcp_server.process import McpProcess
@@ -31,10 +31,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         agent_fields = {**notes.definition, "tools": [*notes.definition["tools"], ASK]}
         agents = {name: await client.agent(**agent_fields, extra_body={"harness": name}) for name in HARNESSES}
         for harness in HARNESSES:
-            for name, script in stories(harness).items():
+            for name, script in build_scenarios(harness).items():
                 await cluster.model.install(f"{harness}-{name}", script)
         for _ in range(1 if quick else _ROUNDS):
-            for name in _QUICK if quick else stories("native"):
+            for name in _QUICK if quick else build_scenarios("native"):
                 both = {harness: await _run_scenario(client, agents[harness], f"{harness}-{name}") for harness in HARNESSES}
                 compared += 1
                 events += sum(map(len, both.values()))
@@ -71,13 +71,13 @@ async def _run_scenario(client: Client, agent: str, script: str) -> list[Event]:
         await client.send_text(session_id, f"Go on. [[script:{script}]]")
         seen = await stream.until_idle()
         while pending_calls := seen[-1]["stop_reason"].get("event_ids"):
-            await client.answer_tool(session_id, pending_calls[-1], f"answer with {len(pending_calls)} open")
+            await client.send_tool_result(session_id, pending_calls[-1], f"answer with {len(pending_calls)} open")
             seen += await stream.until_idle()
         return seen
 
 
 def _find_differences(name: str, native: list[Event], claude: list[Event]) -> list[str]:
-    one, other = [told(event) for event in native], [told(event) for event in claude]
+    one, other = [describe_comparable(event) for event in native], [describe_comparable(event) for event in claude]
     if one == other:
         return []
     longest = max(len(one), len(other))

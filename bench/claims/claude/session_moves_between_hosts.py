@@ -3,7 +3,7 @@
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.claude.history import said
+from bench.support.claude.history import read_conversation
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
 from bench.support.hosts import host
@@ -32,7 +32,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             finally:
                 await current_host.stop()
             expected.append(("user", prompt))
-            seen_by_model = said((await cluster.model.requests(_SCRIPT))[-1])
+            seen_by_model = read_conversation((await cluster.model.requests(_SCRIPT))[-1])
             if seen_by_model != expected:
                 faults.append(f"turn {number}: the model saw {seen_by_model[-4:]}, not {expected[-4:]}")
             expected.append(("assistant", "Answer 1."))

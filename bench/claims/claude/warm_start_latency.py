@@ -121,13 +121,13 @@ class _LatencyRun:
         self.received: list[Received] = []
 
     async def warm_up(self) -> None:
-        await bare.cold(self._cluster.model, _PROMPT)
+        await bare.measure_cold_start(self._cluster.model, _PROMPT)
         await self._measure_cold(1)
 
     async def measure_first_tokens(self, samples: int) -> _FirstTokenTimes:
         found = _FirstTokenTimes()
         for _ in range(samples):
-            found.bare.append(await bare.cold(self._cluster.model, _PROMPT))
+            found.bare.append(await bare.measure_cold_start(self._cluster.model, _PROMPT))
             cold, following = await self._measure_cold(2)
             found.cold.append(cold)
             found.warm.append(following)
@@ -136,8 +136,8 @@ class _LatencyRun:
 
     async def measure_delta_delays(self) -> tuple[list[float], list[float]]:
         """Returns the delays of deltas from the model to the client: with the bare SDK, and in Footplate's stream."""
-        async with bare.client(self._cluster.model) as connected:
-            found = await bare.deltas(connected, _COUNT)
+        async with bare.open_client(self._cluster.model) as connected:
+            found = await bare.read_deltas(connected, _COUNT)
         theirs = [at - float(sent) for piece, at in found for sent in piece.split()]
         session_id = await self._create_session()
         async with self._client.stream(events_path(session_id, deltas=True)) as frames:
@@ -156,7 +156,7 @@ class _LatencyRun:
         """Returns when the last of `count` simultaneous sessions has its first token: bare, Footplate."""
         theirs, ours = [], []
         for _ in range(rounds):
-            alone = await asyncio.gather(*(bare.cold(self._cluster.model, _PROMPT) for _ in range(count)))
+            alone = await asyncio.gather(*(bare.measure_cold_start(self._cluster.model, _PROMPT) for _ in range(count)))
             here = await asyncio.gather(*(self._measure_cold(1) for _ in range(count)))
             theirs.append(max(alone))
             ours.append(max(first for (first,) in here))

@@ -57,17 +57,17 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return await prove_at(QUICK if quick else FULL)
 
 
-async def prove_at(size: Size, backend: str = backends.default()) -> Figure:
+async def prove_at(size: Size, backend: str = backends.default_backend()) -> Figure:
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
     async with (
-        backends.settings(backend) as settings,
+        backends.backend_settings(backend) as settings,
         open_cluster(apis=1, workers=2, environment={**SETTINGS, **settings}) as cluster,
         Client(cluster, max_retries=_MAX_RETRIES) as client,
     ):
-        await cluster.model.install(work.SCRIPT_NAME, work.script())
+        await cluster.model.install(work.SCRIPT_NAME, work.build_script())
         cell = Cell(cluster, client, await client.agent())
-        await cell.measure(size.measured)
+        await cell.measure_turn_time(size.measured)
         await _break_everything(cell, size, random.Random(seed))
     return _figure(cell, backend)
 

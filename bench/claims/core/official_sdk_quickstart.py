@@ -11,7 +11,7 @@ from typing import Final
 
 from bench.prove.figure import Figure
 from bench.support import quickstart
-from bench.support.checking import Ledger
+from bench.support.checking import ValidationLedger
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
 
@@ -22,7 +22,7 @@ _SDK: Final = "2.8.0"
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     rounds = 1 if quick else _ROUNDS
-    ledger = Ledger()
+    ledger = ValidationLedger()
     async with open_cluster(workers=1 if quick else 2) as cluster:
         await quickstart.install(cluster)
         limit = asyncio.Semaphore(len(quickstart.STORIES) if quick else _AT_ONCE)

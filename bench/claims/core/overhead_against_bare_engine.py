@@ -26,7 +26,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     found: dict[str, Measured] = {}
     async with AsyncExitStack() as exits:
         if not clusters._shared:
-            await exits.enter_async_context(clusters.shared(enabled=True))
+            await exits.enter_async_context(clusters.share_stack(enabled=True))
         plan = rate.Plan.of(quick=quick)
         async with open_cluster(environment={"FOOTPLATE_LINGER": str(plan.linger)}) as cluster:
             found["a"] = await _measure_and_print("a", rate.measure(cluster, plan, least=_MIN_RATE, slack=slack))

@@ -9,8 +9,8 @@ from bench.support import backends
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
 from bench.support.crash import fencing
-from bench.support.crash.fencing import Trial, stop_at
-from bench.support.crash.findings import histogram
+from bench.support.crash.fencing import FencingTrial, stop_at_failpoint
+from bench.support.crash.findings import print_histogram
 from footplate.failpoints import POINTS
 
 SETTINGS: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "3", "FOOTPLATE_LEASE": "1.5", "FOOTPLATE_RETRY_WAIT": "0.2"}
@@ -21,7 +21,7 @@ _QUICK_POINTS: Final = ("in_tool",)
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    return await prove_in(backends.default(), quick=quick)
+    return await prove_in(backends.default_backend(), quick=quick)
 
 
 async def prove_in(backend: str, *, quick: bool) -> Figure:
@@ -30,25 +30,25 @@ async def prove_in(backend: str, *, quick: bool) -> Figure:
     plan = [*((point, False) for point in late_points), *((point, True) for point in early_points)]
     random.shuffle(plan)
     async with (
-        backends.settings(backend) as settings,
+        backends.backend_settings(backend) as settings,
         open_cluster(apis=1, workers=2 if quick else _WORKERS, environment={**SETTINGS, **settings}) as cluster,
         Client(cluster) as client,
     ):
-        for name, script in fencing.scripts().items():
+        for name, script in fencing.build_scripts().items():
             await cluster.model.install(name, script)
         agent = await client.agent()
         trials = []
         for point, wake_early in plan:
-            trial = await stop_at(cluster, client, agent, point, wake_early=wake_early)
+            trial = await stop_at_failpoint(cluster, client, agent, point, wake_early=wake_early)
             for fault in trial.faults:
                 print(f"  FAULT at {point}: {fault}", flush=True)
             trials.append((wake_early, trial))
     return _figure(backend, [t for early, t in trials if not early], [t for early, t in trials if early])
 
 
-def _figure(backend: str, late: list[Trial], early: list[Trial]) -> Figure:
+def _figure(backend: str, late: list[FencingTrial], early: list[FencingTrial]) -> Figure:
     trials = [*late, *early]
-    histogram("workers stopped at", Counter({point: sum(t.point == point for t in trials) for point in POINTS}))
+    print_histogram("workers stopped at", Counter({point: sum(t.point == point for t in trials) for point in POINTS}))
     clean_late = sum(not trial.faults for trial in late)
     faults = [fault for trial in trials for fault in trial.faults]
     clean = sum(not trial.faults for trial in trials)

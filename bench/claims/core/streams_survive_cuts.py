@@ -11,7 +11,7 @@ from typing import Final
 import asyncpg
 
 from bench.prove.figure import Figure
-from bench.support.checking import Ledger
+from bench.support.checking import ValidationLedger
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
 from bench.support.lean import Lean
@@ -29,7 +29,7 @@ _QUICK_SLACK: Final = 3
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     cut, kills, joiners, pairs, stuck = (12, 1, 2, 1, 2) if quick else (300, 20, 100, 60, 20)
-    ledger = Ledger()
+    ledger = ValidationLedger()
     async with (
         open_cluster(apis=2, environment=_ENVIRONMENT) as cluster,
         Client(cluster, api=0, ledger=ledger) as one,

@@ -16,7 +16,7 @@ from bench import code_rules
 from bench.ci import fresh_clone
 from bench.prove.figure import Figure, NotHeld, require
 from bench.support import out_of_tree
-from bench.support.checking import Ledger
+from bench.support.checking import ValidationLedger
 from bench.support.cluster import open_cluster
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -95,7 +95,7 @@ async def _run_external_harness() -> None:
         target = Path(directory) / "installed"
         await out_of_tree.install(target)
         async with open_cluster(environment=out_of_tree.environment(target)) as cluster:
-            await out_of_tree.run_turns(cluster, Ledger())
+            await out_of_tree.run_turns(cluster, ValidationLedger())
 
 
 async def _run_ci() -> float:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bench.prove.figure import Figure, require
-from bench.support.checking import Ledger
+from bench.support.checking import ValidationLedger
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.completion import Race, race
+from bench.support.completion import RaceResult, run_race
 from bench.support.histories import ORGANISATION, Histories, kind
 from bench.support.lean import Lean, message
 from footplate.domain import events
@@ -30,7 +30,7 @@ _WAIT_COMMAND: Final = "until [ -e go ]; do sleep 0.05; done"
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     calls, messages, sends = (30, 300, 20) if quick else (300, 10_000, 200)
-    ledger = Ledger()
+    ledger = ValidationLedger()
     async with (
         open_cluster(environment=_ENVIRONMENT) as cluster,
         Client(cluster, ledger=ledger) as client,
@@ -39,7 +39,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         histories = await Histories.of(cluster)
         few, many = await _list_turn_histories(cluster, client, histories, (3, calls))
         added, all_added = await _send_during_turn(cluster, client, lean, histories, messages)
-        hits = await race(lean, histories, sends=sends, at_once=5)
+        hits = await run_race(lean, histories, sends=sends, at_once=5)
     processed = len(hits.hits)
     headline = f"{len(few)} history events for a turn with 3 tool calls, {len(many)} with {calls}"
     if added > _MAX_ADDED:
@@ -65,11 +65,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-def _describe_race(hits: Race) -> str:
+def _describe_race(hits: RaceResult) -> str:
     during, off = hits.count("during"), hits.median * 1000
     return (
         f"{hits.count('before')} arrived before it, {during} while the workflow ended, {hits.count('after')} after; "
-        f"Temporal kept {hits.held_back} workflows from completing; median distance {off:.0f} ms"
+        f"Temporal kept {hits.refused} workflows from completing; median distance {off:.0f} ms"
     )
 
 
@@ -115,7 +115,7 @@ async def _send_during_turn(cluster: Cluster, client: Client, lean: Lean, histor
     return added, len(await histories.at_rest(session_id)) - before
 
 
-async def _send_all(lean: Lean, ledger: Ledger, session_id: str, when_busy: WhenBusy, count: int) -> None:
+async def _send_all(lean: Lean, ledger: ValidationLedger, session_id: str, when_busy: WhenBusy, count: int) -> None:
     """Sends the messages one by one, from several senders at once."""
     numbers = iter(range(count))
 

@@ -18,9 +18,9 @@ import orjson
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.fuzz import generated
-from bench.support.fuzz.generated import Order, Phase, Report
-from bench.support.fuzz.target import Left, Target, open_target
-from bench.support.fuzz.thrown import Thrown, throw
+from bench.support.fuzz.generated import FuzzOrder, Phase, FuzzReport
+from bench.support.fuzz.target import RemainingState, Target, open_target
+from bench.support.fuzz.thrown import SendReport, send_malformed
 from bench.support.speed.measured import ROOT
 
 _CASES: Final = 20_000
@@ -33,19 +33,19 @@ _TIMEOUT_SECONDS: Final = 1500.0
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     async with open_cluster(apis=0) as cluster, open_target(cluster) as target:
         seats = await target.seats(_SEATS)
-        await throw(target.url, target.key, seats, count=50, seed=_SEED)  # opens the connections that stay open
-        before = await target.tasks()
+        await send_malformed(target.url, target.key, seats, count=50, seed=_SEED)  # opens the connections that stay open
+        before = await target.list_tasks()
         orders = await _create_orders(cluster, target, quick=quick)
         started = time.monotonic()
         reports = await asyncio.gather(*(_generate(cluster, order) for order in orders))
         seconds = time.monotonic() - started
-        thrown = await throw(target.url, target.key, seats, count=200 if quick else _MALFORMED_CASES, seed=_SEED + 1)
-        leftovers = await target.settled(before)
+        thrown = await send_malformed(target.url, target.key, seats, count=200 if quick else _MALFORMED_CASES, seed=_SEED + 1)
+        leftovers = await target.wait_settled(before)
         await target.seats(1)  # it still works
     return _figure(reports, thrown, leftovers, seconds=seconds, quick=quick)
 
 
-async def _create_orders(cluster: Cluster, target: Target, *, quick: bool) -> Sequence[Order]:
+async def _create_orders(cluster: Cluster, target: Target, *, quick: bool) -> Sequence[FuzzOrder]:
     """Returns the runs of schemathesis, each in its own organisation, so that none deletes the data of another."""
     one_by_one: Sequence[Phase] = ["fuzzing"] if quick else ["coverage", "fuzzing"]
     in_steps: Sequence[Phase] = ["stateful"]
@@ -53,7 +53,7 @@ async def _create_orders(cluster: Cluster, target: Target, *, quick: bool) -> Se
     for phases in (one_by_one, in_steps):
         key = await cluster.create_key(phases[-1])
         orders.append(
-            Order(
+            FuzzOrder(
                 url=target.url,
                 key=key,
                 seed=_SEED,
@@ -66,7 +66,7 @@ async def _create_orders(cluster: Cluster, target: Target, *, quick: bool) -> Se
     return orders
 
 
-async def _generate(cluster: Cluster, order: Order) -> Report:
+async def _generate(cluster: Cluster, order: FuzzOrder) -> FuzzReport:
     """Runs schemathesis in a separate process, because it keeps a core busy."""
     directory = cluster.directory / f"generated-{'-'.join(order.phases)}"
     directory.mkdir()
@@ -88,13 +88,13 @@ async def _generate(cluster: Cluster, order: Order) -> Report:
                 await process.wait()
     log_text = (directory / "log").read_text(errors="replace")
     require(holds=process.returncode == 0, otherwise=f"schemathesis ended with {process.returncode}: {log_text[-1000:]}")
-    return Report.of(orjson.loads(output))
+    return FuzzReport.of(orjson.loads(output))
 
 
-def _figure(reports: Sequence[Report], thrown: Thrown, leftovers: Left, *, seconds: float, quick: bool) -> Figure:
-    total_report = sum(reports, Report())
+def _figure(reports: Sequence[FuzzReport], thrown: SendReport, leftovers: RemainingState, *, seconds: float, quick: bool) -> Figure:
+    total_report = sum(reports, FuzzReport())
     statuses_by_operation = total_report.by_operation()
-    server_errors = sum(count for name, count in total_report.answers.items() if name.startswith("5"))
+    server_errors = sum(count for name, count in total_report.responses.items() if name.startswith("5"))
     succeeded = sum("200" in statuses for statuses in statuses_by_operation.values())
     conformance = sum(count for name, count in total_report.failures.items() if "_conformance" in name)
     other_complaints = total_report.failures.total() - conformance

@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.prove.figure import Figure
 from bench.support.cluster import open_cluster
-from bench.support.crash.findings import histogram
+from bench.support.crash.findings import print_histogram
 from bench.support.retries.balancer import Balancer
 from bench.support.retries.judging import judge, states
 from bench.support.retries.killing import TENTHS, Killing
@@ -45,11 +45,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         await killing.aclose()
         faults, messages = await judge(cluster, killing.posted)
         found = await states(cluster, killing.kills)
-    histogram(
+    print_histogram(
         "times of the kills, in tenths of the POST's duration",
         Counter({label: killing.tenths[label] for label in (f"{n}/{TENTHS}" for n in range(TENTHS))}),
     )
-    histogram("state of the POST at the kill", found)
+    print_histogram("state of the POST at the kill", found)
     return _figure(killing, faults, messages, found)
 
 

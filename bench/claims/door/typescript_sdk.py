@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bench.prove.figure import Figure, require
 from bench.support import quickstart
-from bench.support.checking import Frame, Ledger
+from bench.support.checking import Frame, ValidationLedger
 from bench.support.cluster import open_cluster
 from bench.support.sdk import npm
 
@@ -24,7 +24,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     found = json.loads((directory / "node_modules/@anthropic-ai/sdk/package.json").read_text())["version"]
     require(holds=found == sdk, otherwise=f"npm installed {found}, not {sdk}")
     rounds = 1 if quick else _ROUNDS
-    ledger = Ledger()
+    ledger = ValidationLedger()
     passed = 0
     async with open_cluster() as cluster:
         await quickstart.install(cluster)
@@ -57,7 +57,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-def _validate_output(output: str, ledger: Ledger) -> int:
+def _validate_output(output: str, ledger: ValidationLedger) -> int:
     """Validates the events and responses that node received; returns the number of finished scenarios."""
     passed = 0
     for line in output.splitlines():

@@ -7,7 +7,7 @@ each add processes, statements or commands are made to the code, and the counts 
 
 from typing import Final
 
-from bench.ci.mutations import load_mutations, missed_mutations
+from bench.ci.mutations import load_mutations, find_missed
 from bench.prove.figure import Figure
 from bench.support.counts.counters import Repetitions
 from bench.support.counts.scenarios import measure
@@ -34,7 +34,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     text_turn = {kind: sum(measured.counts[_TEXT_SCENARIO][kind].values()) for kind in _LIMITS}
     in_place = measured.updates.in_place / measured.updates.all
     changes = [] if quick else [each for each in load_mutations() if each.caught_by == _CLAIM]
-    missed = await missed_mutations(changes) if changes else []
+    missed = await find_missed(changes) if changes else []
     for difference in found:
         print(f"  {difference}", flush=True)
     costs = ", ".join(f"{count} {_NAMES[kind]} (at most {_LIMITS[kind]})" for kind, count in text_turn.items())

@@ -178,7 +178,7 @@ class _Trial:
             self._faults.append(f"{session_id} did not continue: {last}")
 
     def _check_effects(self, session_id: str, decisions: dict[str, str]) -> None:
-        ran = sorted(work.lines(self._cluster, session_id))
+        ran = sorted(work.read_lines(self._cluster, session_id))
         wanted = [letter for letter, decision in decisions.items() if decision == "allow"]
         if ran != wanted:
             self._faults.append(f"{session_id}: the decisions are {decisions}, but these ran: {ran}")

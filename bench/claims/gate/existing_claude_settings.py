@@ -17,7 +17,7 @@ from bench.support import backends
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.existing_files import cli, ours
-from bench.support.existing_files.shapes import Shape, repository, shapes
+from bench.support.existing_files.shapes import SettingsCase, create_repository, load_cases
 from bench.support.mcp_server.process import McpProcess
 from footplate.domain.json import Json
 from footplate.domain.permissions import PermissionOutcome, stricter
@@ -40,14 +40,14 @@ STRICTER_REASONS: Final = {
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     start = time.monotonic()
-    chosen = [shape for shape in shapes() if not quick or shape.name in _QUICK]
+    chosen = [shape for shape in load_cases() if not quick or shape.name in _QUICK]
     root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
     faults: list[str] = []
     count: Counter[str] = Counter()
     made: Counter[str] = Counter()
     try:
         async with (
-            backends.settings(backends.default()) as settings,
+            backends.backend_settings(backends.default_backend()) as settings,
             open_cluster(environment={**_SETTINGS, **settings, "FOOTPLATE_PROJECTS_ROOT": str(root)}) as cluster,
             Client(cluster) as client,
             McpProcess(root / "notes") as mcp,
@@ -64,7 +64,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 class _Trial:
-    def __init__(self, cluster: Cluster, client: Client, mcp: McpProcess, root: Path, shape: Shape) -> None:
+    def __init__(self, cluster: Cluster, client: Client, mcp: McpProcess, root: Path, shape: SettingsCase) -> None:
         self._cluster = cluster
         self._client = client
         self._mcp = mcp
@@ -74,14 +74,14 @@ class _Trial:
     async def run(self, count: Counter[str], made: Counter[str]) -> list[str]:
         shape = self._shape
         path = f"{shape.name}/app"
-        one = await asyncio.to_thread(repository, self._root / path, shape)
+        one = await asyncio.to_thread(create_repository, self._root / path, shape)
         body = {"path": path, "name": shape.name.replace("_", "-")}
         project: Any = await self._client.sdk.post("/v1/projects", body=body, cast_to=dict[str, Any])
-        cli_outcomes = await cli.ask(self._cluster.model, shape, one, self._mcp.url)
+        cli_outcomes = await cli.make_calls(self._cluster.model, shape, one, self._mcp.url)
         faults: list[str] = []
         for harness in ours.HARNESSES:
             try:
-                found = await ours.ask(self._cluster, self._client, shape, harness, project["id"], self._mcp)
+                found = await ours.make_calls(self._cluster, self._client, shape, harness, project["id"], self._mcp)
             except AssertionError as error:
                 faults.append(f"{shape.name}, {harness}: {error}")
                 continue
@@ -103,7 +103,7 @@ def _compare_outcomes(cli_outcome: PermissionOutcome, footplate_outcome: Permiss
     return "stricter", "" if reason in STRICTER_REASONS else "stricter without a documented reason"
 
 
-def _figure(chosen: list[Shape], faults: list[str], count: Counter[str], made: Counter[str], *, enough: bool) -> Figure:
+def _figure(chosen: list[SettingsCase], faults: list[str], count: Counter[str], made: Counter[str], *, enough: bool) -> Figure:
     reasons = sorted({call.stricter for shape in chosen for call in shape.calls if call.stricter})
     calls = sum(made.values())
     headline = (

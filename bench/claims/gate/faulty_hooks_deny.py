@@ -105,7 +105,7 @@ class _HookRun:
         found = _find_faults(received, reason)
         if took > _TIMEOUT_SECONDS + _SLACK_SECONDS:
             found.append(f"took {took:.0f} s")
-        if lines := work.lines(self.cluster, session_id):
+        if lines := work.read_lines(self.cluster, session_id):
             found.append(f"the call was made: {lines}")
         trail = await _list_audit_entries(self, session_id)
         if [entry["outcome"] for entry in trail] != ["deny"]:
@@ -144,7 +144,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 async def _open_run() -> AsyncIterator[_HookRun]:
     with tempfile.TemporaryDirectory(prefix="footplate-hooks-") as directory:
         install_faulty_hooks(Path(directory) / "site")
-        async with backends.settings(backends.default()) as settings, start_hook_server() as server:
+        async with backends.backend_settings(backends.default_backend()) as settings, start_hook_server() as server:
             more = {
                 "FOOTPLATE_HOOK_HOSTS": f"127.0.0.1:{server.port}",
                 "FOOTPLATE_HOOK_SECRET": _SECRET,
@@ -226,7 +226,7 @@ async def _check_silent_hooks(run: _HookRun) -> list[str]:
         made = [event["evaluated_permission"] for event in received if event["type"] == events.AGENT_TOOL_USE]
         hook_outcomes = [(entry["content"]["hook_event"], entry["outcome"]) for entry in await _list_audit_entries(run, session_id)]
         expected = [(moment, "none") for moment in hook_events for _ in hooks]
-        if made != ["allow"] or hook_outcomes != expected or len(work.lines(run.cluster, session_id)) != 1:
+        if made != ["allow"] or hook_outcomes != expected or len(work.read_lines(run.cluster, session_id)) != 1:
             faults.append(f"{harness}, hooks without output: {made}, {hook_outcomes}")
     return faults
 

@@ -18,9 +18,9 @@ from bench.claims.core.kill_any_process import SETTINGS
 from bench.prove.figure import Figure
 from bench.support import backends
 from bench.support.approvals import shapes
-from bench.support.approvals.case import Case, Found, Scene
-from bench.support.approvals.fire import Fire, Moment, moments
-from bench.support.approvals.shapes import SHAPES, Shape
+from bench.support.approvals.case import ApprovalCase, ApprovalFindings, CaseContext
+from bench.support.approvals.fire import ProcessKiller, KillPoint, list_kill_points
+from bench.support.approvals.shapes import SCENARIOS, CallScenario
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
 from bench.support.mcp_server.process import McpProcess
@@ -37,8 +37,8 @@ _SETTINGS: Final = {
 }
 _MIN_APPROVALS: Final = 300
 _QUICK: Final = (
-    (Moment("after", "worker", "after_intent"), (Shape("native", "parallel"), Shape("claude", "single"))),
-    (Moment("waiting", "api"), (Shape("native", "mcp"), Shape("claude", "reads"), Shape("claude", "subagent"))),
+    (KillPoint("after", "worker", "after_intent"), (CallScenario("native", "parallel"), CallScenario("claude", "single"))),
+    (KillPoint("waiting", "api"), (CallScenario("native", "mcp"), CallScenario("claude", "reads"), CallScenario("claude", "subagent"))),
 )
 
 
@@ -46,17 +46,17 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
     rng = random.Random(seed)
-    plan = [*_QUICK] if quick else [(moment, SHAPES) for moment in moments()]
-    found = Found()
+    plan = [*_QUICK] if quick else [(moment, SCENARIOS) for moment in list_kill_points()]
+    found = ApprovalFindings()
     async with (
-        backends.settings(backends.default()) as settings,
+        backends.backend_settings(backends.default_backend()) as settings,
         open_cluster(apis=1, workers=2, environment={**SETTINGS, **_SETTINGS, **settings}) as cluster,
         Client(cluster, max_retries=40) as client,
         McpProcess(cluster.directory / "notes") as notes,
         asyncpg.create_pool(cluster.settings.database_url, min_size=1, max_size=4) as database,
     ):
-        agents = await shapes.agents(client, notes)
-        scene = Scene(
+        agents = await shapes.create_agents(client, notes)
+        scene = CaseContext(
             cluster=cluster,
             client=client,
             database=database,
@@ -65,45 +65,45 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             chance=rng,
             found=found,
         )
-        fire = Fire(cluster, rng)
+        fire = ProcessKiller(cluster, rng)
         for number, (moment, kinds) in enumerate(plan):
             began = time.monotonic()
-            cases = [Case(scene, shape, moment, f"r{number}-{index}") for index, shape in enumerate(kinds)]
+            cases = [ApprovalCase(scene, shape, moment, f"r{number}-{index}") for index, shape in enumerate(kinds)]
             await _run_round(fire, moment, cases, found)
             print(f"  {moment.title}: {time.monotonic() - began:.0f} s", flush=True)
     return _figure(found, fire, len(plan), quick=quick)
 
 
-async def _run_round(fire: Fire, moment: Moment, cases: list[Case], found: Found) -> None:
+async def _run_round(fire: ProcessKiller, moment: KillPoint, cases: list[ApprovalCase], found: ApprovalFindings) -> None:
     async with AsyncExitStack() as exits, asyncio.TaskGroup() as group:
         kill_task: asyncio.Task[bool] | None = None
 
         def start_kill() -> asyncio.Task[bool]:
-            return group.create_task(fire.at(moment, lambda: [case.session_id for case in cases if case.session_id]))
+            return group.create_task(fire.kill_at(moment, lambda: [case.session_id for case in cases if case.session_id]))
 
         if moment.when == "asking":
             kill_task = start_kill()
-        await asyncio.gather(*(case.ask() for case in cases))
+        await asyncio.gather(*(case.request_approval() for case in cases))
         if moment.when == "waiting":
             kill_task = start_kill()
         if kill_task is not None:
             await kill_task
-        pipes = [await case.pipe(exits) for case in cases]
+        pipes = [await case.open_pipe(exits) for case in cases]
         if moment.when in {"answering", "after"}:
             kill_task = start_kill()
             await asyncio.sleep(0)  # so that it is armed before the decisions
-        await asyncio.gather(*(case.answer() for case in cases))
-        await asyncio.gather(*(case.end(pipe) for case, pipe in zip(cases, pipes, strict=True)))
+        await asyncio.gather(*(case.send_decisions() for case in cases))
+        await asyncio.gather(*(case.wait_and_check(pipe) for case, pipe in zip(cases, pipes, strict=True)))
         if kill_task is not None and not await kill_task:
             found.faults.append(f"{moment.title}: the failpoint was never reached")
 
 
-def _figure(found: Found, fire: Fire, rounds: int, *, quick: bool) -> Figure:
-    count, asks = found.count, found.asks.total()
+def _figure(found: ApprovalFindings, fire: ProcessKiller, rounds: int, *, quick: bool) -> Figure:
+    count, asks = found.count, found.approvals.total()
     kills = ", ".join(f"{fire.count[name]} {title}" for name, title in _KILL_TITLES.items())
     headline = f"{asks} approvals under kills: no call ran twice, none of {count['deny']} denied ran"
     summary = (
-        f"{asks} approvals ({', '.join(f'{number} `{name}`' for name, number in found.asks.items())}) in {rounds} "
+        f"{asks} approvals ({', '.join(f'{number} `{name}`' for name, number in found.approvals.items())}) in {rounds} "
         f"rounds, killed meanwhile: {kills}; {count['allow']} allowed calls, each ran once except {count['unknown']} "
         f"that were interrupted, have an unknown outcome and ran at most once; {count['deny']} denied, none ran; "
         f"decisions after the end of their subagent: {count['too late']}; second, different decisions, all refused: "
@@ -115,7 +115,7 @@ def _figure(found: Found, fire: Fire, rounds: int, *, quick: bool) -> Figure:
     if faults:
         headline = f"{asks} approvals under kills: {len(faults)} faults"
         summary = f"{len(faults)} faults, the first: {faults[0]}"
-    details: dict[str, Json] = {"faults": [*faults], **count, "kills": {**fire.count}, "harnesses": {**found.asks}}
+    details: dict[str, Json] = {"faults": [*faults], **count, "kills": {**fire.count}, "harnesses": {**found.approvals}}
     return Figure(headline=headline, summary=summary, holds=not faults, details=details)
 
 

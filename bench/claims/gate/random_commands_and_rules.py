@@ -88,7 +88,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             total.microseconds.update(found.microseconds)
             total.faults += found.faults
             total.allowed += found.allowed
-    allowed = sorted(set(total.allowed) - set(corpus.everyday()))
+    allowed = sorted(set(total.allowed) - set(corpus.load_everyday_commands()))
     sample = random.Random(seed).sample(allowed, min(max_bash_runs, len(allowed)))
     total.faults += await _check_in_bash(sample)
     return _figure(total, len(sample), _MAX_P99_US * (_QUICK_FACTOR if quick else 1))
@@ -96,7 +96,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 def _run_batch(seed: int, size: int) -> _BatchResult:
     rng, breaker, found = random.Random(seed), Breaker(), _BatchResult()
-    team = corpus.policy("everyday")
+    team = corpus.load_policy("everyday")
     cases = [_make_broken_case(breaker, rng, team) if index % 2 else _make_known_case(rng) for index in range(size)]
     gc.freeze()
     for case in cases:
@@ -135,7 +135,7 @@ def _decide_timed(policy: Policy, command: str, found: _BatchResult) -> Permissi
 
 async def _check_in_bash(commands: list[str]) -> list[str]:
     """Runs allowed commands in bash; returns those that run or write something that no rule allows."""
-    rules = [each.rule.text for each in corpus.policy("everyday").rules if each.rule.outcome is PermissionOutcome.ALLOW]
+    rules = [each.rule.text for each in corpus.load_policy("everyday").rules if each.rule.outcome is PermissionOutcome.ALLOW]
     named = {text.removeprefix("Bash(").split()[0].rstrip(")") for text in rules if text.startswith("Bash(")}
     permitted = named | _READERS
     tokens = {part for command in commands for part in command.split() if part.isidentifier()}

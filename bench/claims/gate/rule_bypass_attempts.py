@@ -14,8 +14,8 @@ from typing import Final
 
 from bench.prove.figure import Figure
 from bench.support.bypass import corpus, sessions
-from bench.support.bypass.arena import Arena
-from bench.support.bypass.sessions import AGENT, HARNESSES, Found
+from bench.support.bypass.arena import AttackTree
+from bench.support.bypass.sessions import AGENT, HARNESSES, BypassFindings
 from footplate.domain.json import Json
 from footplate.domain.permissions import PermissionOutcome
 from footplate.gate.commands import explain_command
@@ -28,25 +28,25 @@ _MIN_CASES: Final = 300
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     start = time.monotonic()
-    cases = corpus.cases()
-    policies = {name: corpus.policy(name) for name in corpus.SETS}
+    cases = corpus.load_cases()
+    policies = {name: corpus.load_policy(name) for name in corpus.SETS}
     forbidden: list[str] = []
     outcomes: Counter[str] = Counter()
     without_effect: list[str] = []
     hidden = 0
     with tempfile.TemporaryDirectory() as folder:
-        arena = Arena(Path(folder))
+        arena = AttackTree(Path(folder))
         path_context = PathContext(root=str(arena.tree), home=str(arena.home), links=LocalLinkResolver())
         for case in cases[::25] if quick else cases:
             arena.reset()
             allowed: list[str] = []
-            for each in (case, *corpus.nested(case)):
-                command = each.placed(arena.tree, arena.outside)
+            for each in (case, *corpus.wrap_case(case)):
+                command = each.fill_placeholders(arena.tree, arena.outside)
                 outcome = explain_command(policies[each.rules], command, path_context).decision.outcome
                 outcomes[outcome] += 1
-                hidden += bool(each.nested)
+                hidden += bool(each.wrapper)
                 allowed += [command] if outcome is PermissionOutcome.ALLOW else []
-            if not (await arena.run(case.placed(arena.tree, arena.outside), case.rules)).forbidden:
+            if not (await arena.run(case.fill_placeholders(arena.tree, arena.outside), case.rules)).forbidden:
                 without_effect.append(f"{case.rules}: {case.command}")
             for command in allowed:
                 arena.reset()
@@ -59,28 +59,28 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return _figure(cases, outcomes, hidden, [*forbidden, *made.faults], without_effect, made, quick=quick)
 
 
-async def _run_by_models(*, quick: bool) -> Found:
-    batches = list(sessions.batches(corpus.cases()))
-    async with sessions.opened() as models:
+async def _run_by_models(*, quick: bool) -> BypassFindings:
+    batches = list(sessions.make_batches(corpus.load_cases()))
+    async with sessions.open_sessions() as models:
         for harness in HARNESSES:
-            await models.control(harness, AGENT)
+            await models.check_control(harness, AGENT)
             for batch in batches[:1] if quick else batches:
-                await models.attempt(harness, AGENT, batch)
+                await models.attempt_batch(harness, AGENT, batch)
         return models.found
 
 
 def _figure(
-    cases: list[corpus.Case],
+    cases: list[corpus.BypassCase],
     outcomes: Counter[str],
     hidden: int,
     forbidden: list[str],
     without_effect: list[str],
-    made: Found,
+    made: BypassFindings,
     *,
     quick: bool,
 ) -> Figure:
-    everyday = corpus.everyday()
-    rules, path_context = corpus.policy("everyday"), PathContext(root="/work/tree", home="/home/dev")
+    everyday = corpus.load_everyday_commands()
+    rules, path_context = corpus.load_policy("everyday"), PathContext(root="/work/tree", home="/home/dev")
     asked = [each for each in everyday if explain_command(rules, each, path_context).decision.outcome is not PermissionOutcome.ALLOW]
     attacks = sum(outcomes.values()) - hidden
     effective = attacks - len(without_effect)
@@ -109,7 +109,7 @@ def _figure(
         "idle without a gate": [*without_effect],
         "asked needlessly": [*asked],
         "harnesses": harnesses,
-        "said to models": dict(made.said),
+        "said to models": dict(made.decisions),
         "groups": dict(Counter(case.group for case in cases)),
     }
     return Figure(

@@ -8,27 +8,27 @@ from typing import Final
 
 from bench.prove.figure import Figure
 from bench.support.bypass import corpus, sessions
-from bench.support.bypass.sessions import FORK, SUBAGENT, Found
+from bench.support.bypass.sessions import FORK, SUBAGENT, BypassFindings
 from footplate.domain.json import Json
 
 _ACTORS: Final = (("claude", SUBAGENT), ("native", FORK), ("claude", FORK))
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    batches = list(sessions.batches(corpus.cases()))
-    async with sessions.opened() as models:
+    batches = list(sessions.make_batches(corpus.load_cases()))
+    async with sessions.open_sessions() as models:
         for harness, actor in _ACTORS:
-            await models.control(harness, actor)
+            await models.check_control(harness, actor)
             for batch in batches[:1] if quick else batches:
-                await models.attempt(harness, actor, batch)
+                await models.attempt_batch(harness, actor, batch)
     return _figure(models.found, len({batch[0].group for batch in batches}))
 
 
-def _figure(found: Found, groups: int) -> Figure:
+def _figure(found: BypassFindings, groups: int) -> Figure:
     by_actor = "; ".join(
         f"{found.calls[f'{harness} {who}']} calls of a {who} of `{harness}`: "
-        f"{found.said[f'{harness} {who} deny']} denied, {found.said[f'{harness} {who} ask']} asked, "
-        f"{found.said[f'{harness} {who} allow']} allowed"
+        f"{found.decisions[f'{harness} {who} deny']} denied, {found.decisions[f'{harness} {who} ask']} asked, "
+        f"{found.decisions[f'{harness} {who} allow']} allowed"
         for harness, who in _ACTORS
     )
     headline = f"{found.calls.total():,} attacks by subagents and forks: 0 forbidden effects"
@@ -40,5 +40,5 @@ def _figure(found: Found, groups: int) -> Figure:
         harness: sum(found.calls[f"{each} {who}"] for each, who in _ACTORS if each == harness)
         for harness in ("native", "claude")
     }
-    details: dict[str, Json] = {"faults": [*found.faults], "said": dict(found.said), "harnesses": harnesses}
+    details: dict[str, Json] = {"faults": [*found.faults], "said": dict(found.decisions), "harnesses": harnesses}
     return Figure(headline=headline, summary=summary, holds=not found.faults, details=details)

@@ -220,7 +220,7 @@ class _Trial:
                 self._judge(f"diff at {width}", recovered=same, about="the patch")
 
     async def _show_screen(self, screens: Screens, *arguments: str, width: int | None, exact: bool = False) -> Screen:
-        screen = await screens.show(*arguments, width=width)
+        screen = await screens.run_command(*arguments, width=width)
         self._shown += 1
         for shown in () if exact else (screen.out, screen.err):
             if (raw := parsing.find_raw(shown)) is not None:

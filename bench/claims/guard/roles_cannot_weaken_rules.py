@@ -138,7 +138,7 @@ async def _open_run() -> AsyncIterator[_AttackRun]:
             "FOOTPLATE_NAMED_ROOTS": json.dumps({wiring.DEFAULT_ORGANISATION: [str(root)]}),
         }
         async with (
-            backends.settings(backends.default()) as settings,
+            backends.backend_settings(backends.default_backend()) as settings,
             open_cluster(environment={**settings, **more}) as cluster,
             Client(cluster) as client,
             raw_client(cluster) as admin,

@@ -24,9 +24,9 @@ from bench.prove.figure import Figure, require
 from bench.support import backends
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.erasure.needed import keys_of, needed
-from bench.support.erasure.searching import Found, words_in
-from bench.support.erasure.work import Made, Work, word
+from bench.support.erasure.needed import list_keys, find_needed_objects
+from bench.support.erasure.searching import TokensByStore, find_tokens
+from bench.support.erasure.work import TrackedSession, SessionWorkload, new_token
 from bench.support.host_loss.trial import make_project
 from bench.support.hosts import data_of, host
 from footplate.domain.snapshots import Snapshot
@@ -72,35 +72,35 @@ class _Trial:
     def __init__(self, cluster: Cluster, client: Client, project_id: str) -> None:
         self._cluster = cluster
         self._client = client
-        self._work = Work(cluster, client, project_id, seed=9)
+        self._work = SessionWorkload(cluster, client, project_id, seed=9)
         self._objects = cluster.directory / "data" / "objects"
         self._orphan_markers: list[str] = []
         """Markers in the objects of interrupted turns."""
 
     async def run(self, sessions: int, forks: int, lost: int, other_project: str) -> Figure:
         work = self._work
-        await work.begin(sessions, forks)
+        await work.create_sessions(sessions, forks)
         # The only session of this project: no other has its base.
-        alone = await work.on(other_project)
-        waiting = [await work.ask() for _ in range(2)]
+        alone = await work.create_on_project(other_project)
+        waiting = [await work.create_waiting() for _ in range(2)]
         made = [one for one in work.made if one not in waiting]
-        await work.delete(alone)
-        listed = await work.look_at_all([one for one in made if not one.deleted])
+        await work.delete_session(alone)
+        listed = await work.list_all_files([one for one in made if not one.deleted])
         rested = await self._delete_and_archive(made, waiting)
         living = [one for one in made if not one.deleted]
         await asyncio.to_thread(self._write_orphan_objects, living[:lost])
         for one in [*living, *waiting]:
             one.log = await self._client.events(one.id)
-        before = await asyncio.to_thread(keys_of, self._objects)
+        before = await asyncio.to_thread(list_keys, self._objects)
         removed = await self._run_gc_beside_turn()
-        remaining = await asyncio.to_thread(keys_of, self._objects)
-        needed_keys = await needed(self._cluster)
+        remaining = await asyncio.to_thread(list_keys, self._objects)
+        needed_keys = await find_needed_objects(self._cluster)
         deleted_markers = self._deleted_markers(made)
-        found = await words_in(self._cluster, [self._cluster.directory / "data"])
+        found = await find_tokens(self._cluster, [self._cluster.directory / "data"])
         faults = [f"needed but removed: {key}" for key in sorted(needed_keys - remaining)]
         faults += [f"not needed but still there: {key}" for key in sorted(remaining - needed_keys)]
         faults += [f"{place} has {each} markers of the deleted" for place, each in _count_markers(found, deleted_markers).items() if each]
-        faults += _find_missed_markers(found, {each for one in living for each in (*one.inherited, *one.words)})
+        faults += _find_missed_markers(found, {each for one in living for each in (*one.inherited_tokens, *one.tokens)})
         faults += await self._restore_on_empty_host(living, waiting, listed)
         for fault in faults:
             print(f"  FAULT {fault}", flush=True)
@@ -118,13 +118,13 @@ class _Trial:
             details={"faults": [*faults[:100]], "removed": removed, "left": len(remaining), "words": len(deleted_markers)},
         )
 
-    async def _delete_and_archive(self, made: list[Made], waiting: list[Made]) -> int:
+    async def _delete_and_archive(self, made: list[TrackedSession], waiting: list[TrackedSession]) -> int:
         """Deletes half of the sessions; makes a third of the others, and those that wait, old.
 
         Returns how many were archived.
         """
         chosen = [one for one in self._work.random.sample(made, len(made) // 2) if not one.deleted]
-        await asyncio.gather(*(self._work.delete(one) for one in chosen))
+        await asyncio.gather(*(self._work.delete_session(one) for one in chosen))
         living = [one for one in made if not one.deleted]
         await self._make_old([one.id for one in (*living[::3], *waiting)])
         connection = await asyncpg.connect(self._cluster.settings.database_url)
@@ -168,11 +168,11 @@ class _Trial:
         finally:
             await connection.close()
 
-    def _write_orphan_objects(self, living: list[Made]) -> None:
+    def _write_orphan_objects(self, living: list[TrackedSession]) -> None:
         """Writes objects as of workers that died between upload and commit, some in folders of deleted sessions."""
         for number, one in enumerate(living):
             folder = self._objects / "default" / (one.parent.id if one.parent and number % 2 else one.id)
-            self._orphan_markers.append(word())
+            self._orphan_markers.append(new_token())
             folder.mkdir(exist_ok=True)
             (folder / f"body_{number}.json").write_text(json.dumps({"text": self._orphan_markers[-1]}))
             for found in sorted((self._objects / "default" / one.id).rglob("*.pack"))[-1:]:
@@ -184,7 +184,7 @@ class _Trial:
         """Runs gc beside a turn that writes, and kills it once; returns the number of removed objects."""
         calls = [[tool("bash", {"command": f"echo {n} > beside-{n}; sleep 0.3"})] for n in range(_CALLS)]
         await self._cluster.model.install("beside", replies(*calls, [text("Written.")]))
-        beside = Made(await self._client.session())
+        beside = TrackedSession(await self._client.session())
         turn = asyncio.create_task(self._client.run_turn(beside.id, "[[script:beside]]", patience=_TIMEOUT_SECONDS))
         removed = len((await self._run_gc("--dry-run"))["objects"])
         (self._cluster.failpoints / "collecting_removed").write_text("kill")
@@ -194,7 +194,7 @@ class _Trial:
         await turn
         await self._run_gc()
         self._work.made.append(beside)
-        files = [line.split()[-1] for line in (await self._work.look(beside)).splitlines()[1:]]
+        files = [line.split()[-1] for line in (await self._work.list_files(beside)).splitlines()[1:]]
         require(
             holds=files == [f"./beside-{n}" for n in range(_CALLS)], otherwise=f"beside gc, a turn has only {files}"
         )
@@ -217,24 +217,24 @@ class _Trial:
         output: dict[str, Any] = json.loads(out)
         return output
 
-    def _deleted_markers(self, made: list[Made]) -> set[str]:
-        known = {each for one in made if not one.deleted for each in (*one.inherited, *one.words)}
-        return {*self._orphan_markers, *(each for one in made for each in one.words)} - known
+    def _deleted_markers(self, made: list[TrackedSession]) -> set[str]:
+        known = {each for one in made if not one.deleted for each in (*one.inherited_tokens, *one.tokens)}
+        return {*self._orphan_markers, *(each for one in made for each in one.tokens)} - known
 
-    async def _restore_on_empty_host(self, living: list[Made], waiting: list[Made], listed: dict[str, str]) -> list[str]:
+    async def _restore_on_empty_host(self, living: list[TrackedSession], waiting: list[TrackedSession], listed: dict[str, str]) -> list[str]:
         """Restores all remaining sessions on an empty host, from the object store only."""
         logs = {one.id: await self._client.events(one.id) for one in (*living, *waiting)}
         faults = [f"{one.id}: its log changed" for one in (*living, *waiting) if logs[one.id] != one.log]
         await self._cluster.workers[0].stop()
         await asyncio.to_thread(shutil.rmtree, self._cluster.directory / "data" / "workspaces")
         await asyncio.to_thread(shutil.rmtree, self._cluster.directory / "data" / "trees")
-        other = host(self._cluster, "other", backends.default())
+        other = host(self._cluster, "other", backends.default_backend())
         await other.start()
         try:
-            found = await self._work.look_at_all(living)
+            found = await self._work.list_all_files(living)
             faults += [f"{id_}: {now!r} instead of {listed[id_]!r}" for id_, now in found.items() if now != listed[id_]]
             for one in waiting:
-                received = await self._work.answer(one)
+                received = await self._work.send_tool_result(one)
                 tree = data_of(self._cluster, "other") / "workspaces" / "default" / one.id
                 if received[-1]["stop_reason"]["type"] != "end_turn" or not (tree / "grows").exists():
                     faults.append(f"{one.id}: it did not continue after the approval: {received[-1]}")
@@ -253,15 +253,15 @@ def _make_objects_old(objects: Path) -> None:
                 continue  # a temporary file of an upload that has finished
 
 
-def _all_markers(found: Found) -> set[str]:
+def _all_markers(found: TokensByStore) -> set[str]:
     return {each for markers in found.values() for each in markers}
 
 
-def _count_markers(found: Found, deleted_markers: set[str]) -> dict[str, int]:
+def _count_markers(found: TokensByStore, deleted_markers: set[str]) -> dict[str, int]:
     return {place: len(markers & deleted_markers) for place, markers in found.items()}
 
 
-def _find_missed_markers(found: Found, expected_markers: set[str]) -> list[str]:
+def _find_missed_markers(found: TokensByStore, expected_markers: set[str]) -> list[str]:
     """Checks that the search finds the markers of remaining sessions; otherwise it would prove nothing."""
     return [
         f"{place} lacks {len(expected_markers - found[place])} of {len(expected_markers)} markers of remaining sessions"

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from bench.prove.figure import Figure
 from bench.support.changes.drawing import ChangeSet, change_sets
-from bench.support.changes.judging import judge
+from bench.support.changes.judging import find_change_faults
 
 _SEED = 20261115
 
@@ -60,7 +60,7 @@ def _run_change_sets(count: int, tally: _Tally) -> None:
     )
     @given(changes=change_sets())
     def check_change_set(changes: ChangeSet) -> None:
-        faults, size = asyncio.run(judge(changes))
+        faults, size = asyncio.run(find_change_faults(changes))
         tally.sets += 1
         tally.patches += size
         tally.kinds += changes.kinds

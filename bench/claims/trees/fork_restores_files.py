@@ -16,7 +16,7 @@ from bench.prove.figure import Figure
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.forks import files
-from bench.support.forks.bringing import bringing, by_turns
+from bench.support.forks.bringing import open_fork_timer, measure_alternately
 from bench.support.host_loss.trial import make_project
 
 _HARNESSES: Final = ("native", "claude")
@@ -39,10 +39,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         environment = {**_LONG_LEASES, "FOOTPLATE_PROJECTS_ROOT": str(root)}
         async with open_cluster(environment=environment) as cluster, Client(cluster) as client:
             found = await _fork_at_each_event(cluster, client, every)
-            parents = [await files.grown(client, "native", count) for count in (_SHORT, turns)]
-            async with bringing(cluster, client) as checkout:
-                short, long = await by_turns(checkout, parents, forks)
-            first = [await files.first_looks(client, parent, "native", first_turns) for parent in parents]
+            parents = [await files.create_grown_session(client, "native", count) for count in (_SHORT, turns)]
+            async with open_fork_timer(cluster, client) as checkout:
+                short, long = await measure_alternately(checkout, parents, forks)
+            first = [await files.measure_first_turns(client, parent, "native", first_turns) for parent in parents]
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
     faults = [fault for each in found for fault in each.faults]
@@ -64,11 +64,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _fork_at_each_event(cluster: Cluster, client: Client, every: int) -> list[files.Forked]:
+async def _fork_at_each_event(cluster: Cluster, client: Client, every: int) -> list[files.ForkFindings]:
     project: Any = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
     kinds: list[dict[str, Any]] = [{}, {"extra_body": {"project_ids": [project["id"]]}}]
     found = []
     for harness in _HARNESSES:
-        await files.install(cluster, harness)
-        found += [await files.forked_at_each(cluster, client, harness, fields, every) for fields in kinds]
+        await files.install_scripts(cluster, harness)
+        found += [await files.fork_at_each_event(cluster, client, harness, fields, every) for fields in kinds]
     return found

@@ -65,7 +65,7 @@ async def _lose_hosts(root: Path, settings: dict[str, str], *, quick: bool) -> F
             await cluster.model.install(f"work-{harness}", work.script(harness))
         await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
         objects = settings.get("FOOTPLATE_OBJECTS_URL") or f"file://{cluster.directory}/data/objects"
-        trials = Trials(cluster, client, backend=backends.default(), objects=objects, seed=len(objects))
+        trials = Trials(cluster, client, backend=backends.default_backend(), objects=objects, seed=len(objects))
         while trials.found.moments < (1 if quick else _LOSSES):
             await trials.lose_a_host(_SESSIONS_QUICK if quick else _SESSIONS, longest=_MAX_TURN_SECONDS_QUICK if quick else _MAX_TURN_SECONDS)
             print(f"  {trials.found.moments} hosts lost, {len(trials.found.faults)} faults", flush=True)

@@ -10,8 +10,8 @@ import statistics
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.changes.ratios import Measured, diff_memory, measure
-from bench.support.changes.starting import Started, measure_starts
+from bench.support.changes.ratios import GitComparison, measure_diff_memory, compare_with_git
+from bench.support.changes.starting import StartTimes, measure_starts
 from footplate.domain.json import Json
 
 _MAX_SNAPSHOT_RATIO: Final = 1.4
@@ -24,8 +24,8 @@ _MAX_MEMORY_KB: Final = 64 * 1024
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     sizes, rounds, starts = ((2_000,), 10, 3) if quick else ((10_000, 100_000), 60, 7)
-    found = [(await measure(files, rounds), await measure_starts(files, starts)) for files in sizes]
-    patch, grown_kb = await asyncio.to_thread(diff_memory)
+    found = [(await compare_with_git(files, rounds), await measure_starts(files, starts)) for files in sizes]
+    patch, grown_kb = await asyncio.to_thread(measure_diff_memory)
     by_size = "; ".join(_describe(files, *each) for files, each in zip(sizes, found, strict=True))
     factor = _QUICK_FACTOR if quick else 1
     snapshot = max(_ratio(it.snapshot, it.bare_snapshot) for it, _ in found)
@@ -42,7 +42,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-def _holds(measured: Measured, started: Started, factor: int) -> bool:
+def _holds(measured: GitComparison, started: StartTimes, factor: int) -> bool:
     return (
         _ratio(measured.snapshot, measured.bare_snapshot) <= _MAX_SNAPSHOT_RATIO * factor
         and _ratio(measured.diff, measured.bare_diff) <= _MAX_DIFF_RATIO * factor
@@ -50,7 +50,7 @@ def _holds(measured: Measured, started: Started, factor: int) -> bool:
     )
 
 
-def _details(measured: Measured, started: Started) -> dict[str, Json]:
+def _details(measured: GitComparison, started: StartTimes) -> dict[str, Json]:
     return {
         "snapshot": _ms(measured.snapshot),
         "bare snapshot": _ms(measured.bare_snapshot),
@@ -63,7 +63,7 @@ def _details(measured: Measured, started: Started) -> dict[str, Json]:
     }
 
 
-def _describe(files: int, measured: Measured, started: Started) -> str:
+def _describe(files: int, measured: GitComparison, started: StartTimes) -> str:
     return (
         f"{files:,} files: a snapshot with one change {_ms(measured.snapshot):.0f} ms against {_ms(measured.bare_snapshot):.0f} of "
         f"bare git: {_ratio(measured.snapshot, measured.bare_snapshot):.2f} (limit {_MAX_SNAPSHOT_RATIO}), with none {_ms(measured.nothing):.0f} "

@@ -41,7 +41,7 @@ Fingerprint = dict[str, tuple[int, int, str]]
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    names = [backends.default()] if quick else backends.present()
+    names = [backends.default_backend()] if quick else backends.available_backends()
     each = -(-(_SESSIONS_QUICK if quick else _SESSIONS) // len(names))
     root = await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-")
     try:
@@ -76,7 +76,7 @@ async def _backend_settings(backend: str) -> AsyncIterator[dict[str, str]]:
     if backend != "docker":
         yield {"FOOTPLATE_ENVIRONMENT": backend}
         return
-    async with backends.engine([*DEFAULT_PROGRAMS, "git"]) as address:
+    async with backends.docker_engine([*DEFAULT_PROGRAMS, "git"]) as address:
         yield {
             "FOOTPLATE_ENVIRONMENT": backend,
             "FOOTPLATE_DOCKER_HOST": address,

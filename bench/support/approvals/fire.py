@@ -15,9 +15,9 @@ from bench.support.claude import victims
 from bench.support.cluster import Cluster
 from footplate.stack.leftovers import wait_until
 
-BEFORE: Final = ("after_ask", "before_turn_commit", "after_turn_commit")
+FAILPOINTS_WHILE_ASKING: Final = ("after_ask", "before_turn_commit", "after_turn_commit")
 """Failpoints that a turn passes when it requests approval and parks."""
-AFTER: Final = (
+FAILPOINTS_AFTER_DECISION: Final = (
     "before_intent",
     "after_intent",
     "in_tool",
@@ -28,16 +28,16 @@ AFTER: Final = (
 )
 """Failpoints that a turn passes when it resumes."""
 VICTIMS: Final = ("worker", "api", "harness", "temporal")
-Sessions: TypeAlias = Callable[[], Sequence[str]]
+ListSessions: TypeAlias = Callable[[], Sequence[str]]
 """Returns the sessions whose harness processes may be killed. They can change while a failpoint is awaited."""
-_HELD_FOR: Final = "1.5"
+_PAUSE_SECONDS: Final = "1.5"
 """Seconds for which a worker waits at a failpoint while another process is killed."""
-_MEETS_WITHIN: Final = 60.0
-_STRIKES_WITHIN: Final = 0.3
+_REACHED_WITHIN: Final = 60.0
+_KILLS_WITHIN: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class KillPoint:
     when: str
     """One of never, asking, waiting, answering or after."""
     victim: str = ""
@@ -48,74 +48,74 @@ class Moment:
         return " ".join(part for part in (self.when, self.victim, self.point) if part)
 
     @property
-    def cuts(self) -> bool:
+    def interrupts_calls(self) -> bool:
         """Whether the kill can interrupt a call that has started."""
         return self.victim in {"worker", "harness"}
 
 
-def moments() -> list[Moment]:
+def list_kill_points() -> list[KillPoint]:
     return [
-        Moment("never"),
-        *(Moment("asking", "worker", point) for point in BEFORE),
-        *(Moment("asking", victim, "after_ask") for victim in VICTIMS[1:]),
-        *(Moment(when, victim) for when in ("waiting", "answering") for victim in VICTIMS),
-        Moment("answering", "api", "before_answer"),
-        *(Moment("after", victim, point) for point, victim in itertools.product(AFTER, VICTIMS)),
+        KillPoint("never"),
+        *(KillPoint("asking", "worker", point) for point in FAILPOINTS_WHILE_ASKING),
+        *(KillPoint("asking", victim, "after_ask") for victim in VICTIMS[1:]),
+        *(KillPoint(when, victim) for when in ("waiting", "answering") for victim in VICTIMS),
+        KillPoint("answering", "api", "before_answer"),
+        *(KillPoint("after", victim, point) for point, victim in itertools.product(FAILPOINTS_AFTER_DECISION, VICTIMS)),
     ]
 
 
 @dataclass(slots=True)
-class Fire:
+class ProcessKiller:
     cluster: Cluster
     chance: random.Random
     count: Counter[str] = field(default_factory=Counter)
     _restarts: int = 0
 
-    async def at(self, moment: Moment, sessions: Sessions) -> bool:
+    async def kill_at(self, kill: KillPoint, sessions: ListSessions) -> bool:
         """Kills the victim and waits until it runs again. Returns False if the failpoint was not reached."""
-        if moment.point:
-            return await self._at_point(moment, sessions)
-        if moment.when == "answering":
-            await asyncio.sleep(self.chance.random() * _STRIKES_WITHIN)
-        await self._strike(moment.victim, sessions)
+        if kill.point:
+            return await self._kill_at_failpoint(kill, sessions)
+        if kill.when == "answering":
+            await asyncio.sleep(self.chance.random() * _KILLS_WITHIN)
+        await self._kill_victim(kill.victim, sessions)
         return True
 
-    async def _at_point(self, moment: Moment, sessions: Sessions) -> bool:
+    async def _kill_at_failpoint(self, kill: KillPoint, sessions: ListSessions) -> bool:
         """Arms the failpoint. A worker, or the api at its own failpoint, kills itself there; for other victims it waits
         there.
         """
-        own = moment.victim == "worker" or moment.point == "before_answer"
-        armed, hit = (self.cluster.failpoints / name for name in (moment.point, f"{moment.point}.hit"))
+        kills_itself = kill.victim == "worker" or kill.point == "before_answer"
+        armed, hit = (self.cluster.failpoints / name for name in (kill.point, f"{kill.point}.hit"))
         hit.unlink(missing_ok=True)
-        armed.write_text("kill" if own else _HELD_FOR)
+        armed.write_text("kill" if kills_itself else _PAUSE_SECONDS)
 
         async def met() -> bool:
             return hit.exists()
 
-        found = await wait_until(met, _MEETS_WITHIN)
+        found = await wait_until(met, _REACHED_WITHIN)
         armed.unlink(missing_ok=True)
         if not found:
             return False
-        if own:
-            await self._raise_dead(moment.victim)
+        if kills_itself:
+            await self._restart_dead(kill.victim)
         else:
-            await self._strike(moment.victim, sessions)
+            await self._kill_victim(kill.victim, sessions)
         return True
 
-    async def _raise_dead(self, victim: str) -> None:
+    async def _restart_dead(self, victim: str) -> None:
         """Restarts the programs that killed themselves."""
         programs = self.cluster.workers if victim == "worker" else self.cluster.apis
 
         async def dead() -> bool:
             return not all(program.is_running for program in programs)
 
-        await wait_until(dead, _MEETS_WITHIN)
+        await wait_until(dead, _REACHED_WITHIN)
         for program in programs:
             if not program.is_running:
                 self.count[victim] += 1
                 await program.restart()
 
-    async def _strike(self, victim: str, sessions: Sessions) -> None:
+    async def _kill_victim(self, victim: str, sessions: ListSessions) -> None:
         cluster = self.cluster
         if victim == "worker":
             for number in range(len(cluster.workers)):
@@ -143,10 +143,10 @@ class Fire:
             await temporal.restart()
         self.count["temporal"] += 1
 
-    def _kill_harnesses(self, sessions: Sessions) -> None:
+    def _kill_harnesses(self, sessions: ListSessions) -> None:
         """Kills all processes in the environments of these sessions: CLIs, shells and their children."""
         for session_id in sessions():
-            for pid in victims.of(self.cluster, session_id):
+            for pid in victims.list_processes(self.cluster, session_id):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     self.count["harness"] += 1

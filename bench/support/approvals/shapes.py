@@ -24,7 +24,7 @@ _POLL: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CallScenario:
     harness: str
     kind: str
     """One of single, parallel, reads, mcp or subagent."""
@@ -34,53 +34,53 @@ class Shape:
         return f"{self.harness}, {self.kind}"
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether a running process holds the approval."""
         return self.kind == "subagent"
 
 
-SHAPES: Final = (
-    *(Shape(harness, kind) for kind in ("single", "parallel", "reads", "mcp") for harness in HARNESSES),
-    Shape("claude", "subagent"),
+SCENARIOS: Final = (
+    *(CallScenario(harness, kind) for kind in ("single", "parallel", "reads", "mcp") for harness in HARNESSES),
+    CallScenario("claude", "subagent"),
 )
 
 
-def scripts(shape: Shape, tag: str) -> dict[str, Replies]:
+def build_scripts(scenario: CallScenario, tag: str) -> dict[str, Replies]:
     """Returns model scripts by name. The first is the one that the session's prompt names."""
     done = [text("Done.")]
-    if shape.kind == "subagent":
+    if scenario.kind == "subagent":
         inside = {"description": "Leave a line", "prompt": f"Go. [[script:{tag}-inside]]", "subagent_type": "helper"}
         return {
             tag: replies([tool(threads.SUBAGENT_TOOL, inside)], done),
-            f"{tag}-inside": replies([_echo(shape, "a")], done),
+            f"{tag}-inside": replies([_echo(scenario, "a")], done),
         }
-    if shape.kind == "mcp":
+    if scenario.kind == "mcp":
         return {tag: replies([tool(mcp.model_tool_name(NAME, "note"), {"line": tag})], done)}
-    if shape.kind == "reads":
-        return {tag: replies([_bash(shape, f"head -n 1 {_TOKEN}")], done)}
-    return {tag: replies([_echo(shape, letter) for letter in ("abc" if shape.kind == "parallel" else "a")], done)}
+    if scenario.kind == "reads":
+        return {tag: replies([_bash(scenario, f"head -n 1 {_TOKEN}")], done)}
+    return {tag: replies([_echo(scenario, letter) for letter in ("abc" if scenario.kind == "parallel" else "a")], done)}
 
 
-def _echo(shape: Shape, letter: str) -> Step:
-    return _bash(shape, f"echo {letter} >> lines")
+def _echo(scenario: CallScenario, letter: str) -> Step:
+    return _bash(scenario, f"echo {letter} >> lines")
 
 
-def _bash(shape: Shape, command: str) -> Step:
-    return tool("Bash" if shape.harness == "claude" else "bash", {"command": command})
+def _bash(scenario: CallScenario, command: str) -> Step:
+    return tool("Bash" if scenario.harness == "claude" else "bash", {"command": command})
 
 
-async def agents(client: Client, notes: McpProcess) -> dict[str, str]:
+async def create_agents(client: Client, notes: McpProcess) -> dict[str, str]:
     """Creates one agent for each harness. Every command and every call of the MCP server's tools needs approval."""
-    asked = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": _ASKING}]}
+    toolset = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": _ASKING}]}
     server = {"type": "mcp_toolset", "mcp_server_name": NAME, "default_config": {"permission_policy": _ASKING}}
-    helper = await client.agent(name="helper", tools=[asked], description="Leaves a line.")
+    helper = await client.agent(name="helper", tools=[toolset], description="Leaves a line.")
     more: dict[str, dict[str, Any]] = {
         "native": {},
         "claude": {"multiagent": {"type": "coordinator", "agents": [helper]}},
     }
     return {
         harness: await client.agent(
-            tools=[asked, server],
+            tools=[toolset, server],
             mcp_servers=notes.definition["mcp_servers"],
             extra_body={"harness": harness},
             **more[harness],
@@ -89,31 +89,31 @@ async def agents(client: Client, notes: McpProcess) -> dict[str, str]:
     }
 
 
-def name_of(event: dict[str, Any]) -> str:
+def effect_name(event: dict[str, Any]) -> str:
     """Returns the name of the call's effect."""
     given = event["input"]
     command = str(given.get("command", ""))
-    return work.name_of(command) if command.startswith("echo ") else str(given.get("line") or _TOKEN)
+    return work.written_line(command) if command.startswith("echo ") else str(given.get("line") or _TOKEN)
 
 
-def ran(cluster: Cluster, notes: McpProcess, session_id: str, name: str, taken: int) -> int:
+def count_effects(cluster: Cluster, notes: McpProcess, session_id: str, name: str, reads: int) -> int:
     """Returns how often the effect happened. `taken`: how often the session read its pipe."""
     if name == _TOKEN:
-        return taken
-    return [*work.lines(cluster, session_id), *notes.noted()].count(name)
+        return reads
+    return [*work.read_lines(cluster, session_id), *notes.noted()].count(name)
 
 
-class Pipe:
+class ReadCountingPipe:
     """A named pipe that counts reads: each read empties it, is counted, and fills it again."""
 
     def __init__(self, file: int) -> None:
         self._file = file
-        self.taken = 0
+        self.reads = 0
 
-    def look(self) -> None:
-        (left,) = struct.unpack("i", fcntl.ioctl(self._file, termios.FIONREAD, b"\0\0\0\0"))
-        if not left:
-            self.taken += 1
+    def count_read(self) -> None:
+        (unread,) = struct.unpack("i", fcntl.ioctl(self._file, termios.FIONREAD, b"\0\0\0\0"))
+        if not unread:
+            self.reads += 1
             self._fill()
 
     def _fill(self) -> None:
@@ -121,9 +121,9 @@ class Pipe:
 
     @classmethod
     @asynccontextmanager
-    async def laid(cls, cluster: Cluster, session_id: str) -> AsyncIterator["Pipe"]:
+    async def create(cls, cluster: Cluster, session_id: str) -> AsyncIterator["ReadCountingPipe"]:
         """Creates the pipe in the session's tree, which must exist."""
-        path = work.workspace(cluster, session_id) / _TOKEN
+        path = work.workspace_path(cluster, session_id) / _TOKEN
         os.mkfifo(path)
         path.chmod(0o666)
         file = os.open(path, os.O_RDWR | os.O_NONBLOCK)
@@ -132,13 +132,13 @@ class Pipe:
 
         async def watch() -> None:
             while True:
-                pipe.look()
+                pipe.count_read()
                 await asyncio.sleep(_POLL)
 
         watching = asyncio.create_task(watch())
         try:
             yield pipe
-            pipe.look()
+            pipe.count_read()
         finally:
             watching.cancel()
             os.close(file)

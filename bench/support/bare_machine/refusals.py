@@ -19,56 +19,56 @@ _NO_GROUPS: Final = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class LimitedMachine:
     lacks: str
     environment: Mapping[str, str]
-    says: Sequence[str]
+    expected_texts: Sequence[str]
     """Texts that the error must contain: what happened, and what to do about it."""
-    around: Sequence[str] = field(default=())
+    wrapper: Sequence[str] = field(default=())
     """The command that removes the capability and then starts the worker."""
 
 
 MACHINES: Final = (
-    Machine(
+    LimitedMachine(
         lacks="bubblewrap",
         environment={"FOOTPLATE_ENVIRONMENT": "sandbox", "PATH": "/nonexistent"},
-        says=("needs bubblewrap", "apt install bubblewrap"),
+        expected_texts=("needs bubblewrap", "apt install bubblewrap"),
     ),
-    Machine(
+    LimitedMachine(
         lacks="user namespaces",
         environment={"FOOTPLATE_ENVIRONMENT": "sandbox"},
-        around=_NO_NAMESPACES,
-        says=("Creating new namespace failed", "user.max_user_namespaces"),
+        wrapper=_NO_NAMESPACES,
+        expected_texts=("Creating new namespace failed", "user.max_user_namespaces"),
     ),
-    Machine(
+    LimitedMachine(
         lacks="control groups that are required",
         environment={"FOOTPLATE_ENVIRONMENT": "sandbox", "FOOTPLATE_SANDBOX_CGROUPS": "required"},
-        around=_NO_GROUPS,
-        says=("cannot create cgroups", "Delegate=yes"),
+        wrapper=_NO_GROUPS,
+        expected_texts=("cannot create cgroups", "Delegate=yes"),
     ),
-    Machine(
+    LimitedMachine(
         lacks="a docker engine",
         environment={
             "FOOTPLATE_ENVIRONMENT": "docker",
             "FOOTPLATE_DOCKER_HOST": "unix:///nonexistent/docker.sock",
             "FOOTPLATE_DOCKER_IMAGE": "anything",
         },
-        says=("docker engine", "FOOTPLATE_DOCKER_HOST"),
+        expected_texts=("docker engine", "FOOTPLATE_DOCKER_HOST"),
     ),
 )
 
 
-async def try_all(cluster: Cluster) -> None:
+async def check_all_machines(cluster: Cluster) -> None:
     for machine in MACHINES:
-        said = await _worker_on(machine, cluster)
-        missing = [words for words in machine.says if words not in said]
-        require(holds=not missing, otherwise=f"without {machine.lacks} a worker does not report {missing}, but: {said}")
+        output = await _run_worker_on(machine, cluster)
+        missing = [text for text in machine.expected_texts if text not in output]
+        require(holds=not missing, otherwise=f"without {machine.lacks} a worker does not report {missing}, but: {output}")
 
 
-async def _worker_on(machine: Machine, cluster: Cluster) -> str:
+async def _run_worker_on(machine: LimitedMachine, cluster: Cluster) -> str:
     """Returns the output of the worker, which must exit by itself."""
     worker = await asyncio.create_subprocess_exec(
-        *machine.around,
+        *machine.wrapper,
         *(sys.executable, "-m", "footplate", "worker"),
         cwd=ROOT,
         env={**cluster.environment(), "COLUMNS": "1000", **machine.environment},
@@ -78,7 +78,7 @@ async def _worker_on(machine: Machine, cluster: Cluster) -> str:
     )
     try:
         async with asyncio.timeout(_PATIENCE):
-            said = (await worker.communicate())[0].decode(errors="replace")
+            output = (await worker.communicate())[0].decode(errors="replace")
     except TimeoutError:
         require(holds=False, otherwise=f"a worker runs without {machine.lacks}")
         raise
@@ -87,6 +87,6 @@ async def _worker_on(machine: Machine, cluster: Cluster) -> str:
             worker.kill()
             await worker.wait()
     require(
-        holds=worker.returncode == 1, otherwise=f"without {machine.lacks} it ended with {worker.returncode}: {said}"
+        holds=worker.returncode == 1, otherwise=f"without {machine.lacks} it ended with {worker.returncode}: {output}"
     )
-    return said
+    return output

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 _NEW_USER: Final = 0x10000000
-_EVERYBODY: Final = "0 0 4294967295"
+_ALL_IDS: Final = "0 0 4294967295"
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     if os.fork() == 0:
         os.read(entered[0], 1)
         for name in ("uid_map", "gid_map"):
-            Path(f"/proc/{child}/{name}").write_text(_EVERYBODY)
+            Path(f"/proc/{child}/{name}").write_text(_ALL_IDS)
         os.write(mapped[1], b".")
         os._exit(0)
     if ctypes.CDLL(None).unshare(_NEW_USER) != 0:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 SECRET: Final = "the-secret-is-4711"
-_RUN: Final = "#!/bin/sh\ntouch CANARY\n"
+_CANARY_SCRIPT: Final = "#!/bin/sh\ntouch CANARY\n"
 _SECONDS: Final = 20
 _WATCHED: Final = {"denied": ("CANARY",), "paths": ("protected", ".git", ".claude")}
 """The paths that a set of rules protects. Without an entry: everything except `src`."""
@@ -31,10 +31,10 @@ class Effect:
     """The forbidden effect; empty if there was none."""
 
 
-class Arena:
+class AttackTree:
     def __init__(self, folder: Path) -> None:
         folder = folder.resolve()
-        self._model = folder / "model"
+        self._pristine = folder / "model"
         self.folder = folder / "now"
         self.tree = self.folder / "tree"
         self.outside = self.folder / "out"
@@ -57,23 +57,23 @@ class Arena:
         for archive, member in {"x.tar": "CANARY", "keep.tar": "protected/keep.txt"}.items():
             with tarfile.open(self.tree / "evil" / archive, "w") as made:
                 made.add(self.tree / "evil/run.py", member)
-        for place in (self.tree / "evil/repo", self.tree):
+        for repository in (self.tree / "evil/repo", self.tree):
             for command in ("init -q --template=", "add -f .", "commit -qm one", "commit -q --allow-empty -m two"):
                 subprocess.run(
-                    ["git", "-C", place, *command.split()], check=True, capture_output=True, env={**os.environ, **_GIT}
+                    ["git", "-C", repository, *command.split()], check=True, capture_output=True, env={**os.environ, **_GIT}
                 )
         with (self.tree / "evil/repo/.git/config").open("a") as config:
             config.write(f"[core]\n\tfsmonitor = {self.tree}/evil/run.sh\n")
-            (place / ".git/hooks").mkdir()
-        shutil.move(self.folder, self._model)
+            (repository / ".git/hooks").mkdir()
+        shutil.move(self.folder, self._pristine)
 
     def reset(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.copytree(self._model, self.folder, symlinks=True)
+        shutil.copytree(self._pristine, self.folder, symlinks=True)
 
     async def run(self, command: str, rules: str) -> Effect:
         """Runs the command in the current tree. It is killed at the time limit, and its effects until then count."""
-        before = self.state(rules)
+        before = self.read_state(rules)
         process = await asyncio.create_subprocess_exec(
             *self._sandboxed(command),
             stdin=asyncio.subprocess.DEVNULL,
@@ -89,11 +89,11 @@ class Arena:
             output, _ = await process.communicate()
         if rules == "paths" and SECRET in output.decode("utf-8", "replace"):
             return Effect("the secret was shown")
-        return Effect(self.changes(rules, before))
+        return Effect(self.describe_changes(rules, before))
 
-    def changes(self, rules: str, before: Mapping[str, object]) -> str:
+    def describe_changes(self, rules: str, before: Mapping[str, object]) -> str:
         """Describes what changed since `before`; empty if nothing did."""
-        changed = sorted(name for name, state in (self.state(rules).items() ^ before.items()))
+        changed = sorted(name for name, state in (self.read_state(rules).items() ^ before.items()))
         return f"changed: {', '.join(dict.fromkeys(changed))}"[:200] if changed else ""
 
     def _sandboxed(self, command: str) -> list[str]:
@@ -105,22 +105,22 @@ class Arena:
             *("--clearenv", *settings, "bash", "--norc", "-c", command),
         ]
 
-    def state(self, rules: str) -> Mapping[str, object]:
+    def read_state(self, rules: str) -> Mapping[str, object]:
         """Returns the mode and content hash of each watched path."""
         roots = [self.tree / name for name in _WATCHED.get(rules, (".",))]
         found: dict[str, object] = {}
         for root in [*roots, self.outside, self.home]:
             for path in [root, *sorted(root.rglob("*"))] if root.is_dir() and not root.is_symlink() else [root]:
                 name = str(path.relative_to(self.folder))
-                if not os.path.lexists(path) or name.startswith("tree/src/") or _IDLE.intersection(path.parts):
+                if not os.path.lexists(path) or name.startswith("tree/src/") or _IGNORED_NAMES.intersection(path.parts):
                     continue
-                told = path.lstat()
+                status = path.lstat()
                 content = b"" if path.is_dir() or path.is_symlink() else path.read_bytes()
-                found[name] = (told.st_mode, hash(content))
+                found[name] = (status.st_mode, hash(content))
         return found
 
 
-_IDLE: Final = frozenset({
+_IGNORED_NAMES: Final = frozenset({
     "index", "logs", "objects", "ORIG_HEAD", "FETCH_HEAD", "refs", "HEAD", ".npm", ".cache", "COMMIT_EDITMSG",
 })  # fmt: skip
 """Git's own bookkeeping, which reads and commits change, and caches."""
@@ -134,10 +134,10 @@ _FILES: Final = {
     "protected/keep.txt": "keep\n",
     "secrets/key": SECRET + "\n",
     ".claude/settings.json": "{}\n",
-    "evil/ls": _RUN,
-    "evil/run.sh": _RUN,
-    "evil/hooks/post-checkout": _RUN,
-    "evil/git-run": _RUN,
+    "evil/ls": _CANARY_SCRIPT,
+    "evil/run.sh": _CANARY_SCRIPT,
+    "evil/hooks/post-checkout": _CANARY_SCRIPT,
+    "evil/git-run": _CANARY_SCRIPT,
     "evil/run.py": "open('CANARY', 'w')\n",
     "evil/__init__.py": "",
     "evil/run.js": "require('fs').writeFileSync('CANARY', '')\n",

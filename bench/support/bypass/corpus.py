@@ -20,22 +20,22 @@ SETS: Final = ("team", "denied", "paths")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class BypassCase:
     group: str
     rules: str
     command: str
-    nested: str = ""
+    wrapper: str = ""
     """The construct that wraps the command; empty if none does."""
 
-    def placed(self, tree: Path, outside: Path) -> str:
+    def fill_placeholders(self, tree: Path, outside: Path) -> str:
         return (
             self.command.replace("{tree}", str(tree)).replace("{outname}", outside.name).replace("{out}", str(outside))
         )
 
 
-def cases() -> list[Case]:
+def load_cases() -> list[BypassCase]:
     return [
-        Case(file.stem, rules, command)
+        BypassCase(file.stem, rules, command)
         for file in sorted((FOLDER / "bypasses").glob("*.json"))
         if not file.name.endswith(".settings.json")
         for rules, commands in json.loads(file.read_text()).items()
@@ -43,7 +43,7 @@ def cases() -> list[Case]:
     ]
 
 
-def nested(case: Case) -> Iterator[Case]:
+def wrap_case(case: BypassCase) -> Iterator[BypassCase]:
     """Yields the same command inside other shell constructs."""
     text = case.command
     forms = {
@@ -58,14 +58,14 @@ def nested(case: Case) -> Iterator[Case]:
         "twice": f"timeout 20 sh -c {shlex.quote(f'bash -c {shlex.quote(text)}')}",
     }
     for how, command in forms.items():
-        yield Case(case.group, case.rules, command, how)
+        yield BypassCase(case.group, case.rules, command, how)
 
 
-def everyday() -> list[str]:
+def load_everyday_commands() -> list[str]:
     return (FOLDER / "everyday.txt").read_text().splitlines()
 
 
-def policy(rules: str) -> Policy:
+def load_policy(rules: str) -> Policy:
     """Returns the policy of one of the sets, or of `everyday`."""
     folder = FOLDER if rules == "everyday" else FOLDER / "bypasses"
     return Policy(import_settings((folder / f"{rules}.settings.json").read_text(), Layer.PROJECT).rules)

@@ -17,8 +17,8 @@ from typing import Any, Final, cast
 
 from bench.prove.figure import require
 from bench.support.bypass import corpus
-from bench.support.bypass.arena import SECRET, Arena
-from bench.support.bypass.corpus import Case
+from bench.support.bypass.arena import SECRET, AttackTree
+from bench.support.bypass.corpus import BypassCase
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
 from footplate.domain import events
@@ -39,130 +39,130 @@ _HELPER: Final = "helper"
 
 
 @dataclass(slots=True)
-class Found:
-    said: Counter[str] = field(default_factory=Counter)
+class BypassFindings:
+    decisions: Counter[str] = field(default_factory=Counter)
     """Decisions of the gate, by harness and caller."""
     calls: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator["Sessions"]:
+async def open_sessions() -> AsyncIterator["BypassSessions"]:
     with tempfile.TemporaryDirectory(prefix="footplate-arena-") as folder:
         async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
-            yield Sessions(cluster, client, Arena(Path(folder)))
+            yield BypassSessions(cluster, client, AttackTree(Path(folder)))
 
 
-def batches(cases: Sequence[Case]) -> Iterator[list[Case]]:
+def make_batches(cases: Sequence[BypassCase]) -> Iterator[list[BypassCase]]:
     """Yields cases of one group and one set of rules, as many as fit in a message."""
     for _, alike in itertools.groupby(cases, lambda case: (case.group, case.rules)):
-        left = list(alike)
-        while left:
-            yield left[:_AT_ONCE]
-            left = left[_AT_ONCE:]
+        remaining = list(alike)
+        while remaining:
+            yield remaining[:_AT_ONCE]
+            remaining = remaining[_AT_ONCE:]
 
 
-class Sessions:
-    def __init__(self, cluster: Cluster, client: Client, arena: Arena) -> None:
+class BypassSessions:
+    def __init__(self, cluster: Cluster, client: Client, tree: AttackTree) -> None:
         self._cluster = cluster
         self._client = client
-        self._arena = arena
+        self._tree = tree
         self._agents: dict[tuple[str, str], str] = {}
         self._numbers = itertools.count(1)
-        self.found = Found()
+        self.found = BypassFindings()
 
-    async def control(self, harness: str, who: str) -> None:
+    async def check_control(self, harness: str, caller: str) -> None:
         """Checks that without rules the same call has an effect, so that the search below can find one."""
-        free = Case("control", "free", "touch CANARY")
-        effect, told = await self._message(harness, who, [free], {})
-        require(holds=bool(effect), otherwise=f"{harness}, {who}: without rules {free.command!r} does nothing: {told}")
+        free = BypassCase("control", "free", "touch CANARY")
+        effect, log = await self._send_batch(harness, caller, [free], {})
+        require(holds=bool(effect), otherwise=f"{harness}, {caller}: without rules {free.command!r} does nothing: {log}")
 
-    async def attempt(self, harness: str, who: str, batch: Sequence[Case]) -> None:
+    async def attempt_batch(self, harness: str, caller: str, batch: Sequence[BypassCase]) -> None:
         """Makes the calls of a batch and records forbidden effects.
 
         On a busy machine a worker may lose its turn, so that calls never reach the gate. They are made again, and the
         effects of all tries count.
         """
-        name = f"{harness}, {who}, {batch[0].group}, {batch[0].rules}"
+        name = f"{harness}, {caller}, {batch[0].group}, {batch[0].rules}"
         for _ in range(_TRIES):
-            effect, told = await self._message(harness, who, batch, _rules(batch[0].rules))
-            if effect or not any(event["type"] == events.STATUS_RESCHEDULED for event in told):
+            effect, log = await self._send_batch(harness, caller, batch, _rules(batch[0].rules))
+            if effect or not any(event["type"] == events.STATUS_RESCHEDULED for event in log):
                 break
             print(f"  {name}: the worker was lost; trying again", flush=True)
-        made = [event for event in told if event["type"] == events.AGENT_TOOL_USE and "command" in event["input"]]
-        self.found.said.update(f"{harness} {who} {event.get('evaluated_permission')}" for event in made)
-        self.found.calls[f"{harness} {who}"] += len(made)
-        wanted = Counter(self._placed(case) for case in batch)
+        made = [event for event in log if event["type"] == events.AGENT_TOOL_USE and "command" in event["input"]]
+        self.found.decisions.update(f"{harness} {caller} {event.get('evaluated_permission')}" for event in made)
+        self.found.calls[f"{harness} {caller}"] += len(made)
+        wanted = Counter(self._fill_placeholders(case) for case in batch)
         if Counter(str(event["input"]["command"]) for event in made) != wanted:
-            self._fault(f"{name}: {len(made)} of {len(batch)} calls reached the gate")
+            self._record_fault(f"{name}: {len(made)} of {len(batch)} calls reached the gate")
         if effect:
             allowed = [event["input"]["command"] for event in made if event.get("evaluated_permission") == "allow"]
-            self._fault(f"{name}: {effect}, by one of {allowed}")
+            self._record_fault(f"{name}: {effect}, by one of {allowed}")
 
-    async def _message(
-        self, harness: str, who: str, batch: Sequence[Case], rules: dict[str, Any]
+    async def _send_batch(
+        self, harness: str, caller: str, batch: Sequence[BypassCase], rules: dict[str, Any]
     ) -> tuple[str, list[Event]]:
         """Sends one batch, and returns its forbidden effect and all events."""
-        self._arena.reset()
+        self._tree.reset()
         script = f"batch-{next(self._numbers)}"
-        calls = [tool(_BASH[harness], {"command": self._placed(case)}) for case in batch]
+        calls = [tool(_BASH[harness], {"command": self._fill_placeholders(case)}) for case in batch]
         await self._cluster.model.install(f"{script}-own", replies(calls, [text("Tried.")]))
         asked = {"description": "x", "prompt": f"Go. [[script:{script}-own]]", "subagent_type": _HELPER}
         await self._cluster.model.install(script, replies([tool("Agent", asked)], [text("Done.")]))
-        session_id = await self._session(harness, who, rules)
-        before = self._arena.state(batch[0].rules)
-        await self._turn(session_id, f"Go. [[script:{script if who == SUBAGENT else f'{script}-own'}]]")
-        effect = self._arena.changes(batch[0].rules, before)
-        told = await self._told(session_id)
-        if not effect and batch[0].rules == "paths" and any(SECRET in str(_shown(event)) for event in told):
+        session_id = await self._create_session(harness, caller, rules)
+        before = self._tree.read_state(batch[0].rules)
+        await self._run_turn(session_id, f"Go. [[script:{script if caller == SUBAGENT else f'{script}-own'}]]")
+        effect = self._tree.describe_changes(batch[0].rules, before)
+        log = await self._list_all_events(session_id)
+        if not effect and batch[0].rules == "paths" and any(SECRET in str(_result_content(event)) for event in log):
             effect = "the secret was shown"
-        return effect, told
+        return effect, log
 
-    async def _session(self, harness: str, who: str, rules: dict[str, Any]) -> str:
-        fields = {"context": {"directory": str(self._arena.tree)}, "permissions": rules}
-        session_id = await self._client.session(await self._agent(harness, who), extra_body=fields)
-        if who != FORK:
+    async def _create_session(self, harness: str, caller: str, rules: dict[str, Any]) -> str:
+        fields = {"context": {"directory": str(self._tree.tree)}, "permissions": rules}
+        session_id = await self._client.session(await self._find_agent(harness, caller), extra_body=fields)
+        if caller != FORK:
             return session_id
-        await self._turn(session_id, "Hello.")
+        await self._run_turn(session_id, "Hello.")
         path = f"/v1/sessions/{session_id}/fork"
         fork: Any = await self._client.sdk.post(path, cast_to=cast("Any", object), body={})
         return str(fork["id"])
 
-    async def _agent(self, harness: str, who: str) -> str:
-        if (harness, who) not in self._agents:
+    async def _find_agent(self, harness: str, caller: str) -> str:
+        if (harness, caller) not in self._agents:
             body: dict[str, Any] = {"harness": harness}
             more: dict[str, Any] = {}
-            if who == SUBAGENT:
+            if caller == SUBAGENT:
                 helper = await self._client.agent(name=_HELPER, extra_body=body)
                 more = {"multiagent": {"type": "coordinator", "agents": [helper]}}
-            self._agents[harness, who] = await self._client.agent(extra_body=body, **more)
-        return self._agents[harness, who]
+            self._agents[harness, caller] = await self._client.agent(extra_body=body, **more)
+        return self._agents[harness, caller]
 
-    async def _turn(self, session_id: str, said: str) -> None:
+    async def _run_turn(self, session_id: str, prompt: str) -> None:
         """Runs one turn, and a second one if approval is requested: its message denies the pending calls."""
-        for words in (said, "No. Go on."):
-            told = await self._client.run_turn(session_id, words, patience=_PATIENCE)
-            if told[-1]["stop_reason"]["type"] != "requires_action":
+        for message in (prompt, "No. Go on."):
+            log = await self._client.run_turn(session_id, message, patience=_PATIENCE)
+            if log[-1]["stop_reason"]["type"] != "requires_action":
                 return
-        self._fault(f"{said}: a message did not deny the pending calls")
+        self._record_fault(f"{prompt}: a message did not deny the pending calls")
 
-    async def _told(self, session_id: str) -> list[Event]:
+    async def _list_all_events(self, session_id: str) -> list[Event]:
         """Returns the events of all threads."""
-        told = await self._client.events(session_id)
+        log = await self._client.events(session_id)
         threads: Any = await self._client.sdk.get(f"/v1/sessions/{session_id}/threads", cast_to=cast("Any", object))
         for thread in threads["data"]:
             if thread["parent_thread_id"] is not None:
                 path = f"/v1/sessions/{session_id}/threads/{thread['id']}/events?limit=1000"
                 page: Any = await self._client.sdk.get(path, cast_to=cast("Any", object))
-                told += page["data"]
-        return list({event["id"]: event for event in told}.values())
+                log += page["data"]
+        return list({event["id"]: event for event in log}.values())
 
-    def _placed(self, case: Case) -> str:
-        return case.placed(self._arena.tree, self._arena.outside)
+    def _fill_placeholders(self, case: BypassCase) -> str:
+        return case.fill_placeholders(self._tree.tree, self._tree.outside)
 
-    def _fault(self, what: str) -> None:
-        self.found.faults.append(what[:600])
-        print(f"  {what[:600]}", flush=True)
+    def _record_fault(self, problem: str) -> None:
+        self.found.faults.append(problem[:600])
+        print(f"  {problem[:600]}", flush=True)
 
 
 def _rules(name: str) -> dict[str, Any]:
@@ -171,5 +171,5 @@ def _rules(name: str) -> dict[str, Any]:
     return {**rules, "allow": [*rules["allow"], f"Agent({_HELPER})"]}
 
 
-def _shown(event: Event) -> object:
+def _result_content(event: Event) -> object:
     return event.get("content") if event["type"] == events.AGENT_TOOL_RESULT else None

@@ -24,7 +24,7 @@ class Canary:
     def core(self) -> str:
         return self.value.split("\\")[1].split("&")[0]
 
-    def looks(self) -> dict[str, bytes]:
+    def list_encodings(self) -> dict[str, bytes]:
         """Returns the bytes to search for, by encoding. The core matches every encoding that keeps letters."""
         found = {
             "plain": self.value.encode(),
@@ -35,16 +35,16 @@ class Canary:
             "UTF-16": self.core.encode("utf-16-le"),
         }
         for alignment in range(_ALIGNMENTS):
-            found[f"base64, {alignment}"] = _inside(base64.b64encode, self.value, alignment)
-            found[f"base64 for URLs, {alignment}"] = _inside(base64.urlsafe_b64encode, self.value, alignment)
-            found[f"base64 of its middle, {alignment}"] = _inside(base64.b64encode, self.core, alignment)
+            found[f"base64, {alignment}"] = _stable_part(base64.b64encode, self.value, alignment)
+            found[f"base64 for URLs, {alignment}"] = _stable_part(base64.urlsafe_b64encode, self.value, alignment)
+            found[f"base64 of its middle, {alignment}"] = _stable_part(base64.b64encode, self.core, alignment)
         return found
 
-    def found_in(self, data: bytes) -> list[str]:
-        return [form for form, look in self.looks().items() if look in data]
+    def find_in(self, data: bytes) -> list[str]:
+        return [form for form, look in self.list_encodings().items() if look in data]
 
 
-def _inside(encode: Callable[[bytes], bytes], text: str, alignment: int) -> bytes:
+def _stable_part(encode: Callable[[bytes], bytes], text: str, alignment: int) -> bytes:
     """Returns the part of its base64 that is the same inside any longer text, without the characters shared with
     neighbours.
     """
@@ -54,7 +54,7 @@ def _inside(encode: Callable[[bytes], bytes], text: str, alignment: int) -> byte
     return encoded[start:whole]
 
 
-PLANTED: Final[Mapping[str, Callable[[str], str]]] = {
+PLANTED_ENCODINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "plain": str,
     "base64, 0": lambda value: base64.b64encode(value.encode()).decode(),
     "base64, 1": lambda value: base64.b64encode(b"x" + value.encode() + b"yz").decode(),

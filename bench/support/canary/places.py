@@ -15,7 +15,7 @@ from bench.support.telemetry import counting
 from bench.support.telemetry.sink import Sink
 from footplate.stack.temporal_connection import connect_temporal
 
-SEEN: Final = "seen-from-inside"
+COPY_FILE: Final = "seen-from-inside"
 """The file in a session's tree into which an agent copies everything that it can read."""
 PLACES: Final = (
     "sandbox",
@@ -29,7 +29,7 @@ PLACES: Final = (
     "processes",
     "metrics",
 )
-_PIECE: Final = 32 << 20
+_CHUNK_BYTES: Final = 32 << 20
 _OVERLAP: Final = 4096
 _TABLES: Final = """
 select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -37,29 +37,29 @@ where c.relkind in ('r', 'm') and n.nspname not in ('pg_catalog', 'information_s
 """
 
 
-async def everything(cluster: Cluster, sink: Sink) -> AsyncIterator[tuple[str, bytes]]:
+async def read_everything(cluster: Cluster, sink: Sink) -> AsyncIterator[tuple[str, bytes]]:
     """Yields the data of every place in chunks, with the name of the place."""
-    for place, data in _files(cluster):
+    for place, data in _read_files(cluster):
         yield place, data
-    async for data in postgres(cluster):
+    async for data in read_postgres(cluster):
         yield "PostgreSQL", data
-    async for data in redis_of(cluster):
+    async for data in read_redis(cluster):
         yield "Redis", data
-    async for data in temporal(cluster):
+    async for data in read_temporal(cluster):
         yield "Temporal", data
     for data in [*sink.raw]:
         yield "traces and reports", data
-    for data in processes(cluster):
+    for data in read_processes(cluster):
         yield "processes", data
     for text in await counting.scrape(cluster):
         yield "metrics", text.encode()
 
 
-def _files(cluster: Cluster) -> Iterator[tuple[str, bytes]]:
+def _read_files(cluster: Cluster) -> Iterator[tuple[str, bytes]]:
     for root in {cluster.directory, cluster.stack.directory}:
         for path in sorted(remains.below(root)):
             if path.is_file() and not path.is_symlink():
-                for piece in _pieces(path):
+                for piece in _read_chunks(path):
                     yield _kind(path, cluster), piece
 
 
@@ -68,20 +68,20 @@ def _kind(path: Path, cluster: Cluster) -> str:
         return "files of the stack"
     if path.is_relative_to(cluster.directory / "logs"):
         return "logs"
-    return "sandbox" if path.name == SEEN else "objects and trees"
+    return "sandbox" if path.name == COPY_FILE else "objects and trees"
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def _read_chunks(path: Path) -> Iterator[bytes]:
     """Yields the path and the content. Chunks overlap, so that a match across a boundary is found."""
     yield str(path).encode()
     with suppress(FileNotFoundError), path.open("rb") as file:  # servers remove their own files meanwhile
         end = b""
-        while piece := file.read(_PIECE):
+        while piece := file.read(_CHUNK_BYTES):
             yield end + piece
             end = piece[-_OVERLAP:]
 
 
-async def postgres(cluster: Cluster) -> AsyncIterator[bytes]:
+async def read_postgres(cluster: Cluster) -> AsyncIterator[bytes]:
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
         for table in await connection.fetch(_TABLES):
@@ -92,12 +92,12 @@ async def postgres(cluster: Cluster) -> AsyncIterator[bytes]:
         await connection.close()
 
 
-async def redis_of(cluster: Cluster) -> AsyncIterator[bytes]:
+async def read_redis(cluster: Cluster) -> AsyncIterator[bytes]:
     redis: Any = Redis.from_url(cluster.settings.redis_url)
     try:
         async for key in redis.scan_iter(count=1000):
             yield key
-            yield repr_of(await _value(redis, key))
+            yield flatten_bytes(await _value(redis, key))
     finally:
         await redis.aclose()
 
@@ -120,18 +120,18 @@ async def _value(redis: Any, key: bytes) -> object:
             raise AssertionError(f"a Redis key of an unsupported type: {kind!r}")
 
 
-def repr_of(value: object) -> bytes:
+def flatten_bytes(value: object) -> bytes:
     """Returns all bytes in the value unchanged, however it is nested."""
     if isinstance(value, bytes):
         return value + b"\n"
     if isinstance(value, dict):
-        return b"".join(repr_of(part) for pair in value.items() for part in pair)
+        return b"".join(flatten_bytes(part) for pair in value.items() for part in pair)
     if isinstance(value, list | tuple | set):
-        return b"".join(map(repr_of, value))
+        return b"".join(map(flatten_bytes, value))
     return repr(value).encode()
 
 
-async def temporal(cluster: Cluster) -> AsyncIterator[bytes]:
+async def read_temporal(cluster: Cluster) -> AsyncIterator[bytes]:
     """Yields the histories and descriptions of all workflows. The namespace belongs to this cluster alone."""
     client = await connect_temporal(cluster.settings.temporal_address)
     async for workflow in client.list_workflows():
@@ -142,7 +142,7 @@ async def temporal(cluster: Cluster) -> AsyncIterator[bytes]:
             yield event.SerializeToString()
 
 
-def processes(cluster: Cluster) -> Iterator[bytes]:
+def read_processes(cluster: Cluster) -> Iterator[bytes]:
     """Yields what other users could read of guardians, sandboxes and tools. The api and the workers have the key."""
     holders = {program.pid for program in (*cluster.apis, *cluster.workers) if program.is_running}
     for pid in remains.of(cluster.id, cluster.directory):
@@ -157,7 +157,7 @@ async def watch_processes(cluster: Cluster, seen: list[bytes], stop: asyncio.Eve
     """Collects process data while turns run, and returns how many items it read."""
     count = 0
     while not stop.is_set():
-        found = [*processes(cluster)]
+        found = [*read_processes(cluster)]
         count += len(found)
         seen += found
         await asyncio.sleep(0.2)

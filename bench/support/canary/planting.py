@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from redis.asyncio import Redis
 
 from bench.support import remains
-from bench.support.canary.forms import PLANTED, Canary
+from bench.support.canary.forms import PLANTED_ENCODINGS, Canary
 from bench.support.cluster import Cluster
 from bench.support.telemetry.sink import Sink
 from footplate.stack.leftovers import wait_until
@@ -21,7 +21,7 @@ from footplate.stack.temporal_connection import connect_temporal
 Plants = dict[tuple[str, str], Canary]
 """The canary of each place and encoding."""
 
-_HIDDEN: Final = (
+_PLANTED_PLACES: Final = (
     "sandbox",
     "objects and trees",
     "logs",
@@ -34,25 +34,25 @@ _HIDDEN: Final = (
 
 
 def new_plants() -> Plants:
-    return {(place, form): Canary.new() for place in _HIDDEN for form in PLANTED}
+    return {(place, form): Canary.new() for place in _PLANTED_PLACES for form in PLANTED_ENCODINGS}
 
 
-def hidden(plants: Plants, place: str) -> list[str]:
-    return [PLANTED[form](canary.value) for (where, form), canary in plants.items() if where == place]
+def encode_canaries(plants: Plants, place: str) -> list[str]:
+    return [PLANTED_ENCODINGS[form](canary.value) for (where, form), canary in plants.items() if where == place]
 
 
 async def plant(cluster: Cluster, sink: Sink, endpoint: str, plants: Plants, session_id: str) -> None:
     """Plants all canaries except those that an agent must copy inside the sandbox and those of live processes."""
     data = cluster.directory / "data"
     home = data / "workspaces" / "default" / f"{session_id}.state" / "home"
-    (home / "planted").write_text("\n".join(hidden(plants, "sandbox")))
+    (home / "planted").write_text("\n".join(encode_canaries(plants, "sandbox")))
     (data / "objects").mkdir(exist_ok=True)
-    (data / "objects" / "planted").write_text("\n".join(hidden(plants, "objects and trees")))
-    (cluster.directory / "logs" / "planted.log").write_text("\n".join(hidden(plants, "logs")))
-    await _in_postgres(cluster, hidden(plants, "PostgreSQL"))
-    await _in_redis(cluster, hidden(plants, "Redis"))
-    await _in_temporal(cluster, hidden(plants, "Temporal"))
-    await _in_traces(sink, endpoint, hidden(plants, "traces and reports"))
+    (data / "objects" / "planted").write_text("\n".join(encode_canaries(plants, "objects and trees")))
+    (cluster.directory / "logs" / "planted.log").write_text("\n".join(encode_canaries(plants, "logs")))
+    await _in_postgres(cluster, encode_canaries(plants, "PostgreSQL"))
+    await _in_redis(cluster, encode_canaries(plants, "Redis"))
+    await _in_temporal(cluster, encode_canaries(plants, "Temporal"))
+    await _in_traces(sink, endpoint, encode_canaries(plants, "traces and reports"))
 
 
 async def _in_postgres(cluster: Cluster, texts: list[str]) -> None:
@@ -105,7 +105,7 @@ async def _in_traces(sink: Sink, endpoint: str, texts: list[str]) -> None:
 def planted_processes(cluster: Cluster, plants: Plants) -> Iterator[None]:
     started = [
         subprocess.Popen(["sleep", "300"], env={remains.MARK: cluster.id, "PLANTED": text})
-        for text in hidden(plants, "processes")
+        for text in encode_canaries(plants, "processes")
     ]
     try:
         yield

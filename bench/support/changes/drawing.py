@@ -6,7 +6,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from bench.support.changes.model import Content, Kind, Node, Tree, fits
+from bench.support.changes.model import Content, Kind, Node, Tree, can_add
 
 _LARGE: Final = 10_000_000
 _NAMES: Final = (
@@ -62,18 +62,18 @@ nodes = st.one_of(
 def change_sets(draw: st.DrawFn) -> ChangeSet:
     before: Tree = {}
     for path, node in draw(st.lists(st.tuples(paths, nodes), max_size=15)):
-        if fits(before, path):
+        if can_add(before, path):
             before[path] = node
     if before and draw(st.integers(0, 19)) == 0:
         before[draw(st.sampled_from(sorted(before)))] = Node("file", draw(large))
     after = dict(before)
     done: Counter[str] = Counter()
     for action in draw(st.lists(st.sampled_from(_ACTIONS), min_size=1, max_size=12)):
-        if _act(draw, action, after):
+        if _apply_action(draw, action, after):
             done[action] += 1
     if draw(st.integers(0, 19)) == 0:
         path = draw(paths)
-        if fits(after, path):
+        if can_add(after, path):
             after[path] = Node("file", draw(large))
             done["10 MB"] += 1
     directories = sorted({path.rpartition(b"/")[0] for path in after} - {b""})
@@ -85,7 +85,7 @@ def change_sets(draw: st.DrawFn) -> ChangeSet:
 _ACTIONS: Final = ("write", "edit", "delete", "rename", "rename", "mode", "link", "swap")
 
 
-def _act(draw: st.DrawFn, action: str, tree: Tree) -> bool:
+def _apply_action(draw: st.DrawFn, action: str, tree: Tree) -> bool:
     if action == "write":
         return _put(tree, draw(paths), draw(nodes))
     if not tree:
@@ -111,21 +111,21 @@ def _act(draw: st.DrawFn, action: str, tree: Tree) -> bool:
     elif action == "mode":
         tree[path] = Node("file" if node.kind == "program" else "program", node.content)
     else:
-        tree[path] = Node(node.kind, _edited(draw, node.content))
+        tree[path] = Node(node.kind, _edit_content(draw, node.content))
     return True
 
 
 def _put(tree: Tree, path: bytes, node: Node) -> bool:
-    if not fits(tree, path):
+    if not can_add(tree, path):
         return False
     tree[path] = node
     return True
 
 
-def _edited(draw: st.DrawFn, content: Content) -> Content:
+def _edit_content(draw: st.DrawFn, content: Content) -> Content:
     """Returns the content with a small change in the middle. A large content is replaced by another large one."""
     if content.noise >= _LARGE or content.lines * 15 >= _LARGE:
         return draw(large)
     whole = content.bytes()
-    place = draw(st.integers(0, len(whole)))
-    return Content(whole[:place] + draw(st.binary(max_size=40)) + whole[place + draw(st.integers(0, 40)) :])
+    offset = draw(st.integers(0, len(whole)))
+    return Content(whole[:offset] + draw(st.binary(max_size=40)) + whole[offset + draw(st.integers(0, 40)) :])

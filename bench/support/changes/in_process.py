@@ -22,7 +22,7 @@ def open_trees(data: Path, *, projects: Path) -> SessionTrees:
     return SessionTrees(data, mirrors, SnapshotUploader(Objects.open(None, data)), seconds=_SECONDS)
 
 
-def ground_of(tree: Path) -> CheckoutTarget:
+def make_checkout_target(tree: Path) -> CheckoutTarget:
     return CheckoutTarget(
         tree=tree,
         inside_path=str(tree),

@@ -15,7 +15,7 @@ Kind = Literal["file", "program", "link"]
 class Content:
     """Literal bytes, or a number of random bytes or lines from a seed, because a report of 10 MB would not help."""
 
-    given: bytes = b""
+    literal: bytes = b""
     noise: int = 0
     lines: int = 0
     seed: int = 0
@@ -26,7 +26,7 @@ class Content:
             return source.randbytes(self.noise)
         if self.lines:
             return b"".join(b"%d %s\n" % (number, source.randbytes(4).hex().encode()) for number in range(self.lines))
-        return self.given
+        return self.literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class Node:
 Tree = dict[bytes, Node]
 
 
-def fits(tree: Tree, path: bytes) -> bool:
+def can_add(tree: Tree, path: bytes) -> bool:
     """Whether the path can be added: no path is both a file and a directory."""
     parts = path.split(b"/")
     above = {b"/".join(parts[:count]) for count in range(1, len(parts))}
     return not above & tree.keys() and not any(other.startswith(path + b"/") for other in tree)
 
 
-def write(root: Path, before: Tree, after: Tree) -> None:
+def write_changes(root: Path, before: Tree, after: Tree) -> None:
     """Writes the changes into a directory, and touches only the paths that differ."""
     for path in before.keys() - after.keys():
         _remove(root, path)
@@ -53,25 +53,25 @@ def write(root: Path, before: Tree, after: Tree) -> None:
         if before.get(path) != node:
             if path in before:
                 _remove(root, path)
-            place = root / os.fsdecode(path)
-            place.parent.mkdir(parents=True, exist_ok=True)
+            file = root / os.fsdecode(path)
+            file.parent.mkdir(parents=True, exist_ok=True)
             if node.kind == "link":
-                place.symlink_to(os.fsdecode(node.content.bytes()))
+                file.symlink_to(os.fsdecode(node.content.bytes()))
             else:
-                place.write_bytes(node.content.bytes())
-                place.chmod(0o755 if node.kind == "program" else 0o644)
+                file.write_bytes(node.content.bytes())
+                file.chmod(0o755 if node.kind == "program" else 0o644)
 
 
 def _remove(root: Path, path: bytes) -> None:
-    place = root / os.fsdecode(path)
-    place.unlink()
-    for parent in place.parents:
+    file = root / os.fsdecode(path)
+    file.unlink()
+    for parent in file.parents:
         if parent == root or any(parent.iterdir()):
             return
         parent.rmdir()
 
 
-def differences(root: Path, tree: Tree) -> Iterator[str]:
+def find_differences(root: Path, tree: Tree) -> Iterator[str]:
     """Yields the differences between a directory and the tree. Git directories are ignored."""
     found = dict(_walk(root))
     for path in sorted(found.keys() - tree.keys()):

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.prove.figure import require
-from bench.support.changes.repositories import PER_DIRECTORY, fill, git, program, space, timed
+from bench.support.changes.repositories import PER_DIRECTORY, create_repository, run_git, run_program, open_scratch_directory, measure_time
 from footplate.trees import diffs, snapshots
 from footplate.trees.git import Git, write_attributes
 
 
 @dataclass(slots=True)
-class Measured:
+class GitComparison:
     snapshot: list[float] = field(default_factory=list)
     bare_snapshot: list[float] = field(default_factory=list)
     nothing: list[float] = field(default_factory=list)
@@ -23,45 +23,45 @@ class Measured:
     bare_diff: list[float] = field(default_factory=list)
 
 
-async def measure(files: int, rounds: int) -> Measured:
-    with space() as place:
-        ours, bare, host = place / "ours", place / "bare", place / "host.git"
-        await asyncio.to_thread(fill, ours, files)
+async def compare_with_git(files: int, rounds: int) -> GitComparison:
+    with open_scratch_directory() as scratch_dir:
+        ours, bare, host = scratch_dir / "ours", scratch_dir / "bare", scratch_dir / "host.git"
+        await asyncio.to_thread(create_repository, ours, files)
         await asyncio.to_thread(shutil.copytree, ours, bare)
         for tree in (ours, bare):
-            git(tree, "update-index", "-q", "--refresh", accept=(0, 1))
+            run_git(tree, "update-index", "-q", "--refresh", accept=(0, 1))
         await _make_host(host, ours)
         await asyncio.sleep(1.1)  # both read files again that are newer than the index
         before = (await snapshots.take_snapshot(host, ours)).snapshot.tree
-        found = Measured()
+        found = GitComparison()
         for number in range(rounds):
-            turns = [_ours(host, ours, number, found), _bare(bare, place / "index", number, found)]
+            turns = [_measure_snapshot(host, ours, number, found), _measure_git_snapshot(bare, scratch_dir / "index", number, found)]
             for turn in turns if number % 2 else reversed(turns):
                 await turn
-            after = await timed(snapshots.take_snapshot(host, ours), found.nothing)
-            await _diffs(host, before, after.snapshot.tree, number, found)
+            after = await measure_time(snapshots.take_snapshot(host, ours), found.nothing)
+            await _measure_diffs(host, before, after.snapshot.tree, number, found)
             before = after.snapshot.tree
     return found
 
 
-async def _ours(host: Path, tree: Path, number: int, found: Measured) -> None:
+async def _measure_snapshot(host: Path, tree: Path, number: int, found: GitComparison) -> None:
     _change(tree, number)
-    await timed(snapshots.take_snapshot(host, tree), found.snapshot)
+    await measure_time(snapshots.take_snapshot(host, tree), found.snapshot)
 
 
-async def _bare(tree: Path, index: Path, number: int, found: Measured) -> None:
+async def _measure_git_snapshot(tree: Path, index: Path, number: int, found: GitComparison) -> None:
     """Runs git as a script would, in a process started the same way. Copying the index is not measured."""
     _change(tree, number)
     shutil.copy2(tree / ".git" / "index", index)
-    await timed(program(tree, "sh", "-c", "git add -A && git write-tree", index=index), found.bare_snapshot)
+    await measure_time(run_program(tree, "sh", "-c", "git add -A && git write-tree", index=index), found.bare_snapshot)
 
 
-async def _diffs(host: Path, old: str, new: str, number: int, found: Measured) -> None:
+async def _measure_diffs(host: Path, old: str, new: str, number: int, found: GitComparison) -> None:
     require(holds=old != new, otherwise="a change made no difference")
     turns = [
-        lambda: timed(diffs.summarise_changes(host, old, new), found.diff),
-        lambda: timed(
-            program(host, "git", "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", old, new), found.bare_diff
+        lambda: measure_time(diffs.summarise_changes(host, old, new), found.diff),
+        lambda: measure_time(
+            run_program(host, "git", "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", old, new), found.bare_diff
         ),
     ]
     for turn in turns if number % 2 else reversed(turns):
@@ -69,8 +69,8 @@ async def _diffs(host: Path, old: str, new: str, number: int, found: Measured) -
 
 
 def _change(tree: Path, number: int) -> None:
-    place = number % 20
-    (tree / f"d{place // 10}" / f"p{place}" / f"{place * PER_DIRECTORY}.py").write_text(f"change {number}\n" * 30)
+    number_of_file = number % 20
+    (tree / f"d{number_of_file // 10}" / f"p{number_of_file}" / f"{number_of_file * PER_DIRECTORY}.py").write_text(f"change {number}\n" * 30)
 
 
 async def _make_host(host: Path, tree: Path) -> None:
@@ -80,16 +80,16 @@ async def _make_host(host: Path, tree: Path) -> None:
     shutil.copy2(tree / ".git" / "index", host / "index")
 
 
-def diff_memory() -> tuple[int, int]:
+def measure_diff_memory() -> tuple[int, int]:
     """Returns the bytes of a large patch, and the KiB by which a process grew that streamed it, git included."""
     done = subprocess.run([sys.executable, "-m", __name__], check=True, capture_output=True, text=True)
     size, grown = map(int, done.stdout.split())
     return size, grown
 
 
-async def _stream() -> tuple[int, int]:
-    with space() as place:
-        tree, host = place / "tree", place / "host.git"
+async def _stream_patch() -> tuple[int, int]:
+    with open_scratch_directory() as scratch_dir:
+        tree, host = scratch_dir / "tree", scratch_dir / "host.git"
         tree.mkdir()
         await Git(git_dir=host).run("init", "-q", "--bare", str(host))
         write_attributes(host)
@@ -107,4 +107,4 @@ async def _stream() -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    print(*asyncio.run(_stream()))
+    print(*asyncio.run(_stream_patch()))

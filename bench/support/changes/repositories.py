@@ -24,7 +24,7 @@ _ENVIRONMENT: Final = {
 
 
 @contextmanager
-def space() -> Iterator[Path]:
+def open_scratch_directory() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(prefix="footplate-ratios-"))
     try:
         yield made
@@ -32,26 +32,26 @@ def space() -> Iterator[Path]:
         shutil.rmtree(made)
 
 
-def fill(tree: Path, files: int) -> None:
+def create_repository(tree: Path, files: int) -> None:
     """Creates a repository with this number of files in one commit and one pack."""
     for number in range(files):
         directory = tree / f"d{number // (10 * PER_DIRECTORY)}" / f"p{number // PER_DIRECTORY}"
         if number % PER_DIRECTORY == 0:
             directory.mkdir(parents=True)
         (directory / f"{number}.py").write_text(f"file {number}\n" * 30)
-    git(tree, "init", "-q")
-    git(tree, "config", "gc.auto", "0")
-    git(tree, "add", "-A")
-    git(tree, "commit", "-qm", "all")
-    git(tree, "repack", "-adq")
+    run_git(tree, "init", "-q")
+    run_git(tree, "config", "gc.auto", "0")
+    run_git(tree, "add", "-A")
+    run_git(tree, "commit", "-qm", "all")
+    run_git(tree, "repack", "-adq")
 
 
-def git(tree: Path, *argv: str, accept: Sequence[int] = (0,)) -> None:
+def run_git(tree: Path, *argv: str, accept: Sequence[int] = (0,)) -> None:
     done = subprocess.run(["git", *argv], cwd=tree, env=_ENVIRONMENT, check=False, capture_output=True, text=True)
     require(holds=done.returncode in accept, otherwise=done.stderr)
 
 
-async def program(directory: Path, *argv: str, index: Path | None = None) -> None:
+async def run_program(directory: Path, *argv: str, index: Path | None = None) -> None:
     """Runs a program in the same way as the product does. It must succeed and print something."""
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -61,12 +61,12 @@ async def program(directory: Path, *argv: str, index: Path | None = None) -> Non
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, said = await process.communicate()
-    require(holds=process.returncode == 0 and bool(out), otherwise=said.decode())
+    out, errors = await process.communicate()
+    require(holds=process.returncode == 0 and bool(out), otherwise=errors.decode())
 
 
-async def timed(awaited: Awaitable[T], into: list[float]) -> T:
+async def measure_time(awaited: Awaitable[T], times: list[float]) -> T:
     begun = time.perf_counter()
     result = await awaited
-    into.append(time.perf_counter() - begun)
+    times.append(time.perf_counter() - begun)
     return result

@@ -9,52 +9,52 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.support.changes.in_process import ORGANISATION, ground_of, open_trees
-from bench.support.changes.repositories import fill, program, space, timed
+from bench.support.changes.in_process import ORGANISATION, make_checkout_target, open_trees
+from bench.support.changes.repositories import create_repository, run_program, open_scratch_directory, measure_time
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import SessionTree, CheckoutTarget
 from footplate.trees.sessions import SessionTrees
 
 
 @dataclass(slots=True)
-class Started:
+class StartTimes:
     start: list[float] = field(default_factory=list)
     worktree: list[float] = field(default_factory=list)
     first_snapshot: list[float] = field(default_factory=list)
 
 
-async def measure_starts(files: int, rounds: int) -> Started:
-    with space() as root:
+async def measure_starts(files: int, rounds: int) -> StartTimes:
+    with open_scratch_directory() as root:
         repository, data = root / "projects" / "app", root / "data"
-        await asyncio.to_thread(fill, repository, files)
+        await asyncio.to_thread(create_repository, repository, files)
         data.mkdir()
         trees = open_trees(data, projects=root / "projects")
         project = SessionProject(id="proj_app", name="app", path="app")
         await trees.resolve_base(ORGANISATION, project)
-        found = Started()
+        found = StartTimes()
         for number in range(rounds):
-            turns = [_session(trees, project, data, number, found), _worktree(repository, root, number, found)]
+            turns = [_measure_session(trees, project, data, number, found), _measure_worktree(repository, root, number, found)]
             for turn in turns if number % 2 else reversed(turns):
                 await turn
     return found
 
 
-async def _session(trees: SessionTrees, project: SessionProject, data: Path, number: int, found: Started) -> None:
+async def _measure_session(trees: SessionTrees, project: SessionProject, data: Path, number: int, found: StartTimes) -> None:
     session_id = f"sesn_{number}"
     tree = data / "workspaces" / ORGANISATION / session_id
-    ground = ground_of(tree)
-    based = await timed(_start(trees, project, session_id, ground), found.start)
-    kept = SessionTree(organisation=ORGANISATION, session_id=session_id, project=based, files=tree)
-    await timed(trees.store_snapshot(kept, None), found.first_snapshot)
+    target = make_checkout_target(tree)
+    based = await measure_time(_start(trees, project, session_id, target), found.start)
+    session_tree = SessionTree(organisation=ORGANISATION, session_id=session_id, project=based, files=tree)
+    await measure_time(trees.store_snapshot(session_tree, None), found.first_snapshot)
 
 
-async def _start(trees: SessionTrees, project: SessionProject, session_id: str, ground: CheckoutTarget) -> SessionProject:
+async def _start(trees: SessionTrees, project: SessionProject, session_id: str, target: CheckoutTarget) -> SessionProject:
     based = replace(project, base=await trees.resolve_base(ORGANISATION, project))
-    await trees.check_out(ORGANISATION, session_id, [based], ground)
+    await trees.check_out(ORGANISATION, session_id, [based], target)
     return based
 
 
-async def _worktree(repository: Path, root: Path, number: int, found: Started) -> None:
+async def _measure_worktree(repository: Path, root: Path, number: int, found: StartTimes) -> None:
     """Adds a worktree without a branch, so that the branches a session sees stay the same."""
     tree = root / "worktrees" / f"{number}"
-    await timed(program(repository, "git", "worktree", "add", "--detach", str(tree)), found.worktree)
+    await measure_time(run_program(repository, "git", "worktree", "add", "--detach", str(tree)), found.worktree)

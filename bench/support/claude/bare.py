@@ -16,7 +16,7 @@ _QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATE
 
 
 @asynccontextmanager
-async def client(model: ModelProcess, **more: Any) -> AsyncIterator[sdk.ClaudeSDKClient]:
+async def open_client(model: ModelProcess, **more: Any) -> AsyncIterator[sdk.ClaudeSDKClient]:
     """Yields a connected client with its own home and working directory. `more`: further options."""
     with tempfile.TemporaryDirectory(prefix="footplate-bare-", ignore_cleanup_errors=True) as directory:
         env = {
@@ -41,7 +41,7 @@ async def client(model: ModelProcess, **more: Any) -> AsyncIterator[sdk.ClaudeSD
             yield connected
 
 
-async def deltas(connected: sdk.ClaudeSDKClient, prompt: str) -> list[tuple[str, float]]:
+async def read_deltas(connected: sdk.ClaudeSDKClient, prompt: str) -> list[tuple[str, float]]:
     """Runs a turn, and returns each chunk of its text with the time of arrival."""
     found: list[tuple[str, float]] = []
     await connected.query(prompt)
@@ -53,8 +53,8 @@ async def deltas(connected: sdk.ClaudeSDKClient, prompt: str) -> list[tuple[str,
     return found
 
 
-async def cold(model: ModelProcess, prompt: str) -> float:
+async def measure_cold_start(model: ModelProcess, prompt: str) -> float:
     """Returns the seconds from starting the CLI to the first token."""
     began = time.time()
-    async with client(model) as connected:
-        return (await deltas(connected, prompt))[0][1] - began
+    async with open_client(model) as connected:
+        return (await read_deltas(connected, prompt))[0][1] - began

@@ -23,12 +23,12 @@ _FILE: Final = "/workspace/notes.txt"
 _CLI_NAMES: Final = {**TOOL_NAMES, "ask": "mcp__custom__ask"}
 
 
-def named(harness: str) -> Name:
+def tool_namer(harness: str) -> Name:
     return (lambda name: _CLI_NAMES.get(name, name)) if harness == "claude" else (lambda name: name)
 
 
-def stories(harness: str) -> Mapping[str, Replies]:
-    call = _Calls(named(harness))
+def build_scenarios(harness: str) -> Mapping[str, Replies]:
+    call = _Calls(tool_namer(harness))
     return {
         "words": replies([text("Hello there.")]),
         "thoughts": replies([thinking("Let me see."), text("I see.")]),
@@ -86,7 +86,7 @@ _AGREED: Final[Mapping[str, Callable[[Event], object]]] = {
 }
 
 
-def told(event: Event) -> str:
+def describe_comparable(event: Event) -> str:
     """Returns the part of an event that both harnesses must agree on. The text of a result may differ: the CLI's tools
     have their own.
     """

@@ -9,16 +9,16 @@ from typing import Final, Literal
 from bench.support import remains
 from bench.support.cluster import Cluster
 from bench.support.crash import work
-from bench.support.crash.crew import Crew, Death
+from bench.support.crash.crew import WorkerDeaths, WorkerDeath
 from footplate.harness.claude import program
 
 Victim = Literal["cli", "worker", "both"]
 VICTIMS: Final[tuple[Victim, ...]] = ("cli", "worker", "both")
 
 
-def of(cluster: Cluster, session_id: str) -> dict[int, bytes]:
+def list_processes(cluster: Cluster, session_id: str) -> dict[int, bytes]:
     """Returns the session's processes, each with its program."""
-    directory = work.workspace(cluster, session_id)
+    directory = work.workspace_path(cluster, session_id)
     found = {}
     for entry in os.scandir("/proc"):
         with suppress(OSError):
@@ -27,31 +27,31 @@ def of(cluster: Cluster, session_id: str) -> dict[int, bytes]:
     return found
 
 
-def clis(cluster: Cluster, session_id: str) -> list[int]:
+def list_cli_processes(cluster: Cluster, session_id: str) -> list[int]:
     """Returns the processes of the session's CLI."""
     wanted = bytes(program.find_cli())
-    return [pid for pid, name in of(cluster, session_id).items() if name == wanted]
+    return [pid for pid, name in list_processes(cluster, session_id).items() if name == wanted]
 
 
 def kill_cli(cluster: Cluster, session_id: str) -> int:
     """Kills the CLI, and returns the number of its processes."""
-    pids = clis(cluster, session_id)
+    pids = list_cli_processes(cluster, session_id)
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return len(pids)
 
 
-async def kill(victim: Victim, crew: Crew, session_id: str) -> tuple[int, Death | None]:
+async def kill_victim(victim: Victim, crew: WorkerDeaths, session_id: str) -> tuple[int, WorkerDeath | None]:
     """Kills the victim. Returns how many processes were killed, and the worker's death if it was one of them."""
     hit = 0
     if victim in {"cli", "both"}:
         hit += kill_cli(crew.cluster, session_id)
     if victim == "cli":
         return hit, None
-    number = await crew.holder(session_id)
+    number = await crew.find_worker(session_id)
     if number is None:
         return hit, None
-    death = await crew.kill(number)
+    death = await crew.kill_worker(number)
     await crew.cluster.restart_worker(number)
     return hit + 1, death

@@ -7,7 +7,7 @@ import asyncpg
 import orjson
 
 from bench.support.cluster import Cluster
-from bench.support.crash.account import Account, account
+from bench.support.crash.account import SessionAccount, check_session
 from footplate.harness.claude.recovery import NOT_STARTED
 from footplate.harness.claude.transcript import LINE
 from footplate.testing import Replies, Step, replies, reply, text, tool
@@ -19,7 +19,7 @@ PROMPT: Final = f"Leave your lines. [[script:{SCRIPT}]]"
 _DAEMON: Final = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)"
 
 
-def script() -> Replies:
+def build_script() -> Replies:
     pair = reply(text("Two of them."), _call("{n}.a"), _call("{n}.b"))
     return replies(
         [text("I begin."), _call("{n}", _DAEMON)],
@@ -35,13 +35,13 @@ def _call(name: str, also: str = ":") -> Step:
     return tool("Bash", {"command": f"echo {name} >> lines; {also}; sleep 0.05"})
 
 
-async def judged(cluster: Cluster, session_id: str, seen: Sequence[int]) -> tuple[Account, int]:
+async def check_interrupted_session(cluster: Cluster, session_id: str, seen: Sequence[int]) -> tuple[SessionAccount, int]:
     """Checks the session. Returns its account, and how many calls were lost before they started."""
-    lost = await unstarted(cluster, session_id)
-    return await account(cluster, session_id, seen, calls=CALLS - lost), lost
+    lost = await count_unstarted(cluster, session_id)
+    return await check_session(cluster, session_id, seen, calls=CALLS - lost), lost
 
 
-async def unstarted(cluster: Cluster, session_id: str) -> int:
+async def count_unstarted(cluster: Cluster, session_id: str) -> int:
     """Counts the calls that were lost before they started, as reported to the model."""
     connection = await asyncpg.connect(cluster.settings.database_url, timeout=30)
     try:

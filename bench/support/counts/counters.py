@@ -40,7 +40,7 @@ _REPORT_SECONDS: Final = 1.5
 """An idle connection of PostgreSQL reports its statistics within a second."""
 _RELOAD_SECONDS: Final = 0.3
 _PROCESSES: Final = "processes and threads"
-_AT_REST: Final = "timer_started"
+_IDLE_EVENT: Final = "timer_started"
 """The last event of a session's workflow that waits for its next wake."""
 
 
@@ -54,13 +54,13 @@ class Updates:
 
 @dataclass(frozen=True, slots=True)
 class Repetitions:
-    least: int
-    most: int
-    expected: Callable[[Counts], bool] = lambda _: True
+    min_count: int
+    max_count: int
+    is_expected: Callable[[Counts], bool] = lambda _: True
     """Whether the counts are as expected. If not, the work is repeated beyond the minimum."""
 
-    def suffice(self, done: int, counts: Counts) -> bool:
-        return done >= self.most or (done >= self.least and self.expected(counts))
+    def are_enough(self, done: int, counts: Counts) -> bool:
+        return done >= self.max_count or (done >= self.min_count and self.is_expected(counts))
 
 
 class Counters:
@@ -74,14 +74,14 @@ class Counters:
         self, work: Callable[[], Awaitable[object]], repetitions: Repetitions, *, session_id: str
     ) -> Counts:
         """Repeats `work` and returns its counts."""
-        sums = [await self._sums(session_id)]
+        sums = [await self._read_sums(session_id)]
         while True:
             await work()
-            sums.append(await self._sums(session_id))
+            sums.append(await self._read_sums(session_id))
             counts = {
                 kind: _lowest([after[kind] - before[kind] for before, after in pairwise(sums)]) for kind in sums[0]
             }
-            if repetitions.suffice(len(sums) - 1, counts):
+            if repetitions.are_enough(len(sums) - 1, counts):
                 return counts
 
     async def updates(self) -> Updates:
@@ -91,26 +91,26 @@ class Counters:
         assert row is not None
         return Updates(*row)
 
-    async def _sums(self, session_id: str) -> dict[str, Counter[str]]:
+    async def _read_sums(self, session_id: str) -> dict[str, Counter[str]]:
         return {
-            "history": await self.settle(session_id),
-            "sql": self._statements(),
-            "redis": await self._commands(),
-            "rows": await self._rows(session_id),
-            "processes": await self._started(),
+            "history": await self.wait_until_idle(session_id),
+            "sql": self._count_statements(),
+            "redis": await self._count_commands(),
+            "rows": await self._count_rows(session_id),
+            "processes": await self._count_processes(),
         }
 
-    async def settle(self, session_id: str) -> Counter[str]:
+    async def wait_until_idle(self, session_id: str) -> Counter[str]:
         """Waits until the session's workflow is idle, and returns its history events by type."""
         handle = self._temporal.get_workflow_handle(workflow_id(DEFAULT_ORGANISATION, session_id))
         while True:
             events = [EventType.Name(event.event_type) async for event in handle.fetch_history_events()]
             names = [name.removeprefix("EVENT_TYPE_").lower() for name in events]
-            if names[-1] == _AT_REST:
+            if names[-1] == _IDLE_EVENT:
                 return Counter(names)
             await asyncio.sleep(0.02)
 
-    def _statements(self) -> Counter[str]:
+    def _count_statements(self) -> Counter[str]:
         """Counts statements by name, and those without a name by their text."""
         assert self._cluster.stack.postgres is not None
         found: Counter[str] = Counter()
@@ -120,19 +120,19 @@ class Counters:
                 found[_NAMES.get(text, text.rstrip(";")[:60])] += 1
         return Counter({name: count for name, count in found.items() if name not in _PERIODIC})
 
-    async def _commands(self) -> Counter[str]:
+    async def _count_commands(self) -> Counter[str]:
         stats = await self._redis.info("commandstats")
         calls = {name.removeprefix("cmdstat_").upper(): found["calls"] for name, found in stats.items()}
         return Counter({name: count for name, count in calls.items() if name != "INFO"})
 
-    async def _rows(self, session_id: str) -> Counter[str]:
+    async def _count_rows(self, session_id: str) -> Counter[str]:
         counted = {
             table: await self._database.fetchval(f"select count(*) from {table} where session_id = $1", session_id)
             for table in _TABLES
         }
         return Counter(counted)
 
-    async def _started(self) -> Counter[str]:
+    async def _count_processes(self) -> Counter[str]:
         pid = self._cluster.workers[0].pid
         assert pid is not None
         return Counter({_PROCESSES: await next_pid(pid)}) if os.geteuid() == 0 else Counter()

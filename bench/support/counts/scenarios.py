@@ -16,7 +16,7 @@ from footplate.testing import replies, reply, text, tool
 
 _DONE: Final = reply(text("Yes.", chunks=1), repeat=True)
 _TOOLS: Final[JsonObject] = {"type": "agent_toolset_20260401"}
-_ASKING: Final[JsonObject] = {**_TOOLS, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+_TOOLS_WITH_APPROVAL: Final[JsonObject] = {**_TOOLS, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
 _BASH: Final = {"native": "bash", "claude": "Bash"}
 _COMMANDS: Final = {"read": "ls", "write": "date +%N > file"}
 _WARM_UP: Final = 3
@@ -37,14 +37,14 @@ class _Session:
     id: str
     frames: Frames
 
-    async def turn(self, script: str) -> None:
+    async def run_turn(self, script: str) -> None:
         await self.lean.send(self.id, f"Go. [[script:{script}]]")
         await self.frames.until_idle()
 
-    async def approved_turn(self, script: str) -> None:
+    async def run_approved_turn(self, script: str) -> None:
         await self.lean.send(self.id, f"Go. [[script:{script}]]")
         asked = await self.frames.until_idle()
-        await self.counters.settle(self.id)
+        await self.counters.wait_until_idle(self.id)
         (call,) = (frame.body["id"] for frame in asked if frame.event == "agent.tool_use")
         allow = {"type": "user.tool_confirmation", "tool_use_id": call, "result": "allow"}
         await self.lean.post(f"/v1/sessions/{self.id}/events", {"events": [allow]})
@@ -73,14 +73,14 @@ async def measure(repetitions: Callable[[str], Repetitions], *, all_scenarios: b
                 await cluster.model.install(f"{harness}-{kind}", called)
         for harness in _BASH:
             plain = _Scenarios(lean, counters, harness, [_TOOLS], repetitions)
-            asking = _Scenarios(lean, counters, harness, [_ASKING], repetitions)
+            asking = _Scenarios(lean, counters, harness, [_TOOLS_WITH_APPROVAL], repetitions)
             few = harness == "claude" and not all_scenarios
             for kind in ("text", "write") if few else ("text", *_COMMANDS):
                 script = "text" if kind == "text" else f"{harness}-{kind}"
                 name = f"{harness}: {kind}"
-                counts[name] = await plain.count(name, partial(_Session.turn, script=script))
+                counts[name] = await plain.count(name, partial(_Session.run_turn, script=script))
             if not few:
-                approved = partial(_Session.approved_turn, script=f"{harness}-read")
+                approved = partial(_Session.run_approved_turn, script=f"{harness}-read")
                 name = f"{harness}: approval"
                 counts[name] = await asking.count(name, approved)
         resting = _Scenarios(lean, counters, "native", [_TOOLS], repetitions)
@@ -105,7 +105,7 @@ class _Scenarios:
         session_id = (await self.lean.post("/v1/sessions", seat))["id"]
         async with self.lean.stream(events_path(session_id)) as frames:
             session = _Session(self.lean, self.counters, session_id, frames)
-            await session.turn("text")
+            await session.run_turn("text")
             for _ in range(_WARM_UP):
                 await work(session)
             return await self.counters.count(lambda: work(session), self.repetitions(name), session_id=session_id)

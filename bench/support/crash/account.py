@@ -15,7 +15,7 @@ from footplate.domain import events
 
 Row: TypeAlias = asyncpg.Record | Mapping[str, Any]
 
-_SAYS_UNKNOWN: Final = "outcome of this call is unknown"
+_UNKNOWN_OUTCOME: Final = "outcome of this call is unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SessionAccount:
     session_id: str
     head: int
     turns: int
@@ -46,7 +46,7 @@ class Account:
 @stamina.retry(
     on=(asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, asyncpg.InterfaceError, OSError), timeout=30
 )
-async def _rows(
+async def _read_rows(
     cluster: Cluster, session_id: str
 ) -> tuple[asyncpg.Record | None, list[asyncpg.Record], list[asyncpg.Record], list[asyncpg.Record]]:
     """Returns the session's head, log, turns and conversation."""
@@ -61,28 +61,28 @@ async def _rows(
     return head, log, run, entries
 
 
-async def account(
+async def check_session(
     cluster: Cluster, session_id: str, seen: Sequence[int], *, turns: int = 1, calls: int = work.CALLS
-) -> Account:
+) -> SessionAccount:
     """Checks the session. `seen`: the positions that a watching client received. `turns`: one for each acknowledged
     message.
     """
-    head, log, run, entries = await _rows(cluster, session_id)
+    head, log, run, entries = await _read_rows(cluster, session_id)
     assert head is not None
-    made = _calls(log)
+    made = _read_calls(log)
     faults = [
         *_log_faults(head, log, seen),
         *_turn_faults(head, run, turns),
         *_call_faults(made, calls),
-        *_line_faults(made, Counter(work.lines(cluster, session_id))),
+        *_line_faults(made, Counter(work.read_lines(cluster, session_id))),
     ]
     if [row["idx"] for row in entries] != list(range(head["entries"])):
         faults.append("the conversation has a gap")
     attempts = sum(row["attempt"] for row in run)
-    return Account(session_id, head["seq"], len(run), attempts, made, [f"{session_id}: {fault}" for fault in faults])
+    return SessionAccount(session_id, head["seq"], len(run), attempts, made, [f"{session_id}: {fault}" for fault in faults])
 
 
-def _calls(log: Sequence[Row]) -> list[Call]:
+def _read_calls(log: Sequence[Row]) -> list[Call]:
     results: dict[str, list[dict[str, Any]]] = {}
     for row in log:
         if row["type"] == events.AGENT_TOOL_RESULT:
@@ -95,9 +95,9 @@ def _calls(log: Sequence[Row]) -> list[Call]:
             calls.append(
                 Call(
                     id=row["event_id"],
-                    name=work.name_of(orjson.loads(row["body"])["input"]["command"]),
+                    name=work.written_line(orjson.loads(row["body"])["input"]["command"]),
                     results=len(found),
-                    unknown=any(_SAYS_UNKNOWN in str(body["content"]) for body in found),
+                    unknown=any(_UNKNOWN_OUTCOME in str(body["content"]) for body in found),
                     failed=any(body["is_error"] for body in found),
                 )
             )
@@ -143,6 +143,6 @@ def _line_faults(calls: Sequence[Call], lines: Counter[str]) -> list[str]:
         for call in calls
         if not call.unknown and lines[call.name] == 0
     ]
-    if unasked := set(lines) - {call.name for call in calls}:
-        faults.append(f"lines of calls that are not in the log: {sorted(unasked)}")
+    if unlogged := set(lines) - {call.name for call in calls}:
+        faults.append(f"lines of calls that are not in the log: {sorted(unlogged)}")
     return faults

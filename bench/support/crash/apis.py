@@ -19,9 +19,9 @@ import asyncpg
 import httpx2
 import orjson
 
-from bench.support.crash.account import account
+from bench.support.crash.account import check_session
 from bench.support.crash.cell import Cell
-from bench.support.crash.watcher import Watcher
+from bench.support.crash.watcher import StreamWatcher
 from footplate.domain import events
 
 _CHATS: Final = 3
@@ -35,7 +35,7 @@ class _Chat:
     """A session that receives one message for each kill, and the client that watches all of it."""
 
     session_id: str
-    watcher: Watcher
+    watcher: StreamWatcher
     sent: list[str] = field(default_factory=list)
     acknowledged: dict[str, float] = field(default_factory=dict)
 
@@ -47,33 +47,33 @@ async def kill_api(cell: Cell, *, kills: int, chance: random.Random) -> None:
     async with AsyncExitStack() as exits, asyncio.TaskGroup() as group:
         chats = []
         for _ in range(_CHATS):
-            session_id = await cell.session()
-            chats.append(_Chat(session_id, await exits.enter_async_context(Watcher(cell.client, session_id))))
-        usual = await _usual_time(cell, chats)
+            session_id = await cell.create_session()
+            chats.append(_Chat(session_id, await exits.enter_async_context(StreamWatcher(cell.client, session_id))))
+        usual = await _measure_usual_time(cell, chats)
         for number in range(kills):
-            group.create_task(cell.turn())
+            group.create_task(cell.run_turn())
             sends = [group.create_task(_send(cell, chat, f"message {number}")) for chat in chats]
             await asyncio.sleep(chance.random() * usual)
             killed.append(time.time())
             await cell.cluster.kill_api(0)
             await cell.cluster.restart_api(0)
             await asyncio.gather(*sends)
-        lost_answers = sum([await _conclude(cell, chat, killed) for chat in chats])
-    cell.findings.tallies.update(api_kills=kills, posts_retried=retried.total(), posts_committed_and_cut=lost_answers)
+        lost_responses = sum([await _check_chat(cell, chat, killed) for chat in chats])
+    cell.findings.tallies.update(api_kills=kills, posts_retried=retried.total(), posts_committed_and_cut=lost_responses)
 
 
 def _count_retries(cell: Cell) -> Counter[str]:
     retried: Counter[str] = Counter()
 
-    async def look(request: httpx2.Request) -> None:
+    async def count_retry(request: httpx2.Request) -> None:
         if request.method == "POST" and request.headers.get("x-stainless-retry-count", "0") != "0":
             retried[request.url.path] += 1
 
-    cell.client.http.event_hooks = {**cell.client.http.event_hooks, "request": [look]}
+    cell.client.http.event_hooks = {**cell.client.http.event_hooks, "request": [count_retry]}
     return retried
 
 
-async def _usual_time(cell: Cell, chats: list[_Chat]) -> float:
+async def _measure_usual_time(cell: Cell, chats: list[_Chat]) -> float:
     """Returns how long sending takes without a kill."""
     times = []
     for number in range(5):
@@ -94,7 +94,7 @@ async def _send(cell: Cell, chat: _Chat, text: str) -> None:
         chat.acknowledged[text] = time.time()
 
 
-async def _conclude(cell: Cell, chat: _Chat, killed: list[float]) -> int:
+async def _check_chat(cell: Cell, chat: _Chat, killed: list[float]) -> int:
     """Checks a chat. Returns how many messages were committed by an api that was killed before it responded."""
     connection = await asyncpg.connect(cell.cluster.settings.database_url)
     try:
@@ -109,10 +109,10 @@ async def _conclude(cell: Cell, chat: _Chat, killed: list[float]) -> int:
         committed[text] = row["created_at"]
     faults = [f"{text!r} is in the log {count} times" for text, count in found.items() if count > 1]
     faults += [f"{text!r} was acknowledged and is not in the log" for text in chat.acknowledged if not found[text]]
-    cell.findings.fault(*(f"{chat.session_id}: {fault}" for fault in faults))
+    cell.findings.record_faults(*(f"{chat.session_id}: {fault}" for fault in faults))
     cell.findings.tallies["messages"] += len(chat.sent)
-    await chat.watcher.ended(turns=len(found))
-    cell.findings.add(await account(cell.cluster, chat.session_id, chat.watcher.seen, turns=len(found), calls=0))
+    await chat.watcher.wait_for_turns(turns=len(found))
+    cell.findings.add(await check_session(cell.cluster, chat.session_id, chat.watcher.seen, turns=len(found), calls=0))
     cell.findings.tallies["stream_cuts"] += chat.watcher.cuts
     return sum(
         any(committed[text].timestamp() < moment < acknowledged for moment in killed)

@@ -12,9 +12,9 @@ import asyncpg
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
 from bench.support.crash import work
-from bench.support.crash.account import Account, account
-from bench.support.crash.findings import Findings
-from bench.support.crash.watcher import Watcher
+from bench.support.crash.account import SessionAccount, check_session
+from bench.support.crash.findings import CrashFindings
+from bench.support.crash.watcher import StreamWatcher
 
 _TOOK = "select extract(epoch from ended_at - started_at)::float from turns where session_id = $1"
 
@@ -26,35 +26,35 @@ class Cell:
     agent: str
     turn_time: float = 0.0
     """The seconds of one undisturbed turn."""
-    findings: Findings = field(default_factory=Findings)
+    findings: CrashFindings = field(default_factory=CrashFindings)
 
-    async def session(self) -> str:
+    async def create_session(self) -> str:
         """Creates a session with a unique title. Otherwise the api could not tell a retry from another creation."""
         return await self.client.session(self.agent, title=secrets.token_hex(8))
 
-    async def turn(self, begun: Callable[[str], None] = lambda _: None) -> Account:
+    async def run_turn(self, on_started: Callable[[str], None] = lambda _: None) -> SessionAccount:
         """Runs one turn in a new session, watches it to its end and checks it. `begun` receives the session id."""
-        session_id = await self.session()
-        async with Watcher(self.client, session_id) as watcher:
+        session_id = await self.create_session()
+        async with StreamWatcher(self.client, session_id) as watcher:
             await self.client.send_text(session_id, work.PROMPT)
-            begun(session_id)
-            await watcher.ended()
-            found = await account(self.cluster, session_id, watcher.seen)
+            on_started(session_id)
+            await watcher.wait_for_turns()
+            found = await check_session(self.cluster, session_id, watcher.seen)
         self.findings.tallies["stream_cuts"] += watcher.cuts
         self.findings.add(found)
         return found
 
-    async def begin(self, group: asyncio.TaskGroup) -> tuple[str, asyncio.Task[Account]]:
+    async def start_turn(self, group: asyncio.TaskGroup) -> tuple[str, asyncio.Task[SessionAccount]]:
         """Returns as soon as the turn's message is acknowledged. The rest continues in the group."""
-        begun: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        task = group.create_task(self.turn(begun.set_result))
-        waiting: set[asyncio.Future[Any]] = {task, begun}
+        started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        task = group.create_task(self.run_turn(started.set_result))
+        waiting: set[asyncio.Future[Any]] = {task, started}
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        return begun.result(), task
+        return started.result(), task
 
-    async def measure(self, turns: int) -> None:
+    async def measure_turn_time(self, turns: int) -> None:
         """Measures how long an undisturbed turn takes."""
-        sessions = [(await self.turn()).session_id for _ in range(turns)]
+        sessions = [(await self.run_turn()).session_id for _ in range(turns)]
         connection = await asyncpg.connect(self.cluster.settings.database_url)
         try:
             times = [await connection.fetchval(_TOOK, session_id) for session_id in sessions]

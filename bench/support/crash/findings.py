@@ -3,11 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from bench.support.crash.account import Account
+from bench.support.crash.account import SessionAccount
 
 
 @dataclass(slots=True)
-class Findings:
+class CrashFindings:
     turns: int = 0
     attempts: int = 0
     positions: int = 0
@@ -16,21 +16,21 @@ class Findings:
     faults: list[str] = field(default_factory=list)
     tallies: Counter[str] = field(default_factory=Counter)
 
-    def add(self, account: Account) -> None:
+    def add(self, account: SessionAccount) -> None:
         self.turns += account.turns
         self.attempts += account.attempts
         self.positions += account.head
         self.calls += len(account.calls)
         self.unknown += len(account.unknown)
-        self.fault(*account.faults)
+        self.record_faults(*account.faults)
 
-    def fault(self, *texts: str) -> None:
+    def record_faults(self, *texts: str) -> None:
         self.faults.extend(texts)
         for text in texts:
             print(f"  FAULT {text}", flush=True)
 
 
-def histogram(title: str, counts: Counter[str]) -> None:
+def print_histogram(title: str, counts: Counter[str]) -> None:
     print(f"  {title}")
     for label, count in counts.items():
         print(f"    {label:>22} {count:4d} {'#' * count}", flush=True)

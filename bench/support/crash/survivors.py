@@ -13,7 +13,7 @@ from bench.support import remains
 from bench.support.cluster import Cluster
 
 LIMIT: Final = 5.0
-_LOOK_EVERY: Final = 0.2
+_RECORD_INTERVAL: Final = 0.2
 _POLL: Final = 0.05
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _DEAD: Final = frozenset({"Z", "X"})
@@ -37,7 +37,7 @@ class Aftermath:
     """Processes that lived longer than the limit."""
 
 
-class Survivors:
+class ProcessTracker:
     """Records the processes that the workers' turns start while it is open."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -48,7 +48,7 @@ class Survivors:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._look_on())
+        self._task = asyncio.create_task(self._keep_recording())
         return self
 
     async def __aexit__(
@@ -58,15 +58,15 @@ class Survivors:
         self._task.cancel()
         await asyncio.wait({self._task})
 
-    def look(self) -> None:
+    def record_processes(self) -> None:
         """Records the descendants of the living workers."""
-        table = _table()
+        table = _read_process_table()
         for pid in self._workers():
             found = _descendants(table, {pid})
             self._owned.setdefault(pid, set()).update((process.pid, process.started) for process in found)
             self._latest[pid] = len(found)
 
-    async def after(self, worker: int) -> Aftermath:
+    async def wait_until_gone(self, worker: int) -> Aftermath:
         """Waits until the processes of the worker that just died are gone, or the limit is over."""
         died = time.clock_gettime(time.CLOCK_BOOTTIME)
         owned, count = self._owned.pop(worker, set()), self._latest.pop(worker, 0)
@@ -78,12 +78,12 @@ class Survivors:
             await asyncio.sleep(_POLL)
 
     def _alive(self, owned: set[tuple[int, int]], died: int) -> list[_Process]:
-        table = _table()
+        table = _read_process_table()
         others = {process.pid for process in _descendants(table, set(self._workers()))}
         return [
             process
             for process in table.values()
-            if ((process.pid, process.started) in owned and not _is_last_watch(process.pid))
+            if ((process.pid, process.started) in owned and not _is_death_watch(process.pid))
             or (process.pid not in others and process.started <= died and self._works_for_a_turn(process.pid))
         ]
 
@@ -93,20 +93,20 @@ class Survivors:
     def _workers(self) -> list[int]:
         return [worker.pid for worker in self._cluster.workers if worker.is_running and worker.pid is not None]
 
-    async def _look_on(self) -> None:
+    async def _keep_recording(self) -> None:
         while True:
-            self.look()
-            await asyncio.sleep(_LOOK_EVERY)
+            self.record_processes()
+            await asyncio.sleep(_RECORD_INTERVAL)
 
 
-def _is_last_watch(pid: int) -> bool:
+def _is_death_watch(pid: int) -> bool:
     """Whether the process is the worker's death watch, which cleans up after the worker and then exits."""
     with suppress(OSError):
         return b"last_watch" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 
-def _table() -> dict[int, _Process]:
+def _read_process_table() -> dict[int, _Process]:
     table = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():

@@ -14,7 +14,7 @@ from footplate.domain import events
 _PAUSE: Final = 0.1
 
 
-class Watcher:
+class StreamWatcher:
     """`async with Watcher(client, session_id) as watcher:` reads from the first position on."""
 
     def __init__(self, client: Client, session_id: str) -> None:
@@ -38,7 +38,7 @@ class Watcher:
         self._task.cancel()
         await asyncio.wait({self._task})
 
-    async def ended(self, turns: int = 1, *, patience: float = 90.0) -> None:
+    async def wait_for_turns(self, turns: int = 1, *, patience: float = 90.0) -> None:
         """Waits until this number of turns has ended, as this client sees it."""
         assert self._task is not None
         waiting = asyncio.create_task(self._wait(turns))

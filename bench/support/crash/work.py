@@ -14,7 +14,7 @@ _ORGANISATION: Final = "default"
 _DAEMON: Final = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)"
 
 
-def script() -> Replies:
+def build_script() -> Replies:
     """Makes single calls and three at once, so that some calls wait for their start when the worker dies."""
     three = reply(_call("{n}.a"), _call("{n}.b"), _call("{n}.c"))
     return replies(
@@ -31,15 +31,15 @@ def _call(name: str, also: str = ":") -> Step:
     return tool("bash", {"command": f"echo {name} >> lines; {also}; sleep 0.05"})
 
 
-def name_of(command: str) -> str:
+def written_line(command: str) -> str:
     """Returns the line that the command writes."""
     return command.removeprefix("echo ").partition(" ")[0]
 
 
-def workspace(cluster: Cluster, session_id: str) -> Path:
+def workspace_path(cluster: Cluster, session_id: str) -> Path:
     return cluster.directory / "data" / "workspaces" / _ORGANISATION / session_id
 
 
-def lines(cluster: Cluster, session_id: str) -> list[str]:
-    file = workspace(cluster, session_id) / "lines"
+def read_lines(cluster: Cluster, session_id: str) -> list[str]:
+    file = workspace_path(cluster, session_id) / "lines"
     return file.read_text().split() if file.is_file() else []

@@ -11,18 +11,18 @@ import asyncpg
 
 from bench.support.crash import work
 from bench.support.crash.cell import Cell
-from bench.support.crash.crew import Crew, Death
-from bench.support.crash.findings import histogram
-from bench.support.crash.survivors import LIMIT, Survivors
+from bench.support.crash.crew import WorkerDeaths, WorkerDeath
+from bench.support.crash.findings import print_histogram
+from bench.support.crash.survivors import LIMIT, ProcessTracker
 from footplate.failpoints import POINTS
 
 _BINS: Final = 10
-_AT_ONCE: Final = 8
+_MAX_RECOVERING: Final = 8
 """The maximum number of turns that recover while the next worker is killed."""
 _TRIES: Final = 8
-_MISSES: Final = 25
+_MAX_MISSES: Final = 25
 """How many turns in a row may end before their kill. Each makes the next kill earlier."""
-_TELLING: Final = 3
+_MIN_CALLS: Final = 3
 """Calls that a turn must have started before its speed is estimated."""
 _WEIGHT: Final = 0.2
 
@@ -32,7 +32,7 @@ class _Tally:
     by_time: Counter[str] = field(default_factory=Counter)
     by_progress: Counter[str] = field(default_factory=Counter)
     by_point: Counter[str] = field(default_factory=Counter)
-    deaths: list[Death] = field(default_factory=list)
+    deaths: list[WorkerDeath] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
     """Calls whose result reports an unknown outcome."""
 
@@ -40,112 +40,112 @@ class _Tally:
 async def kill_workers(cell: Cell, *, anywhere: int, at_points: Sequence[str], chance: random.Random) -> None:
     """Kills workers. `anywhere`: the number of kills at random times; `at_points`: failpoints of further kills."""
     # One kill in each of equal parts of the turn, so that the histogram is flat and not just probably flat.
-    moments = [(number + chance.random()) / anywhere for number in range(anywhere)]
-    plan: list[str | float] = [*chance.sample(at_points, len(at_points)), *chance.sample(moments, anywhere)]
+    shares = [(number + chance.random()) / anywhere for number in range(anywhere)]
+    plan: list[str | float] = [*chance.sample(at_points, len(at_points)), *chance.sample(shares, anywhere)]
     tally = _Tally()
     async with (
         asyncpg.create_pool(cell.cluster.settings.database_url, min_size=1, max_size=4) as database,
-        Survivors(cell.cluster) as survivors,
+        ProcessTracker(cell.cluster) as survivors,
         asyncio.TaskGroup() as group,
     ):
-        rounds = _Rounds(cell, Crew(cell.cluster, survivors, database), tally, group, chance)
-        for number, moment in enumerate(plan, start=1):
-            await (rounds.at_point(moment) if isinstance(moment, str) else rounds.at_time(moment))
+        rounds = _KillRounds(cell, WorkerDeaths(cell.cluster, survivors, database), tally, group, chance)
+        for number, kill in enumerate(plan, start=1):
+            await (rounds.kill_at_failpoint(kill) if isinstance(kill, str) else rounds.kill_at_time(kill))
             if number % 20 == 0:
                 print(f"  {number} of {len(plan)} kills", flush=True)
     _conclude(cell, tally)
 
 
-class _Rounds:
+class _KillRounds:
     """Makes one kill after the other, while earlier turns recover."""
 
-    def __init__(self, cell: Cell, crew: Crew, tally: _Tally, group: asyncio.TaskGroup, chance: random.Random) -> None:
+    def __init__(self, cell: Cell, workers: WorkerDeaths, tally: _Tally, group: asyncio.TaskGroup, chance: random.Random) -> None:
         self._cell = cell
-        self._crew = crew
+        self._workers = workers
         self._tally = tally
         self._group = group
         self._chance = chance
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._recovering = asyncio.Semaphore(_MAX_RECOVERING)
         self._turn_time = cell.turn_time
         self._restarts: set[asyncio.Task[None]] = set()
 
-    async def at_time(self, moment: float) -> None:
+    async def kill_at_time(self, share: float) -> None:
         """Kills the worker of a new turn after the share `moment`, from 0 to 1, of a turn's time since its claim."""
-        for _ in range(_MISSES):
-            session_id, _ended = await self._begin()
-            await self._crew.claimed(session_id)
-            waited = moment * self._turn_time
+        for _ in range(_MAX_MISSES):
+            session_id, _ended = await self._start_turn()
+            await self._workers.wait_claimed(session_id)
+            waited = share * self._turn_time
             await asyncio.sleep(waited)
-            number = await self._crew.holder(session_id)
+            number = await self._workers.find_worker(session_id)
             if number is None:  # The turn was faster than measured: try the same share of another one.
                 self._turn_time *= 1 - _WEIGHT / 2
                 continue
-            progress = len(work.lines(self._cell.cluster, session_id))
-            self._measure(waited, progress)
-            death = await self._crew.kill(number)
-            self._note(number, death)
+            progress = len(work.read_lines(self._cell.cluster, session_id))
+            self._adjust_turn_time(waited, progress)
+            death = await self._workers.kill_worker(number)
+            self._record_death(number, death)
             if death.sessions:
-                self._tally.by_time[f"{int(moment * _BINS) / _BINS:.1f} of the turn"] += 1
+                self._tally.by_time[f"{int(share * _BINS) / _BINS:.1f} of the turn"] += 1
                 self._tally.by_progress[f"{progress:2d} calls begun"] += 1
                 return
-        self._cell.findings.fault(f"no turn was still running at {moment:.2f} of its measured time")
+        self._cell.findings.record_faults(f"no turn was still running at {share:.2f} of its measured time")
 
-    async def at_point(self, point: str) -> None:
+    async def kill_at_failpoint(self, point: str) -> None:
         """Arms the failpoint at a random time of a turn, and starts turns until one reaches it."""
         # A worker that is just starting must not die: its start would count as failed.
         await asyncio.gather(*self._restarts)
         armed, hit = (self._cell.cluster.failpoints / name for name in (point, f"{point}.hit"))
         hit.unlink(missing_ok=True)
         for number in range(_TRIES):
-            session_id, ended = await self._begin()
+            session_id, ended = await self._start_turn()
             if number == 0:
-                await self._crew.claimed(session_id)
+                await self._workers.wait_claimed(session_id)
                 await asyncio.sleep(self._chance.random() * 0.8 * self._turn_time)
                 armed.write_text("kill")
-            dying = asyncio.create_task(self._crew.killed_itself(patience=60))
+            dying = asyncio.create_task(self._workers.wait_for_failpoint(patience=60))
             await asyncio.wait({dying, ended}, return_when=asyncio.FIRST_COMPLETED)
             if hit.exists() and (dead := await dying):
-                self._note(*dead)
+                self._record_death(*dead)
                 self._tally.by_point[point] += 1
                 return
             dying.cancel()
         armed.unlink(missing_ok=True)
-        self._cell.findings.fault(f"no turn reached {point}")
+        self._cell.findings.record_faults(f"no turn reached {point}")
 
-    async def _begin(self) -> tuple[str, asyncio.Task[None]]:
-        await self._room.acquire()
-        session_id, turn = await self._cell.begin(self._group)
+    async def _start_turn(self) -> tuple[str, asyncio.Task[None]]:
+        await self._recovering.acquire()
+        session_id, turn = await self._cell.start_turn(self._group)
 
         async def ended() -> None:
             try:
                 self._tally.unknown |= (await turn).unknown
             finally:
-                self._room.release()
+                self._recovering.release()
 
         return session_id, self._group.create_task(ended())
 
-    def _measure(self, seconds: float, progress: int) -> None:
+    def _adjust_turn_time(self, seconds: float, progress: int) -> None:
         """Adjusts the time over which kills are spread, because turns are slower while others recover."""
-        if progress >= _TELLING:
+        if progress >= _MIN_CALLS:
             now = seconds * work.CALLS / progress
             self._turn_time += _WEIGHT * (now - self._turn_time)
 
-    def _note(self, number: int, death: Death) -> None:
+    def _record_death(self, number: int, death: WorkerDeath) -> None:
         task = self._group.create_task(self._cell.cluster.restart_worker(number))
         self._restarts.add(task)
         task.add_done_callback(self._restarts.discard)
         self._tally.deaths.append(death)
         if death.aftermath.alive:
-            self._cell.findings.fault(f"alive {LIMIT:.0f} s after its worker: {death.aftermath.alive}")
+            self._cell.findings.record_faults(f"alive {LIMIT:.0f} s after its worker: {death.aftermath.alive}")
 
 
 def _conclude(cell: Cell, tally: _Tally) -> None:
-    histogram("kills by the time since the turn's claim", Counter(dict(sorted(tally.by_time.items()))))
-    histogram("kills by the progress of the turn", Counter(dict(sorted(tally.by_progress.items()))))
-    histogram("kills at failpoints", Counter({point: tally.by_point[point] for point in POINTS}))
+    print_histogram("kills by the time since the turn's claim", Counter(dict(sorted(tally.by_time.items()))))
+    print_histogram("kills by the progress of the turn", Counter(dict(sorted(tally.by_progress.items()))))
+    print_histogram("kills at failpoints", Counter({point: tally.by_point[point] for point in POINTS}))
     in_flight = {call for death in tally.deaths for call in death.in_flight}
     if silent := in_flight - tally.unknown:
-        cell.findings.fault(f"in flight when their worker died, and not reported as unknown: {sorted(silent)}")
+        cell.findings.record_faults(f"in flight when their worker died, and not reported as unknown: {sorted(silent)}")
     cell.findings.tallies.update(
         worker_kills=len(tally.deaths),
         worker_kills_anywhere=tally.by_time.total(),

@@ -68,6 +68,6 @@ def make_inputs(count: int, chance: random.Random) -> list[tuple[str, str]]:
     """Returns kinds and texts. One in a hundred is larger than a list shows."""
     kinds = list(KINDS.items())
     made = [(kind, make(chance)) for kind, make in (kinds[number % len(kinds)] for number in range(count))]
-    for place in range(99, count, 100):
-        made[place] = ("larger than 64 KiB", "echo harmless\n" * 6_000 + "touch EVIL")
+    for index in range(99, count, 100):
+        made[index] = ("larger than 64 KiB", "echo harmless\n" * 6_000 + "touch EVIL")
     return made

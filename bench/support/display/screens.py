@@ -52,7 +52,7 @@ class Screens:
         self._process.stdin.close()
         await self._process.wait()
 
-    async def show(self, *arguments: str, width: int | None, typed: str = "x") -> Screen:
+    async def run_command(self, *arguments: str, width: int | None, typed: str = "x") -> Screen:
         """Runs a command on a terminal of this width, or with pipes. The response to every prompt is `typed`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -77,16 +77,16 @@ def _on_terminal(request: Mapping[str, Any]) -> dict[str, Any]:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, request["width"], 0, 0))
         _run(request)
     shown = b""
-    answered = 0
+    handled = 0
     try:
         while piece := os.read(ours, 1 << 16):
             shown += piece
-            tail = _STYLE.sub(b"", shown[answered:][-4096:])
+            tail = _STYLE.sub(b"", shown[handled:][-4096:])
             if _QUESTION.search(tail):
-                answered = len(shown)
+                handled = len(shown)
                 os.write(ours, f"{request['typed']}\n".encode())
             elif _MORE.search(tail):
-                answered = len(shown)
+                handled = len(shown)
                 os.write(ours, b"\n")
     except OSError:  # the program has ended
         pass
@@ -100,8 +100,8 @@ def _on_pipes(request: Mapping[str, Any]) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         nothing = os.open(os.devnull, os.O_RDONLY)
-        for place, descriptor in enumerate((nothing, out_end, err_end)):
-            os.dup2(descriptor, place)
+        for number, descriptor in enumerate((nothing, out_end, err_end)):
+            os.dup2(descriptor, number)
         os.closerange(3, 64)
         _run(request)
     os.close(out_end)

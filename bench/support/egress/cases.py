@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bench.support.egress.servers import SAID, Servers
+from bench.support.egress.servers import SERVER_TEXT, TargetServers
 
 ALLOWED: Final = ("allowed.test", "allowed6.test", "*.wild.test", "inside.test", "meta.test", "mapped.test")
-LEADS_TO: Final = {
+ADDRESSES: Final = {
     "allowed.test": "127.0.0.1",
     "allowed6.test": "::1",
     "a.b.wild.test": "127.0.0.1",
@@ -23,21 +23,21 @@ _FAR: Final = ("8.8.8.8", "1.1.1.1", "2606:4700:4700::1111")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class NetworkAttempt:
     name: str
     way: str
     arguments: Sequence[str | int] = ()
     passes: bool = False
-    expected: str = SAID
+    expected: str = SERVER_TEXT
     """Text in the response if the attempt may pass, and text that must not be there if it may not."""
     variables: dict[str, str] = field(default_factory=dict)
 
     @property
-    def sent(self) -> list[object]:
+    def as_request(self) -> list[object]:
         return [self.name, self.way, list(self.arguments), self.variables]
 
 
-def of_list(servers: Servers) -> list[Case]:
+def attempts_with_allow_list(servers: TargetServers) -> list[NetworkAttempt]:
     """Returns attempts with an allow-list."""
     port = servers.port
     cases = [*_passing(port)]
@@ -66,98 +66,98 @@ def of_list(servers: Servers) -> list[Case]:
     }
     for what, host in hosts.items():
         cases += [
-            Case(f"GET for {what}", "get", (f"{host}:{port}", f"get-{what}")),
-            Case(f"CONNECT to {what}", "connect", (f"{host}:{port}", f"connect-{what}")),
+            NetworkAttempt(f"GET for {what}", "get", (f"{host}:{port}", f"get-{what}")),
+            NetworkAttempt(f"CONNECT to {what}", "connect", (f"{host}:{port}", f"connect-{what}")),
         ]
     url = f"http://allowed.test:{port}"
     head = "HTTP/1.1\r\nhost: allowed.test\r\n\r\n"
     second = f"GET http://other.test:{port}/second {head}"
     cases += [
-        Case("a port that is not listed", "get", (f"allowed.test:{servers.unlisted}", "unlisted")),
-        Case("CONNECT to a port that is not listed", "connect", (f"allowed.test:{servers.unlisted}", "unlisted2")),
-        Case("the default port of a name with another port", "get", ("allowed.test", "usual")),
-        Case("a redirect to another name", "client", (f"{url}/to/other.test:{port}/redirected",)),
-        Case("a redirect to an address", "client", (f"{url}/to/127.0.0.1:{port}/redirected-address",)),
-        Case("a redirect to IPv6", "client", (f"{url}/to/[::1]:{port}/redirected-6",)),
+        NetworkAttempt("a port that is not listed", "get", (f"allowed.test:{servers.unlisted}", "unlisted")),
+        NetworkAttempt("CONNECT to a port that is not listed", "connect", (f"allowed.test:{servers.unlisted}", "unlisted2")),
+        NetworkAttempt("the default port of a name with another port", "get", ("allowed.test", "usual")),
+        NetworkAttempt("a redirect to another name", "client", (f"{url}/to/other.test:{port}/redirected",)),
+        NetworkAttempt("a redirect to an address", "client", (f"{url}/to/127.0.0.1:{port}/redirected-address",)),
+        NetworkAttempt("a redirect to IPv6", "client", (f"{url}/to/[::1]:{port}/redirected-6",)),
         # The first gets a response. The servers know whether the second arrived.
-        Case("a second request on a checked connection", "through_proxy", (f"GET {url}/first {head}{second}",), True),
-        Case("another scheme", "through_proxy", (f"GET ftp://allowed.test:{port}/ftp {head}",)),
-        Case("SOCKS", "through_proxy", ("\x05\x01\x00",)),
-        Case(
+        NetworkAttempt("a second request on a checked connection", "through_proxy", (f"GET {url}/first {head}{second}",), True),
+        NetworkAttempt("another scheme", "through_proxy", (f"GET ftp://allowed.test:{port}/ftp {head}",)),
+        NetworkAttempt("SOCKS", "through_proxy", ("\x05\x01\x00",)),
+        NetworkAttempt(
             "another name with a listed one's Host", "through_proxy", (f"GET http://other.test:{port}/fronted {head}",)
         ),
     ]
-    return [*cases, *direct(servers)]
+    return [*cases, *direct_attempts(servers)]
 
 
-def _passing(port: int) -> list[Case]:
+def _passing(port: int) -> list[NetworkAttempt]:
     url = f"http://allowed.test:{port}"
     return [
-        Case("GET by name", "get", (f"allowed.test:{port}", "ok-get"), passes=True),
-        Case("GET by name, other letters", "get", (f"ALLOWED.test.:{port}", "ok-letters"), passes=True),
-        Case("CONNECT by name", "connect", (f"allowed.test:{port}", "ok-connect"), passes=True),
-        Case("below a wildcard", "get", (f"a.b.wild.test:{port}", "ok-wild"), passes=True),
-        Case("a name that leads to IPv6", "connect", (f"allowed6.test:{port}", "ok-6"), passes=True),
-        Case("urllib", "client", (f"{url}/ok-urllib",), passes=True),
-        Case("curl", "curl", (f"{url}/ok-curl",), passes=True),
-        Case("curl through a tunnel", "curl", ("-p", f"{url}/ok-curl-tunnel"), passes=True),
-        Case("a redirect to a listed name", "client", (f"{url}/to/a.b.wild.test:{port}/ok-redirect",), passes=True),
+        NetworkAttempt("GET by name", "get", (f"allowed.test:{port}", "ok-get"), passes=True),
+        NetworkAttempt("GET by name, other letters", "get", (f"ALLOWED.test.:{port}", "ok-letters"), passes=True),
+        NetworkAttempt("CONNECT by name", "connect", (f"allowed.test:{port}", "ok-connect"), passes=True),
+        NetworkAttempt("below a wildcard", "get", (f"a.b.wild.test:{port}", "ok-wild"), passes=True),
+        NetworkAttempt("a name that leads to IPv6", "connect", (f"allowed6.test:{port}", "ok-6"), passes=True),
+        NetworkAttempt("urllib", "client", (f"{url}/ok-urllib",), passes=True),
+        NetworkAttempt("curl", "curl", (f"{url}/ok-curl",), passes=True),
+        NetworkAttempt("curl through a tunnel", "curl", ("-p", f"{url}/ok-curl-tunnel"), passes=True),
+        NetworkAttempt("a redirect to a listed name", "client", (f"{url}/to/a.b.wild.test:{port}/ok-redirect",), passes=True),
     ]
 
 
-def direct(servers: Servers) -> list[Case]:
+def direct_attempts(servers: TargetServers) -> list[NetworkAttempt]:
     """Returns attempts without the proxy: as if the variables were not set, or the program ignored them."""
     port = servers.port
     url = f"http://allowed.test:{port}"
     own = [address for address in (servers.address, servers.address6) if address]
     cases = [
-        Case("proxy variables unset: a listed name", "without_proxy", (f"{url}/direct-name",)),
-        Case("proxy variables unset: an address", "without_proxy", (f"http://127.0.0.1:{port}/direct-address",)),
-        Case("no_proxy for all", "client", (f"{url}/no-proxy",), variables={"no_proxy": "*"}),
-        Case("curl without its proxy", "curl", ("--noproxy", "*", f"{url}/curl-direct")),
-        Case("loopback", "tcp", ("127.0.0.1", port, "tcp-loopback")),
-        Case("IPv6 loopback", "tcp", ("::1", port, "tcp-loopback6")),
-        Case("all addresses", "tcp", ("0.0.0.0", port, "tcp-all")),
-        Case("name service", "name_service", ("allowed.test",), expected="127.0.0.1"),
-        Case("name service, a public name", "name_service", ("example.com",), expected="AF_INET"),
-        Case("a datagram to loopback", "udp", ("127.0.0.1", port, "udp")),
-        Case("a DNS question to loopback", "dns", ("127.0.0.1", port, "secret.example.com")),
-        Case("an abstract socket", "abstract", (servers.abstract, "abstract")),
-        Case("ping", "ping", ("8.8.8.8",), expected=""),
-        Case("a socket to the hypervisor", "family", (40,), expected="a socket"),
-        Case("a packet socket", "family", (17,), expected="a socket"),
-        Case("a network namespace of its own", "unshare_network", (), expected="unshared"),
-        Case("interfaces other than loopback", "interfaces", (), passes=True, expected="lo"),
+        NetworkAttempt("proxy variables unset: a listed name", "without_proxy", (f"{url}/direct-name",)),
+        NetworkAttempt("proxy variables unset: an address", "without_proxy", (f"http://127.0.0.1:{port}/direct-address",)),
+        NetworkAttempt("no_proxy for all", "client", (f"{url}/no-proxy",), variables={"no_proxy": "*"}),
+        NetworkAttempt("curl without its proxy", "curl", ("--noproxy", "*", f"{url}/curl-direct")),
+        NetworkAttempt("loopback", "tcp", ("127.0.0.1", port, "tcp-loopback")),
+        NetworkAttempt("IPv6 loopback", "tcp", ("::1", port, "tcp-loopback6")),
+        NetworkAttempt("all addresses", "tcp", ("0.0.0.0", port, "tcp-all")),
+        NetworkAttempt("name service", "name_service", ("allowed.test",), expected="127.0.0.1"),
+        NetworkAttempt("name service, a public name", "name_service", ("example.com",), expected="AF_INET"),
+        NetworkAttempt("a datagram to loopback", "udp", ("127.0.0.1", port, "udp")),
+        NetworkAttempt("a DNS question to loopback", "dns", ("127.0.0.1", port, "secret.example.com")),
+        NetworkAttempt("an abstract socket", "abstract", (servers.abstract, "abstract")),
+        NetworkAttempt("ping", "ping", ("8.8.8.8",), expected=""),
+        NetworkAttempt("a socket to the hypervisor", "family", (40,), expected="a socket"),
+        NetworkAttempt("a packet socket", "family", (17,), expected="a socket"),
+        NetworkAttempt("a network namespace of its own", "unshare_network", (), expected="unshared"),
+        NetworkAttempt("interfaces other than loopback", "interfaces", (), passes=True, expected="lo"),
     ]
     for address in (*own, *_METADATA, *_FAR):
         cases += [
-            Case(f"straight to {_kind(address, own)}", "tcp", (address, port, "tcp-far")),
-            Case(f"straight to {_kind(address, own)}, port 80", "tcp", (address, 80, "tcp-far80"), expected="HTTP"),
-            Case(f"a datagram to {_kind(address, own)}", "udp", (address, port, "udp-far")),
-            Case(f"a DNS question to {_kind(address, own)}", "dns", (address, 53, "secret.example.com"), expected=""),
+            NetworkAttempt(f"straight to {_kind(address, own)}", "tcp", (address, port, "tcp-far")),
+            NetworkAttempt(f"straight to {_kind(address, own)}, port 80", "tcp", (address, 80, "tcp-far80"), expected="HTTP"),
+            NetworkAttempt(f"a datagram to {_kind(address, own)}", "udp", (address, port, "udp-far")),
+            NetworkAttempt(f"a DNS question to {_kind(address, own)}", "dns", (address, 53, "secret.example.com"), expected=""),
         ]
     return cases
 
 
-def of_none(servers: Servers) -> list[Case]:
+def attempts_without_network(servers: TargetServers) -> list[NetworkAttempt]:
     """Returns attempts without a network: the direct ones, and the missing allow-list proxy."""
     return [
-        *direct(servers),
-        Case("an allow-list proxy", "get", (f"allowed.test:{servers.port}", "none-get")),
-        Case("the socket of an allow-list proxy", "unix_socket", ("egress.sock", "anthropic", "x"), expected=""),
-        Case("the model proxy without a token", "unix_socket", ("model.sock", "anthropic", "guess"), True, "401 "),
+        *direct_attempts(servers),
+        NetworkAttempt("an allow-list proxy", "get", (f"allowed.test:{servers.port}", "none-get")),
+        NetworkAttempt("the socket of an allow-list proxy", "unix_socket", ("egress.sock", "anthropic", "x"), expected=""),
+        NetworkAttempt("the model proxy without a token", "unix_socket", ("model.sock", "anthropic", "guess"), True, "401 "),
     ]
 
 
-def with_token(token: str) -> list[Case]:
+def attempts_with_token(token: str) -> list[NetworkAttempt]:
     return [
-        Case("the model proxy with the turn's token", "unix_socket", ("model.sock", "anthropic", token), True, "200 ")
+        NetworkAttempt("the model proxy with the turn's token", "unix_socket", ("model.sock", "anthropic", token), True, "200 ")
     ]
 
 
-def of_open(servers: Servers) -> list[Case]:
+def attempts_on_open_network(servers: TargetServers) -> list[NetworkAttempt]:
     """Returns attempts on the worker's own network, which is open."""
-    return [Case("loopback", "tcp", ("127.0.0.1", servers.port, "ok-open"), passes=True)]
+    return [NetworkAttempt("loopback", "tcp", ("127.0.0.1", servers.port, "ok-open"), passes=True)]
 
 
 def _kind(address: str, own: Sequence[str]) -> str:

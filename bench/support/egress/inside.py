@@ -36,9 +36,9 @@ def through_proxy(head: str, then: str = "") -> str:
         if not then:
             return read_all(connection)
         connection.settimeout(PATIENCE)
-        answer = connection.recv(65536).decode("latin-1")
-        if " 200 " not in answer.split("\r\n")[0]:
-            return answer
+        response = connection.recv(65536).decode("latin-1")
+        if " 200 " not in response.split("\r\n")[0]:
+            return response
         connection.sendall(then.encode("latin-1"))
         return read_all(connection)
 
@@ -55,14 +55,14 @@ def connect(authority: str, path: str) -> str:
 def client(url: str, **variables: str) -> str:
     """Uses a standard client that follows redirects and takes its proxy from the environment."""
     os.environ.update({"http_proxy": os.environ.get("HTTP_PROXY", ""), **variables})
-    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
-        return str(answer.read().decode("latin-1"))
+    with urllib.request.urlopen(url, timeout=PATIENCE) as response:
+        return str(response.read().decode("latin-1"))
 
 
 def without_proxy(url: str) -> str:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=PATIENCE) as answer:
-        return str(answer.read().decode("latin-1"))
+    with opener.open(url, timeout=PATIENCE) as response:
+        return str(response.read().decode("latin-1"))
 
 
 def curl(*arguments: str) -> str:
@@ -133,8 +133,8 @@ def unix_socket(name: str, provider: str, token: str) -> str:
     connection.sock.connect(f"/run/footplate-proxy/{name}")
     body = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "[[script:hi]]"}]}
     connection.request("POST", f"/{provider}/v1/messages", json.dumps(body), {"x-api-key": token})
-    answer = connection.getresponse()
-    return f"{answer.status} {answer.read().decode()}"
+    response = connection.getresponse()
+    return f"{response.status} {response.read().decode()}"
 
 
 WAYS: dict[str, Callable[..., str]] = {
@@ -146,14 +146,14 @@ WAYS: dict[str, Callable[..., str]] = {
 }  # fmt: skip
 
 
-def attempt(way: str, arguments: list[Any], variables: dict[str, str]) -> dict[str, str]:
+def make_attempt(way: str, arguments: list[Any], variables: dict[str, str]) -> dict[str, str]:
     try:
         return {"heard": WAYS[way](*arguments, **variables)}
     except (OSError, ValueError, http.client.HTTPException) as error:
-        told = error.read().decode("latin-1") if isinstance(error, urllib.error.HTTPError) else ""
-        return {"failed": f"{type(error).__name__}: {error} {told}".strip()}
+        body = error.read().decode("latin-1") if isinstance(error, urllib.error.HTTPError) else ""
+        return {"failed": f"{type(error).__name__}: {error} {body}".strip()}
 
 
 if __name__ == "__main__":
     given = json.loads(sys.stdin.read())
-    print(json.dumps({name: attempt(*rest) for name, *rest in given}), flush=True)
+    print(json.dumps({name: make_attempt(*rest) for name, *rest in given}), flush=True)

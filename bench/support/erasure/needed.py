@@ -17,21 +17,21 @@ _ORGANISATION: Final = "default"
 _NAMED: Final = re.compile(r'"(default/sesn_[^"]+)"')
 
 
-def keys_of(objects: Path) -> set[str]:
+def list_keys(objects: Path) -> set[str]:
     found = {str(path.relative_to(objects)) for path in objects.rglob("*") if path.is_file()}
     return found - {"cell"}
 
 
-async def needed(cluster: Cluster) -> set[str]:
+async def find_needed_objects(cluster: Cluster) -> set[str]:
     objects = cluster.directory / "data" / "objects"
-    keys = await asyncio.to_thread(keys_of, objects)
+    keys = await asyncio.to_thread(list_keys, objects)
     by_folder: dict[str, list[str]] = {}
     for key in keys:
         folder, _, name = key.rpartition("/")
         by_folder.setdefault(folder, []).append(name)
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
-        found = await _packs(connection, by_folder)
+        found = await _find_needed_packs(connection, by_folder)
         for table in ("events", "entries"):
             for row in await connection.fetch(f"select object_key, body::text as body from {table}"):
                 found |= {row["object_key"]} - {None}
@@ -44,17 +44,17 @@ async def needed(cluster: Cluster) -> set[str]:
     return found
 
 
-async def _packs(connection: asyncpg.Connection, by_folder: Mapping[str, Sequence[str]]) -> set[str]:
+async def _find_needed_packs(connection: asyncpg.Connection, by_folder: Mapping[str, Sequence[str]]) -> set[str]:
     found: set[str] = set()
     for session in await connection.fetch("select id, project_ids from sessions"):
-        stretches = await connection.fetch(
+        segments = await connection.fetch(
             "select owner, last_seq from stretches where session_id = $1 order by last_seq desc", session["id"]
         )
-        owners = [(session["id"], 1 << 62), *((row["owner"], row["last_seq"]) for row in stretches)]
+        owners = [(session["id"], 1 << 62), *((row["owner"], row["last_seq"]) for row in segments)]
         for tree in session["project_ids"] or [SCRATCH_TREE]:
             folders = [f"{_ORGANISATION}/{owner}/trees/{tree}" for owner, _ in owners]
             folders.append(f"{_ORGANISATION}/projects/{tree}/bases")
-            places = {name: folder for folder in reversed(folders) for name in by_folder.get(folder, ())}
+            folder_of_name = {name: folder for folder in reversed(folders) for name in by_folder.get(folder, ())}
             names = [name for folder in folders for name in by_folder.get(folder, ())]
             for owner, last in owners:
                 rows = await connection.fetch(
@@ -63,5 +63,5 @@ async def _packs(connection: asyncpg.Connection, by_folder: Mapping[str, Sequenc
                 )
                 for row in rows:
                     packs = find_pack_chain(names, row["number"], Snapshot(row["files"], row["apart"]))
-                    found |= {f"{places[name]}/{name}" for pack in packs for name in pack}
+                    found |= {f"{folder_of_name[name]}/{name}" for pack in packs for name in pack}
     return found

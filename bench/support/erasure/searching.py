@@ -16,38 +16,38 @@ from bench.support.canary import places
 from bench.support.cluster import Cluster
 from footplate.domain.packs import PACK_NAME
 
-_WORD: Final = re.compile(rb"canary[0-9a-f]{24}")
-Found = dict[str, set[str]]
+_TOKEN: Final = re.compile(rb"canary[0-9a-f]{24}")
+TokensByStore = dict[str, set[str]]
 """The tokens found in each store."""
 
 
-async def words_in(cluster: Cluster, hosts: list[Path]) -> Found:
+async def find_tokens(cluster: Cluster, hosts: list[Path]) -> TokensByStore:
     objects = cluster.directory / "data" / "objects"
-    found: Found = {}
+    found: TokensByStore = {}
     for name, pieces in (
-        ("PostgreSQL", places.postgres(cluster)),
-        ("Redis", places.redis_of(cluster)),
-        ("Temporal", places.temporal(cluster)),
+        ("PostgreSQL", places.read_postgres(cluster)),
+        ("Redis", places.read_redis(cluster)),
+        ("Temporal", places.read_temporal(cluster)),
     ):
-        found[name] = await _words(pieces)
-    found["objects"] = await asyncio.to_thread(lambda: _of(_files(objects)))
-    found["packs"] = await asyncio.to_thread(lambda: _of(_unpacked(objects)))
-    found["hosts"] = await asyncio.to_thread(lambda: _of(piece for host in hosts for piece in _on_host(host)))
+        found[name] = await _tokens_in_stream(pieces)
+    found["objects"] = await asyncio.to_thread(lambda: _tokens_in(_read_files(objects)))
+    found["packs"] = await asyncio.to_thread(lambda: _tokens_in(_read_packs(objects)))
+    found["hosts"] = await asyncio.to_thread(lambda: _tokens_in(piece for host in hosts for piece in _read_host(host)))
     return found
 
 
-async def _words(pieces: AsyncIterator[bytes]) -> set[str]:
+async def _tokens_in_stream(pieces: AsyncIterator[bytes]) -> set[str]:
     found: set[str] = set()
     async for piece in pieces:
-        found |= {word.decode() for word in _WORD.findall(piece)}
+        found |= {token.decode() for token in _TOKEN.findall(piece)}
     return found
 
 
-def _of(pieces: Iterator[bytes]) -> set[str]:
-    return {word.decode() for piece in pieces for word in _WORD.findall(piece)}
+def _tokens_in(pieces: Iterator[bytes]) -> set[str]:
+    return {token.decode() for piece in pieces for token in _TOKEN.findall(piece)}
 
 
-def _files(root: Path) -> Iterator[bytes]:
+def _read_files(root: Path) -> Iterator[bytes]:
     """Yields files as they are, and archives decompressed as well."""
     for path in root.rglob("*"):
         if path.is_file() and not path.is_symlink():
@@ -57,7 +57,7 @@ def _files(root: Path) -> Iterator[bytes]:
                 yield gzip.decompress(content)
 
 
-def _unpacked(objects: Path) -> Iterator[bytes]:
+def _read_packs(objects: Path) -> Iterator[bytes]:
     """Yields every git object of every pack in the store. Packs that build on others come after them."""
     packs: dict[tuple[int, str], dict[int, Path]] = {}
     for path in objects.rglob("*.pack"):
@@ -66,15 +66,15 @@ def _unpacked(objects: Path) -> Iterator[bytes]:
         assert match is not None
         whole = str(path.with_name(match["number"] + match["before"] + match["snapshot"]))
         packs.setdefault((int(match["number"]), whole), {})[int(match["part"])] = path
-    with tempfile.TemporaryDirectory(prefix="footplate-unpacked-") as place:
-        _git(place, "init", "-q", "--bare")
+    with tempfile.TemporaryDirectory(prefix="footplate-unpacked-") as git_dir:
+        _git(git_dir, "init", "-q", "--bare")
         for _, parts in sorted(packs.items()):
             content = b"".join(parts[number].read_bytes() for number in sorted(parts))
-            _git(place, "index-pack", "--stdin", "--fix-thin", given=content)
-        yield from _all_objects(place)
+            _git(git_dir, "index-pack", "--stdin", "--fix-thin", given=content)
+        yield from _all_objects(git_dir)
 
 
-def _on_host(data: Path) -> Iterator[bytes]:
+def _read_host(data: Path) -> Iterator[bytes]:
     """Yields files, file names, and the objects of git directories. The object store beside them is excluded."""
     for top in ("workspaces", "trees", "mirrors"):
         for path in (data / top).rglob("*"):
@@ -88,11 +88,11 @@ def _on_host(data: Path) -> Iterator[bytes]:
                 yield from _all_objects(str(path))
 
 
-def _all_objects(place: str) -> Iterator[bytes]:
-    yield _git(place, "cat-file", "--batch-all-objects", "--batch", "--buffer")
+def _all_objects(git_dir: str) -> Iterator[bytes]:
+    yield _git(git_dir, "cat-file", "--batch-all-objects", "--batch", "--buffer")
 
 
-def _git(place: str, *argv: str, given: bytes = b"") -> bytes:
-    done = subprocess.run(["git", *argv], cwd=place, input=given, capture_output=True, check=False)
+def _git(directory: str, *argv: str, given: bytes = b"") -> bytes:
+    done = subprocess.run(["git", *argv], cwd=directory, input=given, capture_output=True, check=False)
     require(holds=done.returncode == 0, otherwise=f"git {argv[0]} failed: {done.stderr.decode()[-300:]}")
     return done.stdout

@@ -12,34 +12,34 @@ import sys
 from typing import Final
 
 from bench.support.escape import backends, suite
-from bench.support.escape.ground import Ground, bring_up_loopback, new_directory
+from bench.support.escape.ground import HostFixture, enable_loopback, new_directory
 
 OWN_NETWORK: Final = "own-network"
 IN: Final = "in="
 
 
-async def main(wanted: list[str]) -> None:
-    if OWN_NETWORK in wanted:
-        bring_up_loopback()
-    quick = "quick" in wanted
-    only = {word.removeprefix(IN) for word in wanted if word.startswith(IN)}
-    names = {word for word in wanted if word not in {"quick", OWN_NETWORK} and not word.startswith(IN)}
+async def main(arguments: list[str]) -> None:
+    if OWN_NETWORK in arguments:
+        enable_loopback()
+    quick = "quick" in arguments
+    only_backends = {argument.removeprefix(IN) for argument in arguments if argument.startswith(IN)}
+    names = {word for word in arguments if word not in {"quick", OWN_NETWORK} and not word.startswith(IN)}
     chosen = [attempt for attempt in suite.ATTEMPTS if not names or attempt.name in names]
     root = new_directory("footplate-escape-trees-")
     try:
-        async with Ground.open(own_network=OWN_NETWORK in wanted) as ground:
-            os.environ["FOOTPLATE_CANARY_KEY"] = ground.token("worker variable")
-            places = {backends.CONTROL: backends.unsandboxed, **backends.attacked()}
-            for name, opened in places.items():
-                if only and name not in only:
+        async with HostFixture.create(own_network=OWN_NETWORK in arguments) as host:
+            os.environ["FOOTPLATE_CANARY_KEY"] = host.token("worker variable")
+            backend_factories = {backends.CONTROL: backends.unsandboxed, **backends.attacked_backends()}
+            for name, opened in backend_factories.items():
+                if only_backends and name not in only_backends:
                     continue
-                place = root / name.replace(" ", "-")
-                place.mkdir()
-                attempts = suite.controlled(chosen) if name == backends.CONTROL else chosen
+                directory = root / name.replace(" ", "-")
+                directory.mkdir()
+                attempts = suite.select_controlled(chosen) if name == backends.CONTROL else chosen
                 if quick:
                     attempts = suite.sample(attempts, every=4 if name == "sandbox" else 16)
-                async with opened(place) as backend:
-                    async for outcome in suite.run_all(backend, ground, attempts):
+                async with opened(directory) as backend:
+                    async for outcome in suite.run_all(backend, host, attempts):
                         print(json.dumps(dataclasses.asdict(outcome)), flush=True)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from bench.support.escape.scene import Scene
+    from bench.support.escape.scene import AttemptContext
 
 CATEGORIES: Final = (
     "host files", "other sessions' trees", "environment", "/proc of others", "docker socket", "metadata addresses",
@@ -48,14 +48,14 @@ class Attempt:
     """A command for bash."""
     python: str = ""
     """A Python program that follows `PRELUDE`."""
-    tool: "Callable[[Scene], Awaitable[bytes]] | None" = None
+    tool: "Callable[[AttemptContext], Awaitable[bytes]] | None" = None
     """Uses the worker's own file tools, and returns their output."""
-    succeeded: "Callable[[Scene], bool]"
+    succeeded: "Callable[[AttemptContext], bool]"
     """Checked on the host, by its state and by secrets that only the host knew."""
-    before: "Callable[[Scene], None]" = field(default=lambda _: None)
-    after: "Callable[[Scene], None]" = field(default=lambda _: None)
+    before: "Callable[[AttemptContext], None]" = field(default=lambda _: None)
+    after: "Callable[[AttemptContext], None]" = field(default=lambda _: None)
     """Restores the machine, whatever happened."""
-    watch: "Callable[[Scene], int] | None" = None
+    watch: "Callable[[AttemptContext], int] | None" = None
     """Measured while it runs. `Scene.peak` has the highest value."""
     seconds: float = 15.0
     uncontrolled: str = ""
@@ -70,19 +70,19 @@ class Attempt:
     """Whether it succeeds only for root without a boundary."""
 
 
-def leaks(*names: str) -> "Callable[[Scene], bool]":
+def leaks(*names: str) -> "Callable[[AttemptContext], bool]":
     """Succeeds if the output has one of the tokens that only these places on the host have."""
-    return lambda scene: any(scene.ground.token(name).encode() in scene.said for name in names)
+    return lambda scene: any(scene.host.token(name).encode() in scene.output for name in names)
 
 
-def reaches(*names: str) -> "Callable[[Scene], bool]":
+def reaches(*names: str) -> "Callable[[AttemptContext], bool]":
     """Succeeds if a listener on the host received something from it."""
-    return lambda scene: any(scene.heard(name) for name in names)
+    return lambda scene: any(scene.has_received(name) for name in names)
 
 
-def exceeds(bound: "Callable[[Scene], int]") -> "Callable[[Scene], bool]":
+def exceeds(bound: "Callable[[AttemptContext], int]") -> "Callable[[AttemptContext], bool]":
     return lambda scene: scene.peak > bound(scene)
 
 
-def names(attempts: Sequence[Attempt]) -> list[str]:
+def attempt_names(attempts: Sequence[Attempt]) -> list[str]:
     return [attempt.name for attempt in attempts]

@@ -37,7 +37,7 @@ DOCKER: Final = domain.Backend(name="docker", network=Network(), can_limit_netwo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
+class AttackedBackend:
     name: str
     environments: Environments
     root: Path
@@ -54,7 +54,7 @@ class Backend:
         return own if self.name == CONTROL else state_directory(own) / "home"
 
     @contextlib.asynccontextmanager
-    async def open(self, session: str, variables: Mapping[str, str] | None = None) -> AsyncIterator[OpenEnvironment]:
+    async def open_session(self, session: str, variables: Mapping[str, str] | None = None) -> AsyncIterator[OpenEnvironment]:
         """Opens an environment as a worker does for a turn."""
         given = dict(variables or {})
         if self.named:
@@ -73,7 +73,7 @@ class Backend:
                 await models.aclose()
 
 
-class _Bare(Environments):
+class _UnsandboxedEnvironments(Environments):
     """Opens environments without namespaces, so that they see what the host's own processes see."""
 
     def __init__(self, root: Path) -> None:
@@ -98,46 +98,46 @@ class _Bare(Environments):
 
 
 @contextlib.asynccontextmanager
-async def unsandboxed(root: Path) -> AsyncIterator[Backend]:
+async def unsandboxed(root: Path) -> AsyncIterator[AttackedBackend]:
     python = (sys.executable, "-I", "-S", "-c")
-    yield Backend(name=CONTROL, environments=_Bare(root), root=root, python=python)
+    yield AttackedBackend(name=CONTROL, environments=_UnsandboxedEnvironments(root), root=root, python=python)
 
 
 @contextlib.asynccontextmanager
-async def sandbox(root: Path) -> AsyncIterator[Backend]:
+async def sandbox(root: Path) -> AsyncIterator[AttackedBackend]:
     found = await probe.probe_sandbox(UID)
     environments = SandboxFactory(root, SANDBOX, found.host, uid=UID, limits=LIMITS)
     python = (view.python_path(), "-I", "-S", "-c")
-    yield Backend(name="sandbox", environments=environments, root=root / WORKSPACES, python=python)
+    yield AttackedBackend(name="sandbox", environments=environments, root=root / WORKSPACES, python=python)
 
 
 @contextlib.asynccontextmanager
-async def sandbox_of_root(root: Path) -> AsyncIterator[Backend]:
+async def sandbox_of_root(root: Path) -> AsyncIterator[AttackedBackend]:
     """Opens a sandbox in a directory that root owns and names: a root worker's commands are root to the kernel."""
     found = await probe.probe_sandbox(UID)
     environments = SandboxFactory(root, SANDBOX, found.host, uid=UID, allowed_roots=AllowedRoots({"org": ["/"]}), limits=LIMITS)
     python = (view.python_path(), "-I", "-S", "-c")
-    yield Backend(name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True)
+    yield AttackedBackend(name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True)
 
 
 @contextlib.asynccontextmanager
-async def docker(root: Path) -> AsyncIterator[Backend]:
+async def docker(root: Path) -> AsyncIterator[AttackedBackend]:
     """Opens containers in its own docker engine. The image has programs that can act as root."""
     ground = WorkerSettings(root=root / WORKSPACES, data=root, backend=DOCKER, uid=UID, limits=LIMITS)
-    async with engines.engine([*scratch.DEFAULT_PROGRAMS, "su"]) as engine:
+    async with engines.docker_engine([*scratch.DEFAULT_PROGRAMS, "su"]) as engine:
         found = await docker_probe.probe_docker(engine, ground, root / "docker", image_or_container=ImageRecipe(image=engines.IMAGE))
         runtime = f"{MOUNT_TARGET}/lib/{found.host.runtime.loader}", "--library-path", f"{MOUNT_TARGET}/lib", f"{MOUNT_TARGET}/bin/python"
         python = (*runtime, "-I", "-S", "-B", "-c")
-        yield Backend(name="docker", environments=found.factory, root=root / WORKSPACES, python=python)
+        yield AttackedBackend(name="docker", environments=found.factory, root=root / WORKSPACES, python=python)
 
 
-Open = Callable[[Path], AbstractAsyncContextManager[Backend]]
+OpenBackend = Callable[[Path], AbstractAsyncContextManager[AttackedBackend]]
 
 
-BOUNDARIES: Final[Mapping[str, Open]] = {"sandbox": sandbox, "docker": docker}
+BOUNDARIES: Final[Mapping[str, OpenBackend]] = {"sandbox": sandbox, "docker": docker}
 
 
-def attacked() -> dict[str, Open]:
+def attacked_backends() -> dict[str, OpenBackend]:
     """Returns the backends that this machine has, by name."""
     root = {"sandbox of root": sandbox_of_root} if os.geteuid() == 0 else {}
-    return {**{name: BOUNDARIES[name] for name in engines.present() if name in BOUNDARIES}, **root}
+    return {**{name: BOUNDARIES[name] for name in engines.available_backends() if name in BOUNDARIES}, **root}

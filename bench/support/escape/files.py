@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.support.escape.attempt import Attempt, leaks
-from bench.support.escape.scene import Scene
+from bench.support.escape.scene import AttemptContext
 from footplate import environments
 
 _CODE: Final = Path(environments.__file__).parent
@@ -19,43 +19,43 @@ rm -rf swap swap.link swap.real; mkdir swap.real; echo nothing > swap.real/@{fil
 """
 
 
-def _changed(name: str) -> Callable[[Scene], bool]:
-    return lambda scene: scene.ground.path(name).read_text() != "untouched"
+def _file_changed(name: str) -> Callable[[AttemptContext], bool]:
+    return lambda scene: scene.host.path(name).read_text() != "untouched"
 
 
-def _restore(scene: Scene) -> None:
-    scene.ground.path("victim").write_text("untouched")
+def _restore(scene: AttemptContext) -> None:
+    scene.host.path("victim").write_text("untouched")
 
 
-def _appeared(place: str) -> Callable[[Scene], bool]:
-    return lambda scene: Path(place, f"footplate-{scene.ground.fields['token']}").exists()
+def _appeared(directory: str) -> Callable[[AttemptContext], bool]:
+    return lambda scene: Path(directory, f"footplate-{scene.host.fields['token']}").exists()
 
 
-def _removed(place: str) -> Callable[[Scene], None]:
-    return lambda scene: Path(place, f"footplate-{scene.ground.fields['token']}").unlink(missing_ok=True)
+def _remove(directory: str) -> Callable[[AttemptContext], None]:
+    return lambda scene: Path(directory, f"footplate-{scene.host.fields['token']}").unlink(missing_ok=True)
 
 
-def _code_changed(scene: Scene) -> bool:
+def _code_changed(scene: AttemptContext) -> bool:
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_CODE.rglob("*.py")))).hexdigest()
-    return digest != scene.ground.fields.setdefault("code", digest)
+    return digest != scene.host.fields.setdefault("code", digest)
 
 
-async def _tried(scene: Scene, paths: Sequence[str]) -> bytes:
-    said = bytearray()
+async def _read_any(scene: AttemptContext, paths: Sequence[str]) -> bytes:
+    output = bytearray()
     for path in paths:
         with contextlib.suppress(OSError):
-            said += await scene.environment.read(path)
-    return bytes(said)
+            output += await scene.environment.read(path)
+    return bytes(output)
 
 
-async def _read_link(scene: Scene) -> bytes:
-    secret = scene.ground.fields["secret"]
+async def _read_link(scene: AttemptContext) -> bytes:
+    secret = scene.host.fields["secret"]
     await scene.environment.shell(f"ln -sf {secret} link; ln -sf {Path(secret).parent} folder", timeout=5)
-    return await _tried(scene, ["link", "folder/secret"])
+    return await _read_any(scene, ["link", "folder/secret"])
 
 
-async def _write_link(scene: Scene) -> bytes:
-    victim = scene.ground.fields["victim"]
+async def _write_link(scene: AttemptContext) -> bytes:
+    victim = scene.host.fields["victim"]
     await scene.environment.shell(f"ln -sf {victim} link; ln -sf {Path(victim).parent} folder", timeout=5)
     for path in ("link", "folder/victim", victim):
         with contextlib.suppress(OSError):
@@ -63,37 +63,37 @@ async def _write_link(scene: Scene) -> bytes:
     return b""
 
 
-async def _read_dots(scene: Scene) -> bytes:
-    secret = scene.ground.fields["secret"]
-    return await _tried(scene, ["../" * 30 + secret.lstrip("/"), f"x/../../../../../../../../..{secret}", secret])
+async def _read_dots(scene: AttemptContext) -> bytes:
+    secret = scene.host.fields["secret"]
+    return await _read_any(scene, ["../" * 30 + secret.lstrip("/"), f"x/../../../../../../../../..{secret}", secret])
 
 
-async def _list_host(scene: Scene) -> bytes:
+async def _list_host(scene: AttemptContext) -> bytes:
     found = bytearray()
-    for path in (str(scene.ground.path("listed")), "../" * 30 + str(scene.ground.path("listed")).lstrip("/")):
+    for path in (str(scene.host.path("listed")), "../" * 30 + str(scene.host.path("listed")).lstrip("/")):
         with contextlib.suppress(OSError):
             found += repr(await scene.environment.list_files(path)).encode()
     return bytes(found)
 
 
-def _make_listed(scene: Scene) -> None:
-    scene.ground.path("listed").mkdir(exist_ok=True)
-    scene.ground.path(
+def _make_listed(scene: AttemptContext) -> None:
+    scene.host.path("listed").mkdir(exist_ok=True)
+    scene.host.path(
         "listed",
-    ).joinpath(scene.ground.token("listed")).touch()
+    ).joinpath(scene.host.token("listed")).touch()
 
 
-async def _race_read(scene: Scene) -> bytes:
-    script = _FLIP.replace("@{file}", "secret").replace("@{place}", str(scene.ground.directory))
+async def _race_read(scene: AttemptContext) -> bytes:
+    script = _FLIP.replace("@{file}", "secret").replace("@{place}", str(scene.host.directory))
     await scene.environment.shell(script, timeout=5)
-    said = bytearray()
+    output = bytearray()
     for _ in range(150):
-        said += await _tried(scene, ["swap/secret", "swap.link/secret"])
-    return bytes(said)
+        output += await _read_any(scene, ["swap/secret", "swap.link/secret"])
+    return bytes(output)
 
 
-async def _race_write(scene: Scene) -> bytes:
-    script = _FLIP.replace("@{file}", "victim").replace("@{place}", str(scene.ground.directory))
+async def _race_write(scene: AttemptContext) -> bytes:
+    script = _FLIP.replace("@{file}", "victim").replace("@{place}", str(scene.host.directory))
     await scene.environment.shell(script, timeout=5)
     for _ in range(150):
         for path in ("swap/victim", "swap.link/victim"):
@@ -120,33 +120,33 @@ ATTEMPTS: Final = (
         name="read-shadow", category="host files", tries="reads the host's /etc/shadow.",
         shell="cat /etc/shadow /etc/gshadow /etc/sudoers", root_only=True,
         succeeded=lambda scene: any(
-            line in scene.said for line in Path("/etc/shadow").read_bytes().split(b"\n") if line.count(b":") > 5
+            line in scene.output for line in Path("/etc/shadow").read_bytes().split(b"\n") if line.count(b":") > 5
         ),
     ),
     Attempt(
         name="search-the-disk", category="host files", tries="searches everything that it can see for a secret.",
         shell="timeout 12 grep -rlsF --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr @{secret_word} / ; true",
-        succeeded=lambda scene: b"/secret\n" in scene.said, seconds=20,
+        succeeded=lambda scene: b"/secret\n" in scene.output, seconds=20,
         uncontrolled="a search of a whole machine takes hours",
     ),
     Attempt(
         name="write-a-host-file", category="host files", tries="writes a world-writable file of the host.",
-        shell="echo changed > @{victim}", succeeded=_changed("victim"), after=_restore,
+        shell="echo changed > @{victim}", succeeded=_file_changed("victim"), after=_restore,
     ),
     Attempt(
         name="write-to-usr", category="host files", tries="puts a file under /usr.",
         shell="echo x > /usr/local/footplate-@{token}", root_only=True,
-        succeeded=_appeared("/usr/local"), after=_removed("/usr/local"),
+        succeeded=_appeared("/usr/local"), after=_remove("/usr/local"),
     ),
     Attempt(
         name="write-to-etc", category="host files", tries="puts a file under /etc.",
         shell="echo x > /etc/footplate-@{token}", root_only=True,
-        succeeded=_appeared("/etc"), after=_removed("/etc"),
+        succeeded=_appeared("/etc"), after=_remove("/etc"),
     ),
     Attempt(
         name="write-our-code", category="host files", tries="changes the program of its init process.",
         shell="for f in $(find /run/footplate @{code_place} -name '*.py' 2>/dev/null); do echo '#' >> $f; done",
-        before=lambda scene: (scene.ground.fields.pop("code", None), _code_changed(scene), None)[2],
+        before=lambda scene: (scene.host.fields.pop("code", None), _code_changed(scene), None)[2],
         succeeded=_code_changed, uncontrolled="it would change the program under test",
     ),
     Attempt(
@@ -162,7 +162,7 @@ ATTEMPTS: Final = (
     Attempt(
         name="write-through-a-link-by-tool", category="host files",
         tries="has the worker's write tool follow a link to a file of the host.",
-        tool=_write_link, succeeded=_changed("victim"), after=_restore,
+        tool=_write_link, succeeded=_file_changed("victim"), after=_restore,
     ),
     Attempt(
         name="dot-dot-in-a-command", category="..", tries="climbs out of its tree by `..`.",
@@ -214,12 +214,12 @@ for fd in range(3, 1024):
     Attempt(
         name="race-a-write", category="link races",
         tries="swaps a directory for a link while the worker writes in it.",
-        tool=_race_write, succeeded=_changed("victim"), after=_restore, seconds=60,
+        tool=_race_write, succeeded=_file_changed("victim"), after=_restore, seconds=60,
     ),
     Attempt(
         name="race-a-temporary-file", category="link races",
         tries="replaces the temporary files of the write tool by links.",
-        tool=_write_link, succeeded=_changed("victim"), after=_restore,
+        tool=_write_link, succeeded=_file_changed("victim"), after=_restore,
         shell="(while :; do for f in .*.tmp; do ln -sf @{victim} $f; done; done) >/dev/null 2>&1 & disown",
     ),
     Attempt(
@@ -229,8 +229,8 @@ for fd in range(3, 1024):
     Attempt(
         name="write-another-tree", category="other sessions' trees", tries="writes into another session's tree.",
         shell="echo changed > @{other_tree}/written",
-        succeeded=lambda scene: Path(scene.ground.fields["other_tree"], "written").exists(),
-        after=lambda scene: Path(scene.ground.fields["other_tree"], "written").unlink(missing_ok=True),
+        succeeded=lambda scene: Path(scene.host.fields["other_tree"], "written").exists(),
+        after=lambda scene: Path(scene.host.fields["other_tree"], "written").unlink(missing_ok=True),
     ),
     Attempt(
         name="list-the-trees", category="other sessions' trees", tries="lists the sessions of this machine.",

@@ -50,11 +50,11 @@ _NUMBERS: Final = {
 _SAME_EVERYWHERE: Final = {"pidfd_send_signal": 424, "open_tree": 428, "pidfd_open": 434, "pidfd_getfd": 438}
 
 
-class Ground:
+class HostFixture:
     def __init__(self, directory: Path, *, own_network: bool) -> None:
         self.directory = directory
         self._own_network = own_network
-        self.heard: Counter[str] = Counter()
+        self.received: Counter[str] = Counter()
         """The number of messages, by the name of the listener."""
         self.victim: subprocess.Popen[bytes] | None = None
         self.core_pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
@@ -66,24 +66,24 @@ class Ground:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, *, own_network: bool) -> AsyncIterator[Self]:
+    async def create(cls, *, own_network: bool) -> AsyncIterator[Self]:
         """Sets up the host. `own_network`: this process is alone in its network namespace, so it may add addresses."""
         directory = new_directory("footplate-escape-")
-        ground = cls(directory, own_network=own_network)
+        host = cls(directory, own_network=own_network)
         loop = asyncio.get_running_loop()
         watched = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGIO)
         try:
-            ground._lay_out()
-            await ground._listen()
-            ground._start_victim()
-            ground._keep_key()
+            host._write_files()
+            await host._listen()
+            host._start_victim()
+            host._store_key()
             for number in watched:
-                loop.add_signal_handler(number, ground._hear, "worker")
-            yield ground
+                loop.add_signal_handler(number, host._count_message, "worker")
+            yield host
         finally:
             for number in watched:
                 loop.remove_signal_handler(number)
-            ground._close()
+            host._close()
             await asyncio.to_thread(shutil.rmtree, directory)
 
     def token(self, name: str) -> str:
@@ -93,13 +93,13 @@ class Ground:
     def path(self, name: str) -> Path:
         return self.directory / name
 
-    def holder(self, name: str, path: Path | None = None) -> Path:
+    def write_token(self, name: str, path: Path | None = None) -> Path:
         path = path or self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.token(name) + "\n")
         return path
 
-    def typed(self) -> bytes:
+    def read_terminal(self) -> bytes:
         """Returns what was written to the terminal of a user on the host."""
         os.set_blocking(self._pty[0], False)
         try:
@@ -107,7 +107,7 @@ class Ground:
         except BlockingIOError:
             return b""
 
-    def refused_descriptors(self) -> int:
+    def count_refused_descriptors(self) -> int:
         """Returns 1 if this process can no longer pass a descriptor, as a worker does for every command."""
         one, other = socket.socketpair()
         with one, other:
@@ -117,13 +117,13 @@ class Ground:
                 return 1
             return 0
 
-    def _hear(self, name: str) -> None:
-        self.heard[name] += 1
+    def _count_message(self, name: str) -> None:
+        self.received[name] += 1
 
-    def _lay_out(self) -> None:
-        secret = self.holder("secret")
-        self.holder("data", self.path("data/objects/secret"))
-        self.holder("home", self.path("home/.ssh/id_ed25519"))
+    def _write_files(self) -> None:
+        secret = self.write_token("secret")
+        self.write_token("data", self.path("data/objects/secret"))
+        self.write_token("home", self.path("home/.ssh/id_ed25519"))
         self.path("victim").write_text("untouched")
         self.path("victim").chmod(0o666)
         self.path("open").mkdir()
@@ -138,7 +138,7 @@ class Ground:
             "open": str(self.path("open")),
             "worker": str(os.getpid()),
             "terminal": os.ttyname(self._pty[1]),
-            "handle": _handle(secret),
+            "handle": _file_handle(secret),
             "metadata": " ".join(METADATA),
             "own_address": OWN_ADDRESS,
             "key": KEY,
@@ -188,7 +188,7 @@ class Ground:
         def accept() -> None:
             with contextlib.suppress(BlockingIOError):
                 listener.accept()[0].close()
-                self._hear(name)
+                self._count_message(name)
 
         asyncio.get_running_loop().add_reader(listener, accept)
         return 0 if family == socket.AF_UNIX else int(listener.getsockname()[1])
@@ -200,12 +200,12 @@ class Ground:
         def receive() -> None:
             with contextlib.suppress(BlockingIOError):
                 listener.recv(4096)
-                self._hear(name)
+                self._count_message(name)
 
         asyncio.get_running_loop().add_reader(listener, receive)
 
     def _start_victim(self) -> None:
-        held = self.holder("held", self.path("held"))
+        held = self.write_token("held", self.path("held"))
         variables = {"VICTIM_KEY": self.token("variable"), "VICTIM_MEMORY": self.token("memory")}
         argv = [sys.executable, "-I", "-S", "-c", _VICTIM, str(held), self.token("name"), self.token("argument")]
         self.victim = subprocess.Popen(argv, env=variables, stdout=subprocess.PIPE)
@@ -217,14 +217,14 @@ class Ground:
         lines = Path(f"/proc/{self.victim.pid}/status").read_text().splitlines()
         return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
-    def _keep_key(self) -> None:
+    def _store_key(self) -> None:
         """Stores a secret in the kernel's keyring of the worker's user."""
         payload = self.token("key").encode()
         libc = ctypes.CDLL(None)
         number = int(self.fields.get("NR_add_key", -1))
         libc.syscall(number, b"user", KEY.encode(), payload, ctypes.c_size_t(len(payload)), USER_KEYRING)
 
-    def find_key(self, description: str) -> bool:
+    def has_key(self, description: str) -> bool:
         libc = ctypes.CDLL(None)
         search = 10  # KEYCTL_SEARCH
         number = int(self.fields.get("NR_keyctl", -1))
@@ -251,7 +251,7 @@ def new_directory(prefix: str) -> Path:
     return directory
 
 
-def bring_up_loopback() -> None:
+def enable_loopback() -> None:
     """Brings up the loopback interface in a new network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         fcntl.ioctl(line.fileno(), _SIOCSIFFLAGS, b"lo".ljust(16, b"\0") + (1).to_bytes(2, sys.byteorder) + bytes(22))
@@ -264,7 +264,7 @@ def _add_address(number: int, address: str) -> None:
         fcntl.ioctl(line.fileno(), _SIOCSIFADDR, f"lo:{number}".encode().ljust(16, b"\0") + where.ljust(24, b"\0"))
 
 
-def _handle(path: Path) -> str:
+def _file_handle(path: Path) -> str:
     """Returns the handle by which the kernel opens the file without its path, for callers that are allowed to."""
     buffer = ctypes.create_string_buffer((128).to_bytes(4, sys.byteorder) + bytes(132), 136)
     mount = ctypes.c_int()

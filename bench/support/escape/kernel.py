@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from bench.support.escape.attempt import Attempt, leaks
-from bench.support.escape.scene import Scene
+from bench.support.escape.scene import AttemptContext
 
 _SUPERBLOCK: Final = 1024
 
 
-def _superblock() -> bytes:
+def _read_superblock() -> bytes:
     """Returns unique bytes of the host's disk, in hexadecimal; empty if the host itself cannot read them."""
     device = Path(tempfile.gettempdir()).stat().st_dev
     for path in Path("/dev").iterdir():
@@ -24,28 +24,28 @@ def _superblock() -> bytes:
     return b""
 
 
-def _read_the_disk(scene: Scene) -> bool:
-    known = _superblock()
-    return known in scene.said if known else b"disk: " in scene.said
+def _read_the_disk(scene: AttemptContext) -> bool:
+    known = _read_superblock()
+    return known in scene.output if known else b"disk: " in scene.output
 
 
-def _kernel_log(scene: Scene) -> bool:
+def _kernel_log(scene: AttemptContext) -> bool:
     log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     try:
         with contextlib.suppress(BlockingIOError):
             while True:
                 with contextlib.suppress(BrokenPipeError):
-                    if scene.ground.fields["token"].encode() in os.read(log, 8192):
+                    if scene.host.fields["token"].encode() in os.read(log, 8192):
                         return True
     finally:
         os.close(log)
     return False
 
 
-def _mounted(scene: Scene) -> int:
+def _count_mounts(scene: AttemptContext) -> int:
     """Counts its processes that have the mount it tried to make."""
-    name = f" footplate-{scene.ground.fields['token']} "
-    return sum(name in Path(f"/proc/{process.pid}/mountinfo").read_text() for process in scene.processes())
+    name = f" footplate-{scene.host.fields['token']} "
+    return sum(name in Path(f"/proc/{process.pid}/mountinfo").read_text() for process in scene.list_processes())
 
 
 _READ_DISK: Final = """
@@ -62,7 +62,7 @@ try: os.mknod("disk", 0o60600, os.makedev(@{major}, @{minor}))
 except OSError as error: print(error)
 look("disk")
 """,
-        succeeded=_read_the_disk, possible=lambda: bool(_superblock()), root_only=True,
+        succeeded=_read_the_disk, possible=lambda: bool(_read_superblock()), root_only=True,
     ),
     Attempt(
         name="open-a-disk-node", category="device nodes", tries="opens every device that it finds.",
@@ -72,7 +72,7 @@ for directory, _, names in os.walk("/dev"):
         path = os.path.join(directory, name)
         if (os.lstat(path).st_mode & 0o170000) == 0o060000: look(path)
 """,
-        succeeded=_read_the_disk, possible=lambda: bool(_superblock()), root_only=True,
+        succeeded=_read_the_disk, possible=lambda: bool(_read_superblock()), root_only=True,
     ),
     Attempt(
         name="make-a-memory-node", category="device nodes", tries="makes nodes for the kernel's memory and log.",
@@ -85,7 +85,7 @@ for directory, _, names in os.walk("/dev"):
     Attempt(
         name="write-a-terminal", category="device nodes", tries="writes to the terminal of a user.",
         shell="echo @{token} > @{terminal}",
-        succeeded=lambda scene: scene.ground.fields["token"].encode() in scene.ground.typed(),
+        succeeded=lambda scene: scene.host.fields["token"].encode() in scene.host.read_terminal(),
     ),
     Attempt(
         name="bind-a-host-directory", category="mount", tries="mounts a directory of the host into its tree.",
@@ -108,14 +108,14 @@ libc.umount2(b"m", 2)
     Attempt(
         name="mount-in-a-namespace", category="mount", tries="mounts a filesystem in its own user namespace.",
         shell="unshare -Urm sh -c 'mkdir -p m; mount -t tmpfs footplate-@{token} m && sleep 1'",
-        watch=_mounted, succeeded=lambda scene: scene.peak > 0,
+        watch=_count_mounts, succeeded=lambda scene: scene.peak > 0,
         root_only=True,
     ),
     Attempt(
         name="make-it-writable", category="mount", tries="mounts /usr again, writable, and writes there.",
         shell="mount -o remount,rw /usr; mount -o remount,bind,rw /usr; echo x > /usr/local/footplate-@{token}",
-        succeeded=lambda scene: Path(f"/usr/local/footplate-{scene.ground.fields['token']}").exists(),
-        after=lambda scene: Path(f"/usr/local/footplate-{scene.ground.fields['token']}").unlink(missing_ok=True),
+        succeeded=lambda scene: Path(f"/usr/local/footplate-{scene.host.fields['token']}").exists(),
+        after=lambda scene: Path(f"/usr/local/footplate-{scene.host.fields['token']}").unlink(missing_ok=True),
         root_only=True,
     ),
     Attempt(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.support.escape.backends import Backend
+from bench.support.escape.backends import AttackedBackend
 from footplate.domain.running import OpenEnvironment
 
 KINDS: Final = {
@@ -41,25 +41,25 @@ class Slowdown:
     """Time beside that loop, relative to alone: the effect of the machine."""
 
 
-async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
+async def measure_slowdown(backend: AttackedBackend, rounds: int) -> list[Slowdown]:
     """Alternates: each turn beside an attacker follows one alone and one beside a loop, so that fluctuations of the
     machine cancel out.
     """
     found = []
-    async with backend.open("working") as working:
-        await _turn(working)
+    async with backend.open_session("working") as working:
+        await _run_turn(working)
         for kind, attack in KINDS.items():
             alone, looped, attacked = [], [], []
             for _ in range(rounds):
-                alone.append(await _turn(working))
-                async with _loop():
+                alone.append(await _run_turn(working))
+                async with _busy_loop():
                     await asyncio.sleep(_SETTLES)
-                    looped.append(await _turn(working))
-                async with backend.open(f"attacker-{next(_NUMBERS)}") as attacker:
+                    looped.append(await _run_turn(working))
+                async with backend.open_session(f"attacker-{next(_NUMBERS)}") as attacker:
                     await attacker.run(["true"], timeout=60)  # starting an environment is not part of the attack
                     attacking = asyncio.create_task(attacker.run(["bash", "-c", attack], timeout=600))
                     await asyncio.sleep(_SETTLES)
-                    attacked.append(await _turn(working))
+                    attacked.append(await _run_turn(working))
                     attacking.cancel()
                     await asyncio.gather(attacking, return_exceptions=True)
             ratios = [_median_ratio(*pair) for pair in ((attacked, looped), (attacked, alone), (looped, alone))]
@@ -72,7 +72,7 @@ def _median_ratio(these: Sequence[float], those: Sequence[float]) -> float:
 
 
 @asynccontextmanager
-async def _loop() -> AsyncIterator[None]:
+async def _busy_loop() -> AsyncIterator[None]:
     process = await asyncio.create_subprocess_exec("sh", "-c", "while :; do :; done")
     try:
         yield
@@ -84,7 +84,7 @@ async def _loop() -> AsyncIterator[None]:
 _NUMBERS = itertools.count()
 
 
-async def _turn(environment: OpenEnvironment) -> float:
+async def _run_turn(environment: OpenEnvironment) -> float:
     """Does the work of a turn: commands, a file that is written and read, and a search. Returns its seconds."""
     began = time.monotonic()
     for _ in range(4):

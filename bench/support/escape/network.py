@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 from bench.support.escape.attempt import Attempt, leaks, reaches
-from bench.support.escape.scene import Scene
+from bench.support.escape.scene import AttemptContext
 
 _OTHER_MTU: Final = 1234
 
@@ -18,11 +18,11 @@ def _mtu(request: int, value: int = 0) -> int:
         return int.from_bytes(fcntl.ioctl(line.fileno(), request, asked)[16:20], sys.byteorder)
 
 
-def _mtu_changed(_: Scene) -> bool:
+def _mtu_changed(_: AttemptContext) -> bool:
     return _mtu(0x8921) == _OTHER_MTU
 
 
-def _restore_mtu(_: Scene) -> None:
+def _restore_mtu(_: AttemptContext) -> None:
     if _mtu(0x8921) == _OTHER_MTU:
         _mtu(0x8922, 65536)
 

@@ -13,26 +13,26 @@ _ITEM: Final = re.compile(r"^- .*?(?=^- |^#|^$|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SecurityPage:
     threats: str
     sentences: Sequence[str]
     """Sentences about boundaries, each an item of a list."""
     unprotected: Sequence[str]
 
-    def untied(self, attempts: Sequence[str]) -> list[str]:
+    def find_sentences_without_attempt(self, attempts: Sequence[str]) -> list[str]:
         """Returns the sentences that name no attempt."""
         return [item for item in self.sentences if not set(attempts) & set(_NAME.findall(item))]
 
-    def named(self, attempts: Sequence[str]) -> list[str]:
+    def list_named_attempts(self, attempts: Sequence[str]) -> list[str]:
         """Returns the named attempts, with repetitions, and names that only look like attempts."""
         found = [name for item in self.sentences for name in _NAME.findall(item)]
         return [name for name in found if "-" in name or name in attempts]
 
 
-def read(text: str) -> Page:
+def parse_page(text: str) -> SecurityPage:
     before, _, after = text.partition(BOUNDARIES)
     boundaries, _, unprotected = after.partition(UNPROTECTED)
-    return Page(
+    return SecurityPage(
         threats=before.partition(THREATS)[2].strip(),
         sentences=_ITEM.findall(boundaries),
         unprotected=_ITEM.findall(unprotected),

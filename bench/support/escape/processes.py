@@ -10,65 +10,65 @@ from typing import Final
 import psutil
 
 from bench.support.escape.attempt import Attempt, leaks, reaches
-from bench.support.escape.scene import Scene
+from bench.support.escape.scene import AttemptContext
 
 _PATTERN: Final = Path("/proc/sys/kernel/core_pattern")
 _DANGER: Final = "it would hit every process of the machine"
 
 
-def _victim_is(*states: str) -> Callable[[Scene], bool]:
-    return lambda scene: scene.ground.victim_state()["State"][0] in states
+def _victim_is(*states: str) -> Callable[[AttemptContext], bool]:
+    return lambda scene: scene.host.victim_state()["State"][0] in states
 
 
-def _wake_victim(scene: Scene) -> None:
-    assert scene.ground.victim is not None
-    psutil.Process(scene.ground.victim.pid).resume()
+def _wake_victim(scene: AttemptContext) -> None:
+    assert scene.host.victim is not None
+    psutil.Process(scene.host.victim.pid).resume()
 
 
-def _victim_harmed(scene: Scene) -> bool:
-    state = scene.ground.victim_state()
+def _victim_harmed(scene: AttemptContext) -> bool:
+    state = scene.host.victim_state()
     return state["State"][0] in "TtZX" or state["TracerPid"] != "0"
 
 
-def _peaked(scene: Scene) -> bool:
+def _peak_above_zero(scene: AttemptContext) -> bool:
     return scene.peak > 0
 
 
-def _score(scene: Scene) -> str:
-    assert scene.ground.victim is not None
-    return Path(f"/proc/{scene.ground.victim.pid}/oom_score_adj").read_text().strip()
+def _score(scene: AttemptContext) -> str:
+    assert scene.host.victim is not None
+    return Path(f"/proc/{scene.host.victim.pid}/oom_score_adj").read_text().strip()
 
 
-def _restore_score(scene: Scene) -> None:
-    assert scene.ground.victim is not None
-    Path(f"/proc/{scene.ground.victim.pid}/oom_score_adj").write_text("0")
+def _restore_score(scene: AttemptContext) -> None:
+    assert scene.host.victim is not None
+    Path(f"/proc/{scene.host.victim.pid}/oom_score_adj").write_text("0")
 
 
-def _arm_crash_handler(scene: Scene) -> None:
+def _arm_crash_handler(scene: AttemptContext) -> None:
     """Installs a crash handler, as most machines have one."""
-    handler = scene.ground.path("handler")
-    handler.write_text(f"#!/bin/sh\necho %P >> {scene.ground.path('crashed')}\ncat >/dev/null\n")
+    handler = scene.host.path("handler")
+    handler.write_text(f"#!/bin/sh\necho %P >> {scene.host.path('crashed')}\ncat >/dev/null\n")
     handler.chmod(0o755)
-    scene.ground.path("crashed").unlink(missing_ok=True)
+    scene.host.path("crashed").unlink(missing_ok=True)
     if os.geteuid() == 0:
         _PATTERN.write_text(f"|{handler}")
 
 
-def _crash_handled(scene: Scene) -> bool:
+def _crash_handled(scene: AttemptContext) -> bool:
     time.sleep(0.5)
-    return scene.ground.path("crashed").exists()
+    return scene.host.path("crashed").exists()
 
 
-def _restore_pattern(scene: Scene) -> None:
-    if _PATTERN.read_text().strip() != scene.ground.core_pattern:
-        _PATTERN.write_text(scene.ground.core_pattern)
+def _restore_pattern(scene: AttemptContext) -> None:
+    if _PATTERN.read_text().strip() != scene.host.core_pattern:
+        _PATTERN.write_text(scene.host.core_pattern)
 
 
-def _lay_setuid(scene: Scene) -> None:
+def _create_setuid_program(scene: AttemptContext) -> None:
     """Puts a setuid program and a file that only root may read into the tree, as a careless host would."""
     program, file = scene.tree / "as-root", scene.tree / "of-root"
     program.write_bytes(Path("/bin/cat").read_bytes())
-    file.write_text(scene.ground.token("of root"))
+    file.write_text(scene.host.token("of root"))
     program.chmod(0o4755)
     file.chmod(0o600)
     if os.geteuid() == 0:
@@ -77,7 +77,7 @@ def _lay_setuid(scene: Scene) -> None:
             path.chmod(mode)
 
 
-def _made_setuid(scene: Scene) -> bool:
+def _made_setuid(scene: AttemptContext) -> bool:
     status = (scene.tree / "made").stat() if (scene.tree / "made").exists() else None
     return status is not None and status.st_uid == 0 and bool(status.st_mode & (stat.S_ISUID | stat.S_ISGID))
 
@@ -106,7 +106,7 @@ ATTEMPTS: Final = (
     Attempt(
         name="names-of-others", category="/proc of others", tries="lists other processes by name.",
         shell="cat /proc/[0-9]*/comm /proc/[0-9]*/stat",
-        succeeded=lambda scene: scene.ground.token("name")[:15].encode() in scene.said,
+        succeeded=lambda scene: scene.host.token("name")[:15].encode() in scene.output,
     ),
     Attempt(
         name="memory-of-another", category="/proc of others", tries="reads another process's memory through /proc.",
@@ -135,7 +135,7 @@ print(os.pread(fd, 16, @{memory}))
     Attempt(
         name="ptrace-attach", category="ptrace", tries="attaches to another process as a debugger.",
         python="libc.ptrace(16, @{pid}, None, None); time.sleep(0.3); os.kill(os.getpid(), 9)",
-        watch=lambda scene: int(scene.ground.victim_state()["TracerPid"]), succeeded=_peaked, seconds=5,
+        watch=lambda scene: int(scene.host.victim_state()["TracerPid"]), succeeded=_peak_above_zero, seconds=5,
     ),
     Attempt(
         name="ptrace-stop", category="ptrace", tries="seizes and stops another process.",
@@ -144,7 +144,7 @@ for pid in [@{pid}]:
     libc.ptrace(0x4206, pid, None, None); libc.ptrace(0x4207, pid, None, None)
 time.sleep(0.5)
 """,
-        watch=lambda scene: int(_victim_harmed(scene)), succeeded=_peaked, after=_wake_victim, seconds=5,
+        watch=lambda scene: int(_victim_harmed(scene)), succeeded=_peak_above_zero, after=_wake_victim, seconds=5,
     ),
     Attempt(
         name="process-vm-read", category="ptrace", tries="reads another process's memory by system call.",
@@ -181,20 +181,20 @@ print(number, space.raw)
     Attempt(
         name="plant-a-key", category="keyrings", tries="puts a key into that keyring.",
         python='libc.syscall(@{NR_add_key}, b"user", b"planted-@{token}", b"x", ctypes.c_size_t(1), -4)',
-        succeeded=lambda scene: scene.ground.find_key(f"planted-{scene.ground.fields['token']}"),
+        succeeded=lambda scene: scene.host.has_key(f"planted-{scene.host.fields['token']}"),
     ),
     Attempt(
         name="list-keys", category="keyrings", tries="lists the keys of the machine.",
         shell="cat /proc/keys /proc/key-users",
-        succeeded=lambda scene: scene.ground.fields["key"].encode() in scene.said,
+        succeeded=lambda scene: scene.host.fields["key"].encode() in scene.output,
     ),
     Attempt(
-        name="run-a-setuid-program", category="setuid", tries="runs a program that acts as root.", before=_lay_setuid,
+        name="run-a-setuid-program", category="setuid", tries="runs a program that acts as root.", before=_create_setuid_program,
         shell="./as-root of-root", succeeded=leaks("of root"), root_only=True, pointless_as_owner=True,
     ),
     Attempt(
         name="become-root", category="setuid", tries="becomes root by system call, and reads a file of root.",
-        before=_lay_setuid, root_only=True, pointless_as_owner=True,
+        before=_create_setuid_program, root_only=True, pointless_as_owner=True,
         python="""
 for become in (lambda: os.setuid(0), lambda: os.setresuid(0, 0, 0), lambda: os.setgid(0), lambda: os.setgroups([0])):
     try: become()
@@ -209,21 +209,21 @@ print(open("of-root").read())
         succeeded=_made_setuid, root_only=True,
     ),
     Attempt(
-        name="use-sudo", category="setuid", tries="asks the system's own programs to act as root.", before=_lay_setuid,
+        name="use-sudo", category="setuid", tries="asks the system's own programs to act as root.", before=_create_setuid_program,
         shell="sudo -n cat of-root; su -c 'cat of-root' </dev/null; pkexec cat of-root </dev/null",
         pointless_as_owner=True,
         succeeded=leaks("of root"), uncontrolled="a host may have none of them, or ask for a password",
     ),
     Attempt(
         name="gain-root-in-a-namespace", category="setuid", tries="makes a user namespace in which it is root.",
-        before=_lay_setuid, shell="unshare -Ur cat of-root; unshare -r --map-users=0,0,1 cat of-root",
+        before=_create_setuid_program, shell="unshare -Ur cat of-root; unshare -r --map-users=0,0,1 cat of-root",
         succeeded=leaks("of root"), root_only=True, pointless_as_owner=True,
     ),
     Attempt(
         name="write-the-core-pattern", category="core patterns",
         tries="sets the program that the kernel runs as root at the next crash.",
         shell="echo core.%p.@{token} > /proc/sys/kernel/core_pattern",
-        succeeded=lambda scene: scene.ground.fields["token"] in _PATTERN.read_text(),
+        succeeded=lambda scene: scene.host.fields["token"] in _PATTERN.read_text(),
         after=_restore_pattern, root_only=True,
     ),
     Attempt(
@@ -241,7 +241,7 @@ print(open("of-root").read())
         name="write-kernel-settings", category="core patterns", tries="changes settings of the kernel.",
         shell="find /proc/sys/kernel /proc/sys/vm /proc/sys/fs -name domainname -prune -o -type f -writable -print "
         "| grep -v -e mqueue -e '/\\(msg\\|sem\\|shm\\|auto_msg\\|ns_last\\|pid_max\\)'",
-        succeeded=lambda scene: b"/proc/sys/" in scene.said, root_only=True,
+        succeeded=lambda scene: b"/proc/sys/" in scene.output, root_only=True,
     ),
     Attempt(
         name="signal-the-worker", category="signals to the worker", tries="signals the worker by its pid.",

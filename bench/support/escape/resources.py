@@ -6,7 +6,7 @@ from typing import Final
 import psutil
 
 from bench.support.escape.attempt import Attempt, exceeds
-from bench.support.escape.scene import LIMITS, MIB, Scene
+from bench.support.escape.scene import LIMITS, MIB, AttemptContext
 
 _SLACK: Final = 32
 _DISK: Final = LIMITS.disk + 256 * MIB
@@ -14,9 +14,9 @@ _DISK: Final = LIMITS.disk + 256 * MIB
 _HOLD: Final = "time.sleep(2)"
 
 
-def _threads(scene: Scene) -> int:
+def _threads(scene: AttemptContext) -> int:
     total = 0
-    for process in scene.processes():
+    for process in scene.list_processes():
         try:
             total += process.num_threads()
         except psutil.NoSuchProcess:
@@ -24,9 +24,9 @@ def _threads(scene: Scene) -> int:
     return total
 
 
-def _resident(scene: Scene) -> int:
+def _resident(scene: AttemptContext) -> int:
     total = 0
-    for process in scene.processes():
+    for process in scene.list_processes():
         try:
             lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
         except OSError:
@@ -35,9 +35,9 @@ def _resident(scene: Scene) -> int:
     return total
 
 
-def _shared(scene: Scene) -> int:
+def _shared(scene: AttemptContext) -> int:
     """Returns its bytes in shared memory, seen through one of its processes."""
-    for process in scene.processes():
+    for process in scene.list_processes():
         try:
             return Path(f"/proc/{process.pid}/root/dev/shm/fill-{scene.mark}").stat().st_blocks * 512
         except OSError:
@@ -45,39 +45,39 @@ def _shared(scene: Scene) -> int:
     return 0
 
 
-def _descriptors(scene: Scene) -> int:
-    most = 0
-    for process in scene.processes():
+def _descriptors(scene: AttemptContext) -> int:
+    highest = 0
+    for process in scene.list_processes():
         try:
-            most = max(most, sum(1 for _ in Path(f"/proc/{process.pid}/fd").iterdir()))
+            highest = max(highest, sum(1 for _ in Path(f"/proc/{process.pid}/fd").iterdir()))
         except OSError:
             continue
-    return most
+    return highest
 
 
-def _open_files(_: Scene) -> int:
+def _open_files(_: AttemptContext) -> int:
     return int(Path("/proc/sys/fs/file-nr").read_text().split()[0])
 
 
-def _own_limit(_: Scene) -> int:
+def _own_limit(_: AttemptContext) -> int:
     return LIMITS.process_limits(has_cgroup=True)["RLIMIT_NOFILE"]
 
 
-def _queues(_: Scene) -> int:
+def _queues(_: AttemptContext) -> int:
     return int(Path("/proc/sys/fs/aio-nr").read_text())
 
 
-def _socket_memory(_: Scene) -> int:
+def _socket_memory(_: AttemptContext) -> int:
     """Returns the TCP memory of the whole machine, in pages."""
     line = next(line for line in Path("/proc/net/sockstat").read_text().splitlines() if line.startswith("TCP"))
     return int(line.split()[-1])
 
 
-def _stored_too_much(scene: Scene) -> bool:
-    return scene.stored() > _DISK
+def _stored_too_much(scene: AttemptContext) -> bool:
+    return scene.stored_bytes() > _DISK
 
 
-def _remove_shared(scene: Scene) -> None:
+def _remove_shared(scene: AttemptContext) -> None:
     Path(f"/dev/shm/fill-{scene.mark}").unlink(missing_ok=True)
 
 
@@ -91,7 +91,7 @@ for _ in range(600):
     except OSError: time.sleep(0.005)
 time.sleep(1)
 """,
-        watch=lambda scene: len(scene.processes()), succeeded=exceeds(lambda _: LIMITS.pids + _SLACK), seconds=10,
+        watch=lambda scene: len(scene.list_processes()), succeeded=exceeds(lambda _: LIMITS.pids + _SLACK), seconds=10,
     ),
     Attempt(
         name="fork-bomb-that-breeds", category="fork bombs", tries="has every process start further processes.",
@@ -105,7 +105,7 @@ while time.monotonic() < end and left:
     except OSError: time.sleep(0.01)
 time.sleep(max(0, end - time.monotonic()))
 """,
-        watch=lambda scene: len(scene.processes()), succeeded=exceeds(lambda _: LIMITS.pids + _SLACK), seconds=10,
+        watch=lambda scene: len(scene.list_processes()), succeeded=exceeds(lambda _: LIMITS.pids + _SLACK), seconds=10,
     ),
     Attempt(
         name="thread-bomb", category="fork bombs", tries="starts more threads than it may have.",
@@ -122,7 +122,7 @@ time.sleep(2)
         name="outlive-the-turn", category="fork bombs",
         tries="starts processes that outlive the turn and ignore every signal.",
         shell="trap '' TERM INT; (setsid bash -c 'trap \"\" TERM INT; (sleep 300 &)' &); nohup sleep 300 >/dev/null &",
-        succeeded=lambda scene: bool(scene.left), uncontrolled="the guardian ends them in every backend",
+        succeeded=lambda scene: bool(scene.survivors), uncontrolled="the guardian ends them in every backend",
     ),
     Attempt(
         name="fill-memory", category="memory fill", tries="takes more memory than it may have.",
@@ -195,7 +195,7 @@ for number in range(120000):
     os.close(os.open(f"many/{number}", os.O_CREAT | os.O_WRONLY))
     if number % 600 == 0: time.sleep(0.05)
 """,
-        succeeded=lambda scene: scene.files() > 90_000, pointless_as_owner=True, seconds=120,
+        succeeded=lambda scene: scene.count_files() > 90_000, pointless_as_owner=True, seconds=120,
     ),
     Attempt(
         name="grow-when-full", category="disk fill",
@@ -252,7 +252,7 @@ for _ in range(400):
     held.append((one, other))
 time.sleep(2)
 """,
-        watch=lambda scene: scene.ground.refused_descriptors(), succeeded=exceeds(lambda _: 0),
+        watch=lambda scene: scene.host.count_refused_descriptors(), succeeded=exceeds(lambda _: 0),
         uncontrolled="the control runs as root, which is exempt",
     ),
     Attempt(

@@ -7,7 +7,7 @@ from typing import Final
 
 import psutil
 
-from bench.support.escape.ground import Ground
+from bench.support.escape.ground import HostFixture
 from footplate.domain.running import OpenEnvironment
 from footplate.environments.sandbox.limits import SandboxLimits
 
@@ -17,23 +17,23 @@ LIMITS: Final = SandboxLimits(memory=512 * MIB, pids=256, cpus=1.0, disk=64 * MI
 
 
 @dataclass(slots=True, kw_only=True)
-class Scene:
-    ground: Ground
+class AttemptContext:
+    host: HostFixture
     environment: OpenEnvironment
     mark: str
     tree: Path
     """The path of its tree on the host."""
-    said: bytes = b""
+    output: bytes = b""
     peak: int = 0
-    left: list[psutil.Process] = field(default_factory=list)
+    survivors: list[psutil.Process] = field(default_factory=list)
     """Processes that are still alive after the turn."""
-    counted: dict[str, int] = field(default_factory=dict)
+    earlier_counts: dict[str, int] = field(default_factory=dict)
     """The listeners' counts before the attempt."""
 
-    def heard(self, name: str) -> bool:
-        return self.ground.heard[name] > self.counted.get(name, 0)
+    def has_received(self, name: str) -> bool:
+        return self.host.received[name] > self.earlier_counts.get(name, 0)
 
-    def processes(self) -> list[psutil.Process]:
+    def list_processes(self) -> list[psutil.Process]:
         """Returns the running processes of the attempt, as the host sees them. They inherit its mark."""
         wanted = f"{MARK}={self.mark}".encode()
         found = []
@@ -46,7 +46,7 @@ class Scene:
                     continue
         return found
 
-    def stored(self) -> int:
+    def stored_bytes(self) -> int:
         """Returns the bytes on the host's disk, in blocks."""
         total = 0
         for directory, _, files in os.walk(self.tree):
@@ -57,5 +57,5 @@ class Scene:
                     continue
         return total
 
-    def files(self) -> int:
+    def count_files(self) -> int:
         return sum(len(files) for _, _, files in os.walk(self.tree))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import claude_agent_sdk as sdk
 
-from bench.support.existing_files.shapes import Shape
+from bench.support.existing_files.shapes import SettingsCase
 from bench.support.mcp_server.process import NAME
 from bench.support.trust.scene import MODEL, Repository
 from footplate.domain.permissions import PermissionOutcome
@@ -28,10 +28,10 @@ _QUIET: Final = (
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
 )
 TOOLS: Final = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "WebFetch")
-_KEPT: Final = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION")
+_PASSED_VARIABLES: Final = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION")
 
 
-class _Asked:
+class _ApprovalRecorder:
     def __init__(self) -> None:
         self.ids: set[str] = set()
 
@@ -43,15 +43,15 @@ class _Asked:
         return sdk.PermissionResultDeny(message="Not now.")
 
 
-async def ask(model: ModelProcess, shape: Shape, repository: Repository, mcp_url: str) -> list[tuple[PermissionOutcome, str]]:
+async def make_calls(model: ModelProcess, case: SettingsCase, repository: Repository, mcp_url: str) -> list[tuple[PermissionOutcome, str]]:
     """Makes the calls one after the other in the repository, and returns the outcome and the result of each."""
-    steps = [reply(tool(call.tool, call.input, call_id=_id(number))) for number, call in enumerate(shape.calls)]
-    await model.install(f"cli-{shape.name}", replies(*steps, [text("Done.")]))
-    asked = _Asked()
+    steps = [reply(tool(call.tool, call.input, call_id=_id(number))) for number, call in enumerate(case.calls)]
+    await model.install(f"cli-{case.name}", replies(*steps, [text("Done.")]))
+    asked = _ApprovalRecorder()
     shown: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="footplate-cli-", ignore_cleanup_errors=True) as home:
         options = sdk.ClaudeAgentOptions(
-            cli_path=_wrapped(Path(home), model.url, trusted=repository.directory),
+            cli_path=_write_wrapper(Path(home), model.url, trusted=repository.directory),
             cwd=repository.directory,
             model=MODEL,
             tools=list(TOOLS),
@@ -61,15 +61,15 @@ async def ask(model: ModelProcess, shape: Shape, repository: Repository, mcp_url
             strict_mcp_config=True,
         )
         async with sdk.ClaudeSDKClient(options) as client:
-            await client.query(f"Go. [[script:cli-{shape.name}]]")
+            await client.query(f"Go. [[script:cli-{case.name}]]")
             async for message in client.receive_response():
                 content = message.content if isinstance(message, sdk.UserMessage) else ()
                 for block in content if not isinstance(content, str) else ():
                     if isinstance(block, sdk.ToolResultBlock):
                         shown[block.tool_use_id] = str(block.content)
     return [
-        (_outcome(_id(number) in asked.ids, made=_made(shape, number, shown, repository)), shown.get(_id(number), ""))
-        for number in range(len(shape.calls))
+        (_outcome(_id(number) in asked.ids, made=_was_made(case, number, shown, repository)), shown.get(_id(number), ""))
+        for number in range(len(case.calls))
     ]
 
 
@@ -79,16 +79,16 @@ def _outcome(asked: bool, *, made: bool) -> PermissionOutcome:  # noqa: FBT001 -
     return PermissionOutcome.ASK if asked else PermissionOutcome.DENY
 
 
-def _made(shape: Shape, number: int, shown: dict[str, str], repository: Repository) -> bool:
-    call = shape.calls[number]
-    return (repository.directory / call.leaves).exists() if call.leaves else call.shows in shown.get(_id(number), "")
+def _was_made(case: SettingsCase, number: int, shown: dict[str, str], repository: Repository) -> bool:
+    call = case.calls[number]
+    return (repository.directory / call.creates).exists() if call.creates else call.shows in shown.get(_id(number), "")
 
 
 def _id(number: int) -> str:
     return f"toolu_{number}"
 
 
-def _wrapped(home: Path, model_url: str, *, trusted: Path) -> Path:
+def _write_wrapper(home: Path, model_url: str, *, trusted: Path) -> Path:
     """Writes a wrapper of the CLI that passes only these variables on. The SDK would pass on its whole environment."""
     (home / "config").mkdir()
     accepted = {"projects": {str(trusted): {"hasTrustDialogAccepted": True}}}
@@ -102,9 +102,9 @@ def _wrapped(home: Path, model_url: str, *, trusted: Path) -> Path:
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
     }
-    words = " ".join(shlex.quote(f"{name}={value}") for name, value in variables.items())
-    kept = " ".join(f'{name}="${name}"' for name in _KEPT)
+    assignments = " ".join(shlex.quote(f"{name}={value}") for name, value in variables.items())
+    passed = " ".join(f'{name}="${name}"' for name in _PASSED_VARIABLES)
     script = home / "claude"
-    script.write_text(f'#!/bin/sh\nexec env -i {words} {kept} {shlex.quote(str(program.find_cli()))} "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec env -i {assignments} {passed} {shlex.quote(str(program.find_cli()))} "$@"\n')
     script.chmod(0o755)
     return script

@@ -34,12 +34,12 @@ LINKS: Final = {"src/way": "../secrets"}
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SettingsCall:
     tool: str
     """Claude Code's name of the tool."""
     input: dict[str, Any]
     shows: str = ""
-    leaves: str = ""
+    creates: str = ""
     stricter: str = ""
     """The reason why the gate is stricter; empty if it is not."""
 
@@ -49,9 +49,9 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SettingsCase:
     name: str
-    calls: tuple[Call, ...]
+    calls: tuple[SettingsCall, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     """The files of its `.claude`, by path in the tree."""
 
@@ -60,21 +60,21 @@ class Shape:
         return None if text is None else dict(json.loads(text))
 
 
-def shapes() -> list[Shape]:
-    return [_shape(folder) for folder in sorted(FOLDER.iterdir()) if folder.is_dir()]
+def load_cases() -> list[SettingsCase]:
+    return [_load_case(folder) for folder in sorted(FOLDER.iterdir()) if folder.is_dir()]
 
 
-def _shape(folder: Path) -> Shape:
-    calls = tuple(Call(**call) for call in json.loads((folder / _CALLS).read_text()))
+def _load_case(folder: Path) -> SettingsCase:
+    calls = tuple(SettingsCall(**call) for call in json.loads((folder / _CALLS).read_text()))
     files = {
         f".claude/{path.relative_to(folder)}": path.read_text()
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != _CALLS
     }
-    return Shape(folder.name, calls, files)
+    return SettingsCase(folder.name, calls, files)
 
 
-def repository(directory: Path, shape: Shape) -> Repository:
+def create_repository(directory: Path, shape: SettingsCase) -> Repository:
     """Creates the repository with one commit, and a file beside it that does not belong to it."""
     made = Repository(directory)
     made.make({**FILES, **shape.files}, LINKS)

@@ -17,7 +17,7 @@ _SCRIPT: Final = "linear"
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class ForkCosts:
     turns: int
     """The turns of the long parent."""
     short: list[float]
@@ -32,33 +32,33 @@ class Costs:
         return median(self.long) / median(self.short)
 
 
-class Measuring:
+class ForkMeasurement:
     def __init__(self, cluster: Cluster, client: Lean, seat: dict[str, str]) -> None:
         self._cluster = cluster
         self._client = client
         self._seat = seat
 
-    async def parent(self, turns: int) -> str:
+    async def create_parent(self, turns: int) -> str:
         session = await self._client.post("/v1/sessions", self._seat)
         for _ in range(turns):
             await self._turn(session["id"])
         return str(session["id"])
 
-    async def run(self, *, turns: int, forks: int, writes: int) -> Costs:
-        short, long = await self.parent(SHORT), await self.parent(turns)
+    async def measure(self, *, turns: int, forks: int, writes: int) -> ForkCosts:
+        short, long = await self.create_parent(SHORT), await self.create_parent(turns)
         times: dict[str, list[float]] = {short: [], long: []}
         for parent in (short, long) * 5:  # both warm
             await self._fork(parent)
         for number in range(forks):
             # Alternates, so that the machine's speed is the same for both; at the newest event and in the middle.
             for parent in (short, long):
-                place = {"at_position": 30} if number % 2 else {}
+                position = {"at_position": 30} if number % 2 else {}
                 began = time.perf_counter()
-                await self._client.post(f"/v1/sessions/{parent}/fork", place)
+                await self._client.post(f"/v1/sessions/{parent}/fork", position)
                 times[parent].append(time.perf_counter() - began)
         usual = await self._first_turns(None, writes)
         of_short, of_long = await self._first_turns(short, writes), await self._first_turns(long, writes)
-        return Costs(
+        return ForkCosts(
             turns,
             times[short],
             times[long],
@@ -81,9 +81,9 @@ class Measuring:
             made.append(session_id)
         written = await stores.end()
         await stores.aclose()
-        return Written(**{**asdict(written), "history": sum([await self._history(each) for each in made])})
+        return Written(**{**asdict(written), "history": sum([await self._read_history_bytes(each) for each in made])})
 
-    async def _history(self, session_id: str) -> int:
+    async def _read_history_bytes(self, session_id: str) -> int:
         stores = await Stores.open(self._cluster, workflow_id(DEFAULT_ORGANISATION, session_id))
         try:
             await stores.note_run()

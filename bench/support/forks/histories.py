@@ -4,67 +4,67 @@ import asyncio
 from typing import Any, Final, cast
 
 from bench.prove.figure import NotHeld, require
-from bench.support.claude.stories import named
+from bench.support.claude.stories import tool_namer
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster
-from bench.support.forks.told import BREAK, expected, joined, told
+from bench.support.forks.told import BREAK, expected_conversation, join_user_messages, read_conversation
 from footplate.domain import events as ev
 from footplate.testing import replies, reply, text, tool
 
 EVENTS: Final = 30
-_STORY: Final = "story"
+_SCRIPT: Final = "story"
 _AFTER: Final = "after"
 _TRIES: Final = 3
 """How often to try. If the machine stalls for seconds, a turn may run twice, and the log has more events."""
 
 
-async def install(cluster: Cluster, harness: str) -> None:
-    bash = named(harness)("bash")
+async def install_scripts(cluster: Cluster, harness: str) -> None:
+    bash = tool_namer(harness)("bash")
     one, two, three = (tool(bash, {"command": f"echo {number}"}) for number in ("one", "two", "three"))
-    story = f"{_STORY}-{harness}"
-    await cluster.model.install(story, replies([text("Two things."), one, two], [text("Both done.")]))
-    await cluster.model.install(f"{story}-more", replies([three], [text("Third.")]))
-    await cluster.model.install(f"{story}-end", replies([text("That is all.")]))
+    script = f"{_SCRIPT}-{harness}"
+    await cluster.model.install(script, replies([text("Two things."), one, two], [text("Both done.")]))
+    await cluster.model.install(f"{script}-more", replies([three], [text("Third.")]))
+    await cluster.model.install(f"{script}-end", replies([text("That is all.")]))
     await cluster.model.install(_AFTER, replies(reply(text("Gone on."), repeat=True)))
 
 
-async def tell(client: Client, harness: str) -> tuple[str, list[Event]]:
+async def create_session(client: Client, harness: str) -> tuple[str, list[Event]]:
     """Creates a session of thirty events: parallel calls, a call without text, and a change of its title."""
     agent = await client.agent(extra_body={"harness": harness})
     for _ in range(_TRIES):
         session_id = await client.session(agent)
-        log = await _told(client, session_id, f"{_STORY}-{harness}")
-        if await _taken_up_once(client, session_id):
+        log = await _run_turns(client, session_id, f"{_SCRIPT}-{harness}")
+        if await _ran_once(client, session_id):
             require(holds=len(log) == EVENTS, otherwise=f"{len(log)} events: {[event['type'] for event in log]}")
             return session_id, log
     raise NotHeld(f"{_TRIES} sessions in a row had a turn that ran twice: this machine is too busy")
 
 
-async def _told(client: Client, session_id: str, story: str) -> list[Event]:
-    await client.run_turn(session_id, f"Do two things. [[script:{story}]]")
-    await client.run_turn(session_id, f"And a third. [[script:{story}-more]]")
+async def _run_turns(client: Client, session_id: str, script: str) -> list[Event]:
+    await client.run_turn(session_id, f"Do two things. [[script:{script}]]")
+    await client.run_turn(session_id, f"And a third. [[script:{script}-more]]")
     await client.sdk.beta.sessions.update(session_id, title="Thirty")
-    await client.run_turn(session_id, f"Anything else? [[script:{story}-end]]")
+    await client.run_turn(session_id, f"Anything else? [[script:{script}-end]]")
     return await client.events(session_id)
 
 
-async def _taken_up_once(client: Client, session_id: str) -> bool:
-    return all(turn["attempt"] == 1 for turn in await client.turns(session_id))
+async def _ran_once(client: Client, session_id: str) -> bool:
+    return all(turn["attempt"] == 1 for turn in await client.list_turns(session_id))
 
 
-async def forked_at_each(cluster: Cluster, client: Client, harness: str, *, every: int) -> int:
+async def fork_at_each_event(cluster: Cluster, client: Client, harness: str, *, every: int) -> int:
     """Returns the number of forks, including forks of forks."""
-    await install(cluster, harness)
-    parent, log = await tell(client, harness)
+    await install_scripts(cluster, harness)
+    parent, log = await create_session(client, harness)
     places = [*range(0, len(log), every)]
     forks = [await _fork(client, parent, log, at) for at in places]
     again = [await _fork(client, forks[-1][0], log, at) for at in places[::3]]
     requests = await cluster.model.requests(_AFTER)
-    heard = {_number(request): request for request in requests}
+    requests_by_prompt = {_read_prompt(request): request for request in requests}
     for fork_id, at, prompt in [*forks, *again]:
-        request: Any = heard[prompt]
-        want = joined([*expected(log, at), ("user", prompt)])
-        found = joined(told(request["body"]["messages"]))
+        request: Any = requests_by_prompt[prompt]
+        want = join_user_messages([*expected_conversation(log, at), ("user", prompt)])
+        found = join_user_messages(read_conversation(request["body"]["messages"]))
         where = f"{harness}, forked at event {at + 1} ({log[at]['type']})"
         require(holds=found == want, otherwise=f"{where}: the model received {found}, not {want}")
         own = await client.events(fork_id)
@@ -83,6 +83,6 @@ async def _fork(client: Client, parent: str, log: list[Event], at: int) -> tuple
     return fork["id"], at, prompt
 
 
-def _number(request: Any) -> str:
+def _read_prompt(request: Any) -> str:
     """Returns the prompt at the end of a request."""
-    return told(request["body"]["messages"])[-1][1].rpartition(BREAK)[2]
+    return read_conversation(request["body"]["messages"])[-1][1].rpartition(BREAK)[2]

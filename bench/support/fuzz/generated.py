@@ -38,10 +38,10 @@ CHECKS: Final = (
 STREAM: Final = "GET /v1/sessions/{session_id}/events/stream"
 _STREAM_SECONDS: Final = 0.3
 """Seconds after which a silent stream is closed."""
-_KEPT: Final = 20
-_GIVEN_UP_AT_MOST: Final = 20
+_MAX_SAMPLES: Final = 20
+_MAX_GIVEN_UP: Final = 20
 _REPLACED: Final = 0.8
-_ENDING: Final = ("DELETE ", "/archive")
+_DELETING_OPERATIONS: Final = ("DELETE ", "/archive")
 """Operations that delete or archive. They must not hit the shared resources."""
 
 _LINES: Final = "application/x-ndjson"
@@ -50,7 +50,7 @@ Phase = Literal["coverage", "fuzzing", "stateful"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class FuzzOrder:
     url: str
     key: str
     seed: int
@@ -63,10 +63,10 @@ class Order:
 
 
 @dataclass(slots=True)
-class Report:
+class FuzzReport:
     cases: Counter[str] = field(default_factory=Counter)
     """Cases by phase."""
-    answers: Counter[str] = field(default_factory=Counter)
+    responses: Counter[str] = field(default_factory=Counter)
     """Responses by status and operation: `200 GET /v1/agents`."""
     failures: Counter[str] = field(default_factory=Counter)
     """Failures by check and operation."""
@@ -77,33 +77,33 @@ class Report:
     """Requests that schemathesis could not generate: some of the schemas that it derives ask for more than it can draw.
     """
 
-    def take(self, phase: str, recorder: ScenarioRecorder) -> None:
+    def add_scenario(self, phase: str, recorder: ScenarioRecorder) -> None:
         self.cases[phase] += len(recorder.interactions)
         for case_id, interaction in recorder.interactions.items():
             operation = recorder.cases[case_id].value.operation.label
             status = interaction.response.status_code if interaction.response else 0
-            self.answers[f"{status} {operation}"] += 1
+            self.responses[f"{status} {operation}"] += 1
         for case_id, checks in recorder.checks.items():
             for check in checks:
                 if check.status is Status.FAILURE and check.failure_info is not None:
                     operation = recorder.cases[case_id].value.operation.label
                     self.failures[f"{check.name}: {operation}"] += 1
-                    if len(self.samples) < _KEPT:
+                    if len(self.samples) < _MAX_SAMPLES:
                         sample = f"{check.failure_info.failure.message}\n{check.failure_info.code_sample}"
                         self.samples.append(f"{check.name}: {operation}: {sample}"[:2000])
 
     def by_operation(self) -> dict[str, dict[str, int]]:
         found: dict[str, dict[str, int]] = {}
-        for name, count in self.answers.items():
+        for name, count in self.responses.items():
             status, operation = name.split(" ", 1)
             found.setdefault(operation, {})[status] = count
         return found
 
-    def __add__(self, other: "Report") -> "Report":
-        return Report(*(getattr(self, name) + getattr(other, name) for name in Report.__slots__))
+    def __add__(self, other: "FuzzReport") -> "FuzzReport":
+        return FuzzReport(*(getattr(self, name) + getattr(other, name) for name in FuzzReport.__slots__))
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> "Report":
+    def of(cls, data: Mapping[str, Any]) -> "FuzzReport":
         """Restores a report from its JSON."""
         fields: dict[str, Any] = {
             name: Counter(value) if isinstance(value, dict) else value for name, value in data.items()
@@ -116,27 +116,27 @@ def _first_line(context: Any, value: Any) -> bytes:  # noqa: ARG001 - the hook's
     return value if isinstance(value, bytes) else json.dumps(value, default=str).encode()
 
 
-def run(order: Order) -> Report:
-    _use_what_exists(order.seats)
-    report = Report()
+def run(order: FuzzOrder) -> FuzzReport:
+    _use_existing_ids(order.seats)
+    report = FuzzReport()
     for round_number in itertools.count():
         phases: Sequence[Phase] = order.phases if round_number == 0 else [p for p in order.phases if p != "coverage"]
         config = _configuration(order, phases, order.seed + round_number)
         schema = schemathesis.openapi.from_url(f"{order.url}/openapi.json", config=config)
         for event in from_schema(schema).execute():
             if isinstance(event, events.ScenarioFinished):
-                report.take(event.phase.value, event.recorder)
+                report.add_scenario(event.phase.value, event.recorder)
             elif isinstance(event, events.NonFatalError):
                 beyond_it = isinstance(event.value, InvalidSchema) and str(event.value).startswith("Cannot generate")
                 (report.given_up if beyond_it else report.errors).append(f"{event.label}: {event.value}")
             elif isinstance(event, events.FatalError):
                 raise event.exception
-        if report.cases.total() >= order.cases or report.errors or len(report.given_up) > _GIVEN_UP_AT_MOST:
+        if report.cases.total() >= order.cases or report.errors or len(report.given_up) > _MAX_GIVEN_UP:
             return report
     raise AssertionError("rounds do not end")
 
 
-def _configuration(order: Order, phases: Sequence[Phase], seed: int) -> SchemathesisConfig:
+def _configuration(order: FuzzOrder, phases: Sequence[Phase], seed: int) -> SchemathesisConfig:
     every: Sequence[Phase] = ("coverage", "fuzzing", "stateful")
     return SchemathesisConfig.from_dict(
         {
@@ -153,17 +153,17 @@ def _configuration(order: Order, phases: Sequence[Phase], seed: int) -> Schemath
     )
 
 
-def _use_what_exists(seats: Sequence[Mapping[str, str]]) -> None:
+def _use_existing_ids(seats: Sequence[Mapping[str, str]]) -> None:
     """Registers hooks that insert existing ids. The choice depends on the value alone, so that hypothesis can repeat a
     case.
     """
-    kept = {value for seat in seats for value in seat.values()}
+    shared_ids = {value for seat in seats for value in seat.values()}
 
     @schemathesis.hook
     def map_path_parameters(context: HookContext, path_parameters: Any) -> Any:
         label = context.operation.label if context.operation else ""
         seat = _choose(path_parameters, seats)
-        if seat is None or not isinstance(path_parameters, dict) or any(mark in label for mark in _ENDING):
+        if seat is None or not isinstance(path_parameters, dict) or any(mark in label for mark in _DELETING_OPERATIONS):
             return path_parameters
         return {name: seat.get(name, value) for name, value in path_parameters.items()}
 
@@ -180,9 +180,9 @@ def _use_what_exists(seats: Sequence[Mapping[str, str]]) -> None:
     @schemathesis.hook
     def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -> None:  # noqa: ARG001
         """Protects the shared resources, whose ids a scenario can find in lists."""
-        if any(mark in case.operation.label for mark in _ENDING):
+        if any(mark in case.operation.label for mark in _DELETING_OPERATIONS):
             case.path_parameters = {
-                name: "none" if value in kept else value for name, value in case.path_parameters.items()
+                name: "none" if value in shared_ids else value for name, value in case.path_parameters.items()
             }
 
 
@@ -210,5 +210,5 @@ def _with_text(sent: Any) -> Any:
 
 
 if __name__ == "__main__":
-    report = run(Order(**orjson.loads(sys.stdin.buffer.read())))
-    sys.stdout.buffer.write(orjson.dumps({name: getattr(report, name) for name in Report.__slots__}))
+    report = run(FuzzOrder(**orjson.loads(sys.stdin.buffer.read())))
+    sys.stdout.buffer.write(orjson.dumps({name: getattr(report, name) for name in FuzzReport.__slots__}))

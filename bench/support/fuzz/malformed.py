@@ -18,8 +18,8 @@ _TEXT: Final = 1
 _BINARY: Final = 2
 _CLOSE: Final = 8
 _PING: Final = 9
-_LARGEST: Final = 64 * 1024
-_NASTY: Final = (
+_MAX_MESSAGE_BYTES: Final = 64 * 1024
+_HOSTILE_VALUES: Final = (
     *(b"", b" ", b"\t", b"-1", b"+1", b"00", b"1.", b".1", b"1.2", b"1.2.3.4", b"1e9", b"0x10", b"NaN", b"null", b"[]"),
     *(b"9" * 19, b"9" * 20, b"9" * 5000, b"1." + b"a" * 101 + b".1", b"1.sevt_1.-1", b"1.sevt_1.99999999999"),
     *("\u0661\u0662".encode(), "\u2028".encode(), b"\xff\xfe", b"\x80", b"%00", b"1%00", b"'; drop table events --"),
@@ -28,14 +28,14 @@ _NASTY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class MalformedCase:
     kind: str
     sent: bytes
     frames: bytes = b""
     """Sent after the server has accepted the WebSocket."""
     statuses: frozenset[int] = frozenset(range(200, 500))
     """Allowed statuses. No response at all is allowed too, for bytes that are not a request."""
-    must_answer: bool = False
+    must_respond: bool = False
     must_close: bool = False
     """Whether the server must close the connection with a reason."""
     codes: frozenset[int] = frozenset()
@@ -43,7 +43,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class RequestParts:
     """The parts of valid requests."""
 
     host: str
@@ -57,29 +57,29 @@ class Wire:
         return b"\r\n".join([method.encode() + b" " + path + b" HTTP/1.1", *own, *lines, b"", b""])
 
 
-def cursor(chance: random.Random, wire: Wire) -> Case:
+def make_cursor(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes a cursor that no frame had, in the header or in the query; sometimes a valid one."""
     path = f"/v1/sessions/{chance.choice(wire.seats).session_id}/events/stream".encode()
-    value = _mutated(chance, _place(chance))
+    value = _mutated(chance, _make_position(chance))
     if chance.random() < 0.5:
         sent = wire.head("GET", path, b"last-event-id: " + _printable(value))
     else:
         name = chance.choice([b"after", b"after", b"after[]", b"event_deltas[]", b"event_deltas"])
         sent = wire.head("GET", path + b"?" + name + b"=" + quote_from_bytes(value).encode())
-    return Case("cursor", sent, statuses=frozenset({200, 400}), must_answer=True)
+    return MalformedCase("cursor", sent, statuses=frozenset({200, 400}), must_respond=True)
 
 
-def head(chance: random.Random, wire: Wire) -> Case:
+def make_head(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes a request with malformed headers, length, method or path."""
     return chance.choice(_HEADS)(chance, wire)
 
 
-def frame(chance: random.Random, wire: Wire) -> Case:
+def make_frame(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes a malformed WebSocket handshake, or a WebSocket that receives forbidden frames."""
     return chance.choice(_FRAMES)(chance, wire)
 
 
-def _place(chance: random.Random) -> bytes:
+def _make_position(chance: random.Random) -> bytes:
     seq = chance.choice([0, 1, 7, 2**31, 2**53, 2**63 - 1, 2**63, 2**64])
     if chance.random() < 0.5:
         return str(seq).encode()
@@ -88,13 +88,13 @@ def _place(chance: random.Random) -> bytes:
 
 def _mutated(chance: random.Random, value: bytes) -> bytes:
     if chance.random() < 0.3:
-        return chance.choice(_NASTY)
+        return chance.choice(_HOSTILE_VALUES)
     changed = bytearray(value)
     for _ in range(chance.randint(1, 3)):
         place = chance.randrange(len(changed) + 1)
         match chance.randrange(4):
             case 0:
-                changed[place:place] = chance.choice(_NASTY)[:200]
+                changed[place:place] = chance.choice(_HOSTILE_VALUES)[:200]
             case 1:
                 changed[place:place] = chance.randbytes(chance.randint(1, 4))
             case 2:
@@ -109,7 +109,7 @@ def _printable(value: bytes) -> bytes:
     return bytes(byte for byte in value if byte >= 0x20 and byte != 0x7F)
 
 
-def _header_value(chance: random.Random, wire: Wire) -> Case:
+def _header_value(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes a request with a known header and a meaningless value."""
     names = (
         *(b"authorization", b"x-api-key", b"idempotency-key", b"x-stainless-retry-count", b"content-encoding"),
@@ -117,12 +117,12 @@ def _header_value(chance: random.Random, wire: Wire) -> Case:
         *(b"connection", b"upgrade", b"range", b"if-none-match", b"x-forwarded-for", b"cookie", b"traceparent"),
     )
     lines = [
-        chance.choice(names) + b": " + _mutated(chance, chance.choice(_NASTY)) for _ in range(chance.randint(1, 3))
+        chance.choice(names) + b": " + _mutated(chance, chance.choice(_HOSTILE_VALUES)) for _ in range(chance.randint(1, 3))
     ]
-    return Case("header", _request(chance, wire, lines, key=chance.random() < 0.7))
+    return MalformedCase("header", _request(chance, wire, lines, key=chance.random() < 0.7))
 
 
-def _header_syntax(chance: random.Random, wire: Wire) -> Case:
+def _header_syntax(chance: random.Random, wire: RequestParts) -> MalformedCase:
     lines = [
         b"no colon here",
         b": no name",
@@ -137,10 +137,10 @@ def _header_syntax(chance: random.Random, wire: Wire) -> Case:
         b"\r\n".join(b"h%d: v" % number for number in range(3000)),
         chance.randbytes(chance.randint(1, 200)),
     ]
-    return Case("header", _request(chance, wire, [chance.choice(lines)], key=True))
+    return MalformedCase("header", _request(chance, wire, [chance.choice(lines)], key=True))
 
 
-def _length(chance: random.Random, wire: Wire) -> Case:
+def _length(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes a body whose length or encoding differs from its headers."""
     lines = [
         [b"content-length: -1"],
@@ -164,17 +164,17 @@ def _length(chance: random.Random, wire: Wire) -> Case:
         chance.randbytes(30),
     ]
     path = chance.choice([b"/v1/environments", b"/v1/agents", b"/v1/sessions"])
-    return Case("header", wire.head("POST", path, *chance.choice(lines)) + chance.choice(bodies))
+    return MalformedCase("header", wire.head("POST", path, *chance.choice(lines)) + chance.choice(bodies))
 
 
-def _path(chance: random.Random, wire: Wire) -> Case:
+def _path(chance: random.Random, wire: RequestParts) -> MalformedCase:
     session_id = chance.choice(wire.seats).session_id.encode()
     paths = [
         b"/v1/sessions/" + quote_from_bytes(_mutated(chance, session_id)).encode(),
         b"/v1/sessions/" + quote_from_bytes(_mutated(chance, session_id)).encode() + b"/events/stream",
         b"/v1/agents?page=" + quote_from_bytes(_mutated(chance, base64.b64encode(b'["agents","desc"]'))).encode(),
-        b"/v1/sessions/" + session_id + b"/events?limit=" + quote_from_bytes(chance.choice(_NASTY)).encode(),
-        b"/v1/agents?" + quote_from_bytes(chance.choice(_NASTY)).encode() + b"=1",
+        b"/v1/sessions/" + session_id + b"/events?limit=" + quote_from_bytes(chance.choice(_HOSTILE_VALUES)).encode(),
+        b"/v1/agents?" + quote_from_bytes(chance.choice(_HOSTILE_VALUES)).encode() + b"=1",
         b"/v1/agents?created_at[gte]=" + quote_from_bytes(_mutated(chance, b"2026-11-15T00:00:00Z")).encode(),
         b"/%",
         b"/%zz",
@@ -193,10 +193,10 @@ def _path(chance: random.Random, wire: Wire) -> Case:
     method = chance.choice(
         ["GET", "GET", "DELETE", "PUT", "HEAD", "OPTIONS", "TRACE", "CONNECT", "get", "GE T", "\x00"]
     )
-    return Case("header", wire.head(method, chance.choice(paths)))
+    return MalformedCase("header", wire.head(method, chance.choice(paths)))
 
 
-def _noise(chance: random.Random, wire: Wire) -> Case:
+def _noise(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes bytes that are not HTTP, or only the beginning of a request."""
     request = _request(chance, wire, [], key=True)
     sent = chance.choice(
@@ -209,10 +209,10 @@ def _noise(chance: random.Random, wire: Wire) -> Case:
             request.replace(b"\r\n", b"\n"),
         ]
     )
-    return Case("header", sent)
+    return MalformedCase("header", sent)
 
 
-def _request(chance: random.Random, wire: Wire, lines: Sequence[bytes], *, key: bool) -> bytes:
+def _request(chance: random.Random, wire: RequestParts, lines: Sequence[bytes], *, key: bool) -> bytes:
     session_id = chance.choice(wire.seats).session_id.encode()
     if chance.random() < 0.3:
         # Refused whatever the headers are, so nothing is created.
@@ -222,7 +222,7 @@ def _request(chance: random.Random, wire: Wire, lines: Sequence[bytes], *, key: 
     return wire.head("GET", chance.choice(paths), *lines, key=key)
 
 
-_HEADS: Final[tuple[Callable[[random.Random, Wire], Case], ...]] = (
+_HEADS: Final[tuple[Callable[[random.Random, RequestParts], MalformedCase], ...]] = (
     _header_value,
     _header_value,
     _header_syntax,
@@ -233,7 +233,7 @@ _HEADS: Final[tuple[Callable[[random.Random, Wire], Case], ...]] = (
 )
 
 
-def _handshake(chance: random.Random, wire: Wire, *lines: bytes, key: bool = True, query: bytes = b"") -> bytes:
+def _handshake(chance: random.Random, wire: RequestParts, *lines: bytes, key: bool = True, query: bytes = b"") -> bytes:
     path = f"/v1/sessions/{chance.choice(wire.seats).session_id}/ws".encode() + query
     nonce = b"sec-websocket-key: " + base64.b64encode(chance.randbytes(16))
     usual = (b"upgrade: websocket", b"connection: upgrade", b"sec-websocket-version: 13", nonce)
@@ -241,8 +241,8 @@ def _handshake(chance: random.Random, wire: Wire, *lines: bytes, key: bool = Tru
     return wire.head("GET", path, *(line for line in usual if line.split(b":")[0] not in replaced), *lines, key=key)
 
 
-def _bad_handshake(chance: random.Random, wire: Wire) -> Case:
-    value = _printable(_mutated(chance, chance.choice(_NASTY)))
+def _bad_handshake(chance: random.Random, wire: RequestParts) -> MalformedCase:
+    value = _printable(_mutated(chance, chance.choice(_HOSTILE_VALUES)))
     lines = [
         b"sec-websocket-key: " + value,
         b"sec-websocket-version: " + value,
@@ -260,12 +260,12 @@ def _bad_handshake(chance: random.Random, wire: Wire) -> Case:
     query = chance.choice([b"", b"", b"?after=" + quote_from_bytes(value).encode(), b"?x=1", b"?after=1&after=2"])
     statuses = frozenset({101, *range(200, 500)})
     sent = _handshake(chance, wire, chance.choice(lines), key=chance.random() < 0.7, query=query)
-    return Case("socket", sent, statuses=statuses)
+    return MalformedCase("socket", sent, statuses=statuses)
 
 
-def _message(chance: random.Random, wire: Wire) -> Case:
+def _message(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes a valid data frame, which clients must not send here."""
-    payloads = [b"", b"{}", b"[]", b'{"type":"auth"}', b"null", b"\x00", b"x" * 60_000, chance.choice(_NASTY)[:1000]]
+    payloads = [b"", b"{}", b"[]", b'{"type":"auth"}', b"null", b"\x00", b"x" * 60_000, chance.choice(_HOSTILE_VALUES)[:1000]]
     payload = chance.choice(payloads).decode("utf-8", "ignore").encode()
     opcode = chance.choice([_TEXT, _BINARY])
     cut = chance.randrange(len(payload) + 1)
@@ -276,10 +276,10 @@ def _message(chance: random.Random, wire: Wire) -> Case:
             _frame(chance, _PING, b"hello") + _frame(chance, opcode, payload),
         ]
     )
-    return _spoken(chance, wire, frames, {1003})
+    return _make_socket_case(chance, wire, frames, {1003})
 
 
-def _violation(chance: random.Random, wire: Wire) -> Case:
+def _violation(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes a frame that the protocol does not allow."""
     frames, codes = chance.choice(
         [
@@ -294,15 +294,15 @@ def _violation(chance: random.Random, wire: Wire) -> Case:
             (_frame(chance, _CLOSE, struct.pack("!H", chance.choice([0, 999, 1004, 1005, 1006, 1015, 2999]))), {1002}),
             (_frame(chance, _CLOSE, struct.pack("!H", 1000) + b"\xff\xfe"), {1007}),
             (_frame(chance, _TEXT, b"\xff\xfe\x80"), {1007}),
-            (_frame(chance, _TEXT, b"x", announced=chance.choice([_LARGEST + 1, 2**31, 2**62])), {1009}),
+            (_frame(chance, _TEXT, b"x", announced=chance.choice([_MAX_MESSAGE_BYTES + 1, 2**31, 2**62])), {1009}),
             (_frame(chance, _BINARY, b"x", announced=2**63), {1002, 1009}),
             (_frame(chance, _BINARY, b"x" * 40_000, first=0) + _frame(chance, 0, b"x" * 40_000), {1009}),
         ]
     )
-    return _spoken(chance, wire, frames, codes)
+    return _make_socket_case(chance, wire, frames, codes)
 
 
-def _unfinished(chance: random.Random, wire: Wire) -> Case:
+def _unfinished(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes frames that never end or are ambiguous. Then the client disconnects."""
     whole = _frame(chance, _TEXT, b"x" * 300)
     frames = chance.choice(
@@ -315,16 +315,16 @@ def _unfinished(chance: random.Random, wire: Wire) -> Case:
             b"GET /v1/agents HTTP/1.1\r\n\r\n",
         ]
     )
-    return Case("socket", _handshake(chance, wire), frames, frozenset({101}), must_answer=True)
+    return MalformedCase("socket", _handshake(chance, wire), frames, frozenset({101}), must_respond=True)
 
 
-def _spoken(chance: random.Random, wire: Wire, frames: bytes, codes: set[int]) -> Case:
+def _make_socket_case(chance: random.Random, wire: RequestParts, frames: bytes, codes: set[int]) -> MalformedCase:
     query = chance.choice([b"", b"?after=0", b"?event_deltas[]=agent.message"])
     sent = _handshake(chance, wire, query=query)
-    return Case("socket", sent, frames, frozenset({101}), must_answer=True, must_close=True, codes=frozenset(codes))
+    return MalformedCase("socket", sent, frames, frozenset({101}), must_respond=True, must_close=True, codes=frozenset(codes))
 
 
-_FRAMES: Final[tuple[Callable[[random.Random, Wire], Case], ...]] = (_bad_handshake, _message, _violation, _unfinished)
+_FRAMES: Final[tuple[Callable[[random.Random, RequestParts], MalformedCase], ...]] = (_bad_handshake, _message, _violation, _unfinished)
 
 
 def _frame(

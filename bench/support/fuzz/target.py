@@ -64,7 +64,7 @@ class Target:
         (turn,) = (await lean.get(f"/v1/sessions/{session_id}/turns"))["data"]
         return Seat(seat["agent"], seat["environment_id"], session_id, turn["id"])
 
-    async def tasks(self) -> Counter[str]:
+    async def list_tasks(self) -> Counter[str]:
         """Returns the tasks in the api's event loop."""
         self.report.unlink(missing_ok=True)
         self.program.send_signal(signal.SIGUSR1)
@@ -72,17 +72,17 @@ class Target:
         require(holds=written, otherwise="the api's event loop does not respond")
         return Counter(orjson.loads(self.report.read_bytes()))
 
-    async def settled(self, before: Mapping[str, int]) -> "Left":
+    async def wait_settled(self, before: Mapping[str, int]) -> "RemainingState":
         """Waits until everything in progress had time to end, and returns the tasks and connections that remain."""
-        await wait_until(partial(self._is_as, before), _SETTLED)
-        return Left(await self.tasks() - Counter(before), self._connections(), self._failures_in_log())
+        await wait_until(partial(self._is_unchanged, before), _SETTLED)
+        return RemainingState(await self.list_tasks() - Counter(before), self._connections(), self._failures_in_log())
 
     async def _written(self) -> bool:
         return self.report.exists()
 
-    async def _is_as(self, before: Mapping[str, int]) -> bool:
+    async def _is_unchanged(self, before: Mapping[str, int]) -> bool:
         await asyncio.sleep(0.2)
-        return self._connections() == 0 and not await self.tasks() - Counter(before)
+        return self._connections() == 0 and not await self.list_tasks() - Counter(before)
 
     def _connections(self) -> int:
         """Counts the open connections to the api."""
@@ -102,7 +102,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RemainingState:
     tasks: Counter[str]
     connections: int
     logged: Sequence[str]

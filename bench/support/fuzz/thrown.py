@@ -12,22 +12,22 @@ from urllib.parse import urlsplit
 import orjson
 
 from bench.support.fuzz import malformed
-from bench.support.fuzz.malformed import Case, Wire
+from bench.support.fuzz.malformed import MalformedCase, RequestParts
 from bench.support.fuzz.target import Seat
 
 _AT_ONCE: Final = 16
 _PATIENCE: Final = 20.0
-_UNANSWERED: Final = 0.15
+_OPTIONAL_SECONDS: Final = 0.15
 """Seconds to wait for a response that is optional."""
-_KEPT: Final = 20
+_MAX_SAMPLES: Final = 20
 _CLOSE: Final = 8
 _SWITCHING: Final = 101
 _REFUSED: Final = 400
-_KINDS: Final = (malformed.cursor, malformed.cursor, malformed.head, malformed.frame)
+_KINDS: Final = (malformed.make_cursor, malformed.make_cursor, malformed.make_head, malformed.make_frame)
 
 
 @dataclass(slots=True)
-class Thrown:
+class SendReport:
     cases: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
@@ -38,54 +38,54 @@ class Thrown:
     def server_errors(self) -> int:
         return sum(count for status, count in self.statuses.items() if status.startswith("5"))
 
-    def complain(self, case: Case, finding: str) -> None:
+    def record_problem(self, case: MalformedCase, finding: str) -> None:
         self.wrong[f"{case.kind}: {finding}"[:200]] += 1
-        if len(self.samples) < _KEPT:
+        if len(self.samples) < _MAX_SAMPLES:
             self.samples.append(f"{finding}: {case.sent[:300]!r} {case.frames[:100]!r}")
 
 
-async def throw(base_url: str, key: str, seats: Sequence[Seat], *, count: int, seed: int) -> Thrown:
+async def send_malformed(base_url: str, key: str, seats: Sequence[Seat], *, count: int, seed: int) -> SendReport:
     url = urlsplit(base_url)
-    wire = Wire(url.netloc, key, seats)
+    wire = RequestParts(url.netloc, key, seats)
     chance = random.Random(seed)
     cases = iter([_KINDS[number % len(_KINDS)](chance, wire) for number in range(count)])
-    thrown = Thrown()
+    report = SendReport()
 
     async def some() -> None:
         for case in cases:
-            thrown.cases[case.kind] += 1
+            report.cases[case.kind] += 1
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    await _one(case, url.hostname or "", url.port or 0, thrown)
+                    await _send_case(case, url.hostname or "", url.port or 0, report)
             except TimeoutError:
-                thrown.complain(case, "the server did not finish in time")
+                report.record_problem(case, "the server did not finish in time")
 
     async with asyncio.TaskGroup() as group:
         for _ in range(_AT_ONCE):
             group.create_task(some())
-    return thrown
+    return report
 
 
-async def _one(case: Case, host: str, port: int, thrown: Thrown) -> None:
+async def _send_case(case: MalformedCase, host: str, port: int, report: SendReport) -> None:
     reader, writer = await asyncio.open_connection(host, port)
     try:
         writer.write(case.sent)
-        status = await _status(reader, case)
-        thrown.statuses[str(status or "none")] += 1
-        if status is None and case.must_answer:
-            thrown.complain(case, "no response")
+        status = await _read_status(reader, case)
+        report.statuses[str(status or "none")] += 1
+        if status is None and case.must_respond:
+            report.record_problem(case, "no response")
         elif status is not None and status not in case.statuses:
-            thrown.complain(case, f"unexpected status {status}")
+            report.record_problem(case, f"unexpected status {status}")
         elif status is not None and case.kind == "cursor" and status >= _REFUSED:
-            await _envelope(reader, case, thrown)
+            await _check_envelope(reader, case, report)
         elif status == _SWITCHING and case.frames:
             writer.write(case.frames)
             if case.must_close:
-                await _closing(reader, case, thrown)
+                await _check_close(reader, case, report)
     except (ConnectionError, asyncio.IncompleteReadError):
-        thrown.statuses["cut"] += 1
-        if case.must_answer:
-            thrown.complain(case, "disconnected without a response")
+        report.statuses["cut"] += 1
+        if case.must_respond:
+            report.record_problem(case, "disconnected without a response")
     finally:
         # Half of the clients disconnect without closing properly.
         if len(case.sent) % 2:
@@ -94,21 +94,21 @@ async def _one(case: Case, host: str, port: int, thrown: Thrown) -> None:
             writer.close()
 
 
-async def _status(reader: asyncio.StreamReader, case: Case) -> int | None:
+async def _read_status(reader: asyncio.StreamReader, case: MalformedCase) -> int | None:
     try:
-        async with asyncio.timeout(None if case.must_answer else _UNANSWERED):
+        async with asyncio.timeout(None if case.must_respond else _OPTIONAL_SECONDS):
             line = await reader.readline()
-            words = line.split()
-            if len(words) < 2 or not words[1].isdigit():
+            fields = line.split()
+            if len(fields) < 2 or not fields[1].isdigit():
                 return None
             while (await reader.readline()).strip():
                 pass
     except TimeoutError:
         return None
-    return int(words[1])
+    return int(fields[1])
 
 
-async def _envelope(reader: asyncio.StreamReader, case: Case, thrown: Thrown) -> None:
+async def _check_envelope(reader: asyncio.StreamReader, case: MalformedCase, report: SendReport) -> None:
     """Checks the error body. It follows the headers at once, and the connection stays open."""
     body = b""
     while not body.endswith(b"}"):
@@ -122,10 +122,10 @@ async def _envelope(reader: asyncio.StreamReader, case: Case, thrown: Thrown) ->
     except (ValueError, LookupError, TypeError):
         fits = False
     if not fits:
-        thrown.complain(case, "an error without the error envelope")
+        report.record_problem(case, "an error without the error envelope")
 
 
-async def _closing(reader: asyncio.StreamReader, case: Case, thrown: Thrown) -> None:
+async def _check_close(reader: asyncio.StreamReader, case: MalformedCase, report: SendReport) -> None:
     """Reads up to the server's close frame, and checks its code."""
     while True:
         first, second = await reader.readexactly(2)
@@ -137,7 +137,7 @@ async def _closing(reader: asyncio.StreamReader, case: Case, thrown: Thrown) -> 
         payload = await reader.readexactly(length)
         if first & 0x0F == _CLOSE:
             code = struct.unpack("!H", payload[:2])[0] if payload else 1005
-            thrown.codes[str(code)] += 1
+            report.codes[str(code)] += 1
             if code not in case.codes:
-                thrown.complain(case, f"closed with {code} and not one of {sorted(case.codes)}")
+                report.record_problem(case, f"closed with {code} and not one of {sorted(case.codes)}")
             return

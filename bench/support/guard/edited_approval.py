@@ -14,18 +14,18 @@ async def attack() -> str | None:
         terms = {"permissions": {"ask": ["Bash"]}, "approvals": {"two_people": True}}
         (await admin.post("/v1/policies", json=terms)).raise_for_status()
         session = await client.session()
-        told = await client.run_turn(session, "Go. [[script:asks]]")
+        received = await client.run_turn(session, "Go. [[script:asks]]")
         settings = Settings(database_url=cluster.settings.database_url)
         secret = await wiring.create_key(settings, wiring.DEFAULT_ORGANISATION, "second person", ["member"])
         async with raw_client(cluster, key=secret) as second:
-            word = {
+            decision = {
                 "type": events.USER_TOOL_CONFIRMATION,
-                "tool_use_id": told[-1]["stop_reason"]["event_ids"][0],
+                "tool_use_id": received[-1]["stop_reason"]["event_ids"][0],
                 "result": "allow",
                 "updated_input": {"command": "touch EVIL"},
             }
-            answered = await second.post(f"/v1/sessions/{session}/events", json={"events": [word]})
-            second_try = await second.post(f"/v1/sessions/{session}/events", json={"events": [word]})
-    if answered.is_success or second_try.is_success:
+            first_try = await second.post(f"/v1/sessions/{session}/events", json={"events": [decision]})
+            second_try = await second.post(f"/v1/sessions/{session}/events", json={"events": [decision]})
+    if first_try.is_success or second_try.is_success:
         return "one person wrote a command and approved it, where two people have to approve"
     return None

@@ -22,8 +22,8 @@ async def attack() -> str | None:
         await cluster.model.install("hidden", replies([tool("bash", {"command": COMMAND})], [text("Done.")]))
         asking = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
         session_id = await client.session(await client.agent(tools=[asking], extra_body={"harness": "native"}))
-        told = await client.run_turn(session_id, "Go. [[script:hidden]]")
-        (waiting,) = told[-1]["stop_reason"]["event_ids"]
+        received = await client.run_turn(session_id, "Go. [[script:hidden]]")
+        (waiting,) = received[-1]["stop_reason"]["event_ids"]
         listed = await asyncio.to_thread(run_on_terminal, cluster, "approvals")
         approved = await asyncio.to_thread(run_on_terminal, cluster, "approve", waiting)
         status = await client.http.get(

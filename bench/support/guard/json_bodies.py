@@ -9,8 +9,8 @@ from typing import Final
 from bench.support.cluster import open_cluster
 
 _BODY_BYTES: Final = 30_000_000
-_MOST_GROWTH_MB: Final = 200
-_LONGEST_SILENCE: Final = 1.5
+_MAX_GROWTH_MB: Final = 200
+_MAX_SILENCE: Final = 1.5
 
 
 async def attack() -> str | None:
@@ -18,7 +18,7 @@ async def attack() -> str | None:
         port = cluster.ports[0]
         pid = cluster.apis[0].pid
         assert pid is not None
-        before = _most_resident_mb(pid)
+        before = _peak_memory_mb(pid)
         silences: list[float] = []
         watching = asyncio.create_task(_watch(port, silences))
         await asyncio.sleep(0.5)
@@ -27,8 +27,8 @@ async def attack() -> str | None:
                 await _send(port, cluster.key, path, _body(size))
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
-        grown = _most_resident_mb(pid) - before
-    if grown > _MOST_GROWTH_MB or max(silences) > _LONGEST_SILENCE:
+        grown = _peak_memory_mb(pid) - before
+    if grown > _MAX_GROWTH_MB or max(silences) > _MAX_SILENCE:
         return f"bodies of empty objects grew the API by {grown:.0f} MB; /livez took up to {max(silences):.1f} s"
     return None
 
@@ -61,6 +61,6 @@ async def _watch(port: int, silences: list[float]) -> None:
         await asyncio.sleep(0.02)
 
 
-def _most_resident_mb(pid: int) -> float:
+def _peak_memory_mb(pid: int) -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1000

@@ -8,7 +8,7 @@ from typing import Any, Final
 from bench.support.cluster import open_cluster
 
 _STREAMS: Final = 1_000
-_MOST: Final = 500
+_MAX_STREAMS: Final = 500
 
 
 async def attack() -> str | None:
@@ -30,7 +30,7 @@ async def attack() -> str | None:
                 accepted += b" 200 " in await asyncio.wait_for(reader.readuntil(b"\r\n"), 30)
         for _, writer in opened:
             writer.transport.abort()
-    return f"one key has {accepted} streams open" if accepted > _MOST else None
+    return f"one key has {accepted} streams open" if accepted > _MAX_STREAMS else None
 
 
 def _request(method: str, path: str, key: str, body: bytes = b"", more: str = "") -> bytes:

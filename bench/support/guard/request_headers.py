@@ -9,7 +9,7 @@ from typing import Final
 from bench.support.cluster import open_cluster
 
 _HEADER_MB: Final = 93
-_MOST_GROWTH_MB: Final = 30
+_MAX_GROWTH_MB: Final = 30
 _HALF_OPEN: Final = 350
 _WAIT_SECONDS: Final = 14.0
 
@@ -19,12 +19,12 @@ async def attack() -> str | None:
         port = cluster.ports[0]
         pid = cluster.apis[0].pid
         assert pid is not None
-        before = _resident_mb(pid)
+        before = _peak_memory_mb(pid)
         slowest = await _send_headers(port)
-        grown = _resident_mb(pid) - before
+        grown = _peak_memory_mb(pid) - before
         alive = await _hold_half_open(port)
     achieved = []
-    if grown > _MOST_GROWTH_MB:
+    if grown > _MAX_GROWTH_MB:
         achieved.append(
             f"{_HEADER_MB} MB of headers grew the API by {grown:.0f} MB and made /livez take {slowest:.1f} s"
         )
@@ -87,7 +87,7 @@ async def _read_to_end(reader: asyncio.StreamReader) -> None:
         await reader.read()
 
 
-def _resident_mb(pid: int) -> float:
+def _peak_memory_mb(pid: int) -> float:
     """Returns the peak memory of the process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1000

@@ -25,8 +25,8 @@ async def attack() -> str | None:
             if again.status_code != httpx2.codes.OK:
                 return "a member made a project with rules trusted" if trusted == httpx2.codes.OK else None
             session = await client.session(extra_body={"project_ids": [again.json()["id"]]})
-            told = await client.run_turn(session, "Go. [[script:evil]]")
+            received = await client.run_turn(session, "Go. [[script:evil]]")
     ran = [
-        event for event in told if event["type"] == events.AGENT_TOOL_USE and event["evaluated_permission"] == "allow"
+        event for event in received if event["type"] == events.AGENT_TOOL_USE and event["evaluated_permission"] == "allow"
     ]
     return "a member archived a project with rules, created it again and ran a denied command" if ran else None

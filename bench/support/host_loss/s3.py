@@ -72,7 +72,7 @@ class Seaweed(Service):
         await asyncio.to_thread(self._configuration.write_text, json.dumps({"identities": [identity]}))
 
     async def is_ready(self) -> bool:
-        """Tells whether the server accepts an object. The first accepted object also creates the bucket."""
+        """Returns whether the server accepts an object. The first accepted object also creates the bucket."""
         store = S3Store(
             _BUCKET,
             access_key_id=self._key,

@@ -181,7 +181,9 @@ class Host:
         environment: OpenEnvironment | None = None,
     ) -> StoredSnapshot:
         """Stores a snapshot. With an environment, also collects the agent's commits, as at the end of a turn."""
-        tree = SessionTree(organisation=ORGANISATION, session_id=session_id, project=project, files=self.tree(session_id))
+        tree = SessionTree(
+            organisation=ORGANISATION, session_id=session_id, project=project, files=self.tree(session_id)
+        )
         collected = None
         if environment is not None:
             with contextlib.suppress(CommitCollectionFailed):  # the agent's git directory may be too broken

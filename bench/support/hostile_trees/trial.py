@@ -129,7 +129,9 @@ class _Trial:
     async def _leave(self, host: Host, kept: StoredSnapshot, name: str) -> None:
         """Delivers a session's work in every way: push, merge and bundle."""
         message = build_commit_message(_SESSION, None, None)
-        step = DeliveryStep(session_id=_SESSION, seq=1, snapshot=kept.snapshot, taken_at=datetime.now(UTC), message=message)
+        step = DeliveryStep(
+            session_id=_SESSION, seq=1, snapshot=kept.snapshot, taken_at=datetime.now(UTC), message=message
+        )
         departure = Delivery(diff=_difference(None, kept), project=self.project, steps=[step])
         await self._did("push", host.leaver.push(departure, f"pushed-{name}", actor="x", wait=5))
         await self._did("merge", host.leaver.merge(departure, "next", actor="x", wait=5))
@@ -175,7 +177,7 @@ class _Trial:
             self._fault(place, "it contains the forged content")
 
     def _naive(self, lair: Lair) -> bool:
-        """Tells whether the trick works against plain git in the same tree. If it does not, it proves nothing."""
+        """Returns whether the trick works against plain git in the same tree. If it does not, it proves nothing."""
         for _ in range(_TRIES):
             with self._meanwhile(lair):
                 said = lair.git(f"{{ {self.trick.naive}; }} 2>&1")

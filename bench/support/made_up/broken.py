@@ -16,7 +16,7 @@ _BITS: Final = (
 
 class Breaker:
     def __init__(self) -> None:
-        self._texts = [*corpus.everyday(), *(case.command for case in corpus.cases())]
+        self._texts = [*corpus.load_everyday_commands(), *(case.command for case in corpus.load_cases())]
 
     def make(self, rng: random.Random) -> str:
         text = rng.choice(self._texts)

@@ -1,4 +1,4 @@
-"""Reads the code blocks of the README's first section and tells which of them build, install, start and run."""
+"""Reads the code blocks of the README's first section and finds those that build, install, start and run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

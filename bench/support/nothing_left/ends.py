@@ -12,7 +12,7 @@ from bench.prove.figure import require
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
 from bench.support.crash import work
-from bench.support.crash.watcher import Watcher
+from bench.support.crash.watcher import StreamWatcher
 from bench.support.nothing_left import commands
 from bench.support.nothing_left.search import Left, Search
 from footplate.stack.leftovers import wait_until
@@ -77,15 +77,15 @@ class Site:
             await asyncio.sleep(_LOOK_EVERY)
 
     async def _turn(self, session_id: str, script: str) -> None:
-        async with Watcher(self.client, session_id) as watcher:
+        async with StreamWatcher(self.client, session_id) as watcher:
             await self.client.send_text(session_id, f"Stay. [[script:{script}]]")
-            await watcher.ended(patience=_PATIENCE)
+            await watcher.wait_for_turns(patience=_PATIENCE)
 
     async def _ready(self, sessions: list[str]) -> None:
         """Waits until every command has started all its processes."""
 
         async def ready() -> bool:
-            return all((work.workspace(self.cluster, each) / commands.READY).exists() for each in sessions)
+            return all((work.workspace_path(self.cluster, each) / commands.READY).exists() for each in sessions)
 
         require(holds=await wait_until(ready, _PATIENCE), otherwise="a command did not start")
 

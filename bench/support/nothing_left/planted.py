@@ -26,7 +26,7 @@ async def found(site: Site) -> list[str]:
     await site.client.send_text(session_id, "Stay. [[script:stays]]")
 
     async def ready() -> bool:
-        return (work.workspace(site.cluster, session_id) / commands.READY).exists()
+        return (work.workspace_path(site.cluster, session_id) / commands.READY).exists()
 
     require(holds=await wait_until(ready, 180), otherwise="the command did not start")
     search.learn()

@@ -112,7 +112,7 @@ class Killing:
 
     async def before_answers(self, count: int) -> None:
         """Kills replicas between the commit and the response."""
-        for plan in itertools.islice(rounds("before the answer"), count):
+        for plan in itertools.islice(rounds("before the response"), count):
             await self._round(plan, None)
 
     async def aclose(self) -> None:

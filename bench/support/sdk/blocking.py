@@ -6,10 +6,10 @@ from typing import Any
 import httpx2
 import orjson
 
-from bench.support.checking import Ledger, SseReader
+from bench.support.checking import ValidationLedger, SseReader
 
 
-def checked(ledger: Ledger) -> dict[str, Any]:
+def checked(ledger: ValidationLedger) -> dict[str, Any]:
     """Returns the arguments of an HTTP client. Its own transport ignores this machine's proxy settings."""
 
     def hook(response: httpx2.Response) -> None:
@@ -24,7 +24,7 @@ def checked(ledger: Ledger) -> dict[str, Any]:
 
 
 class _Checked(httpx2.SyncByteStream):
-    def __init__(self, stream: httpx2.SyncByteStream, ledger: Ledger) -> None:
+    def __init__(self, stream: httpx2.SyncByteStream, ledger: ValidationLedger) -> None:
         self._stream = stream
         self._reader = SseReader(ledger)
 

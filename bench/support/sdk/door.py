@@ -20,7 +20,7 @@ import httpx2
 from anthropic import Anthropic, AsyncAnthropic
 
 from bench.prove.figure import NotHeld, require
-from bench.support.checking import Ledger
+from bench.support.checking import ValidationLedger
 from bench.support.cluster import Cluster
 from bench.support.sdk import blocking
 
@@ -38,7 +38,7 @@ class Tally:
 
     calls: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: ValidationLedger = field(default_factory=ValidationLedger)
 
 
 class Door:

@@ -25,7 +25,7 @@ def copy_id(number: int) -> str:
 
 
 def own(number: int) -> bool:
-    """Tells whether the copy belongs to the measured organisation."""
+    """Returns whether the copy belongs to the measured organisation."""
     return number % 10 == 0
 
 

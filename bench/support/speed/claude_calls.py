@@ -61,8 +61,8 @@ async def _measure_tool(model: ModelProcess, lean: Lean, seat: JsonObject, name:
         session_id = (await lean.post("/v1/sessions", seat))["id"]
         frames = await exits.enter_async_context(lean.stream(events_path(session_id)))
         clients = {
-            "bare": await exits.enter_async_context(bare.client(model)),
-            "waiting": await exits.enter_async_context(bare.client(model, **_TranscriptWait().options())),
+            "bare": await exits.enter_async_context(bare.open_client(model)),
+            "waiting": await exits.enter_async_context(bare.open_client(model, **_TranscriptWait().options())),
         }
         for turn in range(turns + 1):
             for side in _SIDES:

@@ -30,7 +30,7 @@ class Turn:
 
     @property
     def outside(self) -> float:
-        """Seconds outside of the model request: not spent on building, sending or answering it."""
+        """Seconds outside of the model request: not spent on building it, sending it or waiting for the response."""
         return (self.request_began - self.sent) + (self.idle - self.answered)
 
     @property

@@ -34,9 +34,11 @@ _BARE: Final[dict[str, Any]] = {"Image": backends.IMAGE, "HostConfig": {"Network
 async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
     root = await asyncio.to_thread(new_directory, "footplate-exec-")
     try:
-        async with backends.engine() as engine, connect_engine(engine) as docker:
+        async with backends.docker_engine() as engine, connect_engine(engine) as docker:
             ground = WorkerSettings(root=root / "workspaces", backend=DOCKER, uid=UID)
-            found = await probe_docker(engine, ground, Path(root, "docker"), image_or_container=ImageRecipe(image=backends.IMAGE))
+            found = await probe_docker(
+                engine, ground, Path(root, "docker"), image_or_container=ImageRecipe(image=backends.IMAGE)
+            )
             ours, bare = await _commands(found, docker, rounds)
             first, run = await _firsts(found, docker, max(3, rounds // 10))
     finally:

@@ -54,7 +54,7 @@ class Seen:
             self.texts[preview] += event["delta"]["content"]["text"]
             require(
                 holds=len(self.texts[preview]) == place.offset,
-                otherwise=f"a preview has {len(self.texts[preview])} characters, its cursor says {place.offset}",
+                otherwise=f"a preview has {len(self.texts[preview])} characters, its cursor has {place.offset}",
             )
             return
         self.positions.append(place.seq)

@@ -39,7 +39,7 @@ async def join(cluster: Cluster, clients: Sequence[Client], count: int) -> int:
 
 
 async def _late(client: Client, session_id: str, wait: float) -> bool:
-    """Joins after `wait` seconds and tells whether that was before the message was finished.
+    """Joins after `wait` seconds and returns whether that was before the message was finished.
 
     If so, requires that the previews contain the whole text before the finished event arrives.
     """

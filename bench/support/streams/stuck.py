@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from bench.prove.figure import require
-from bench.support.checking import Ledger
+from bench.support.checking import ValidationLedger
 from bench.support.cluster import Cluster
 from bench.support.lean import Lean, check, events_path
 from footplate.testing import Replies, replies, reply, text, tool
@@ -61,7 +61,7 @@ def _script(rounds: int) -> Replies:
     return replies(reply(text(_PIECE, chunks=8), call, repeat=rounds), [text("done")])
 
 
-async def delay(cluster: Cluster, lean: Lean, pairs: int, ledger: Ledger) -> Delay:
+async def delay(cluster: Cluster, lean: Lean, pairs: int, ledger: ValidationLedger) -> Delay:
     """Measures turns with and without such a client, in random order, each in its own session."""
     await cluster.model.install("turn", _script(_TURN))
     seat = await lean.seat()
@@ -72,7 +72,7 @@ async def delay(cluster: Cluster, lean: Lean, pairs: int, ledger: Ledger) -> Del
     return Delay(times[False], times[True])
 
 
-async def _turn(cluster: Cluster, lean: Lean, seat: dict[str, str], ledger: Ledger, *, disturbed: bool) -> float:
+async def _turn(cluster: Cluster, lean: Lean, seat: dict[str, str], ledger: ValidationLedger, *, disturbed: bool) -> float:
     session_id = (await lean.post("/v1/sessions", seat))["id"]
     async with AsyncExitStack() as exits:
         if disturbed:
@@ -86,7 +86,7 @@ async def _turn(cluster: Cluster, lean: Lean, seat: dict[str, str], ledger: Ledg
     return taken
 
 
-async def held(cluster: Cluster, lean: Lean, clients: int, ledger: Ledger, *, rounds: int, warm: int) -> Held:
+async def held(cluster: Cluster, lean: Lean, clients: int, ledger: ValidationLedger, *, rounds: int, warm: int) -> Held:
     """Measures the memory that the API holds for clients that do not read.
 
     Each client has its own session, so that nothing is shared between them. The streams use the second replica and all
@@ -116,7 +116,7 @@ async def _most(cluster: Cluster, flood: "asyncio.Future[list[None]]") -> tuple[
     return most, _send_queues(cluster)
 
 
-async def _flood(cluster: Cluster, lean: Lean, seat: dict[str, str], clients: int, ledger: Ledger) -> int:
+async def _flood(cluster: Cluster, lean: Lean, seat: dict[str, str], clients: int, ledger: ValidationLedger) -> int:
     """Runs the same turns with clients that read, and returns the bytes that one of them received."""
     sessions = [(await lean.post("/v1/sessions", seat))["id"] for _ in range(clients)]
     async with Lean(cluster.base_urls[1], cluster.key) as other:
@@ -125,7 +125,7 @@ async def _flood(cluster: Cluster, lean: Lean, seat: dict[str, str], clients: in
     return min(sizes)
 
 
-async def _read(other: Lean, lean: Lean, session_id: str, ledger: Ledger) -> int:
+async def _read(other: Lean, lean: Lean, session_id: str, ledger: ValidationLedger) -> int:
     async with other.stream(events_path(session_id, deltas=True)) as stream:
         await lean.send(session_id, "[[script:flood]]")
         frames = await stream.until_idle(patience=_PATIENCE)
@@ -133,7 +133,7 @@ async def _read(other: Lean, lean: Lean, session_id: str, ledger: Ledger) -> int
     return sum(len(frame.data) for frame in frames)
 
 
-async def _run(lean: Lean, session_id: str, ledger: Ledger) -> None:
+async def _run(lean: Lean, session_id: str, ledger: ValidationLedger) -> None:
     async with lean.stream(events_path(session_id)) as stream:
         await lean.send(session_id, "[[script:flood]]")
         check(await stream.until_idle(patience=_PATIENCE), ledger)

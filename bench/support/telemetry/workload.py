@@ -107,7 +107,7 @@ async def _answered(client: Client, session_id: str) -> None:
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "[[script:weather]]")
         seen = await stream.until_idle()
-        await client.answer_tool(session_id, _asked(seen), "snow")
+        await client.send_tool_result(session_id, _asked(seen), "snow")
         await stream.until_idle()
 
 

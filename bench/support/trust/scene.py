@@ -163,7 +163,7 @@ class Session:
         )
 
     async def told(self, word: str) -> bool:
-        """Tells whether any model request of this session contains the text."""
+        """Returns whether any model request of this session contains the text."""
         bodies = [json.dumps(request["body"]) for request in await self.scene.model.requests()]
         return any(word in body for body in bodies if self.id in body)
 
@@ -195,7 +195,9 @@ class Scene:
                 model = await exits.enter_async_context(ModelProcess(scripts(server.url)))
                 # The network is open, so that an attempt to contact the server succeeds.
                 settings = Settings(data_dir=data, environment="sandbox", sandbox_network="open")
-                chosen = await create_environment_backend(settings, worker=ids.new_id(ids.WORKER), is_lease_expired=_never, trees=None)
+                chosen = await create_environment_backend(
+                    settings, worker=ids.new_id(ids.WORKER), is_lease_expired=_never, trees=None
+                )
                 models = await exits.enter_async_context(ModelProxy({"anthropic": Endpoint("a-key", model.url)}))
                 yield cls(directory, chosen.environments, models, model, server, data)
         finally:

@@ -30,7 +30,7 @@ async def faults() -> list[str]:
             found.append(f"a project is trusted for {made['trust']} by default")
         agent = await client.agent(extra_body={"harness": "claude"})
         session_id = await client.session(agent, extra_body={"project_ids": [made["id"]]})
-        tree = work.workspace(cluster, session_id)
+        tree = work.workspace_path(cluster, session_id)
         for number, trust in enumerate(("nothing", "instructions", "all", "nothing")):
             if number:
                 await client.sdk.post(f"/v1/projects/{made['id']}", body={"trust": trust}, cast_to=dict[str, Any])

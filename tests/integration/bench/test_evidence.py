@@ -55,7 +55,7 @@ def test_a_changed_file_is_reported_for_the_claims_that_loaded_it(
     claims = {"core-1": ["src/package/loaded.py"], "core-2": ["src/package/query.sql"], "core-3": []}
     for key, paths in claims.items():
         code = hash_files(paths, checkout)
-        result = Result.of(key, "A claim.", Figure(headline="1 of 1", holds=True), seconds=1, code=code)
+        result = Result.create(key, "A claim.", Figure(headline="1 of 1", holds=True), seconds=1, code=code)
         results.write_result(result)
     monkeypatch.setattr(Result, "is_current", lambda result: is_current(result, checkout))
     assert _states() == {"core-1": "current", "core-2": "current", "core-3": "code changed since"}

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from bench.support.fuzz import malformed
-from bench.support.fuzz.generated import Report
-from bench.support.fuzz.malformed import Wire
+from bench.support.fuzz.generated import FuzzReport
+from bench.support.fuzz.malformed import RequestParts
 from bench.support.fuzz.target import Seat
-from bench.support.fuzz.thrown import throw
+from bench.support.fuzz.thrown import send_malformed
 
 SEATS = [Seat("agent_1", "env_1", "sesn_1", "turn_1")]
 
@@ -28,9 +28,9 @@ async def serving(response: bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-@pytest.mark.parametrize("kind", [malformed.cursor, malformed.head, malformed.frame])
-def test_the_same_seed_gives_the_same_bytes(kind: Callable[[random.Random, Wire], malformed.Case]) -> None:
-    wire = Wire("host", "key", SEATS)
+@pytest.mark.parametrize("kind", [malformed.make_cursor, malformed.make_head, malformed.make_frame])
+def test_the_same_seed_gives_the_same_bytes(kind: Callable[[random.Random, RequestParts], malformed.MalformedCase]) -> None:
+    wire = RequestParts("host", "key", SEATS)
     first, second = ([kind(chance, wire) for _ in range(200)] for chance in (random.Random(1), random.Random(1)))
     assert first == second
     assert len({(case.sent, case.frames) for case in first}) > 100
@@ -48,14 +48,14 @@ def test_the_same_seed_gives_the_same_bytes(kind: Callable[[random.Random, Wire]
 )
 async def test_a_wrong_response_is_detected(response: bytes, complaint: str) -> None:
     async with serving(response) as url:
-        thrown = await throw(url, "key", SEATS, count=100, seed=1)
+        thrown = await send_malformed(url, "key", SEATS, count=100, seed=1)
     assert thrown.cases.total() == 100
     assert complaint in thrown.wrong
 
 
 def test_reports_are_summed() -> None:
-    one = Report.of({"cases": {"fuzzing": 2}, "failures": {"x": 1}, "samples": ["a"]})
-    total = one + Report.of({"cases": {"fuzzing": 1, "stateful": 5}, "samples": ["b"]})
+    one = FuzzReport.of({"cases": {"fuzzing": 2}, "failures": {"x": 1}, "samples": ["a"]})
+    total = one + FuzzReport.of({"cases": {"fuzzing": 1, "stateful": 5}, "samples": ["b"]})
     assert total.cases == {"fuzzing": 3, "stateful": 5}
     assert total.failures.total() == 1
     assert total.samples == ["a", "b"]

@@ -145,7 +145,7 @@ async def engine() -> AsyncIterator[str | None]:
     if dockerd_obstacle() and not os.environ.get("FOOTPLATE_TESTS_NEED_DOCKER"):
         yield None
         return
-    async with backends.engine([*DEFAULT_PROGRAMS, "git"]) as address:
+    async with backends.docker_engine([*DEFAULT_PROGRAMS, "git"]) as address:
         yield address
 
 

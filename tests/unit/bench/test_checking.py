@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from bench.support.checking import FRAMES, Frame, Ledger, SseReader
+from bench.support.checking import FRAMES, Frame, ValidationLedger, SseReader
 
 MOMENT = "2026-11-01T10:00:00Z"
 IDLE = {
@@ -24,7 +24,7 @@ def _frame(data: dict[str, Any], event: str | None = None, number: int = 1) -> b
 def test_frames_are_complete_wherever_they_are_cut() -> None:
     raw = b": keep-alive\n\n" + _frame(IDLE) + b"event: ping\ndata: {}\n\n" + _frame(IDLE, number=2)
     for size in (1, 7, len(raw)):
-        ledger = Ledger()
+        ledger = ValidationLedger()
         reader = SseReader(ledger)
         frames = [frame for start in range(0, len(raw), size) for frame in reader.feed(raw[start : start + size])]
         assert frames == [Frame("1", IDLE), Frame("2", IDLE)]
@@ -44,7 +44,7 @@ def test_frames_are_complete_wherever_they_are_cut() -> None:
 )
 def test_a_wrong_frame_is_refused(raw: bytes) -> None:
     with pytest.raises(AssertionError):
-        list(SseReader(Ledger()).feed(raw))
+        list(SseReader(ValidationLedger()).feed(raw))
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_a_wrong_frame_is_refused(raw: bytes) -> None:
     ],
 )
 def test_an_invalid_response_is_refused_and_recorded(body: dict[str, Any]) -> None:
-    ledger = Ledger()
+    ledger = ValidationLedger()
     with pytest.raises(AssertionError):
         ledger.check_body(body)
     assert len(ledger.mismatches) == 1
 
 
 def test_valid_responses_are_counted() -> None:
-    ledger = Ledger()
+    ledger = ValidationLedger()
     ledger.check_body({"data": [IDLE, IDLE], "next_page": None})
     ledger.check_body({"type": "error", "error": {"type": "conflict_error", "message": "m"}, "request_id": "req_1"})
     ledger.check_body({"type": "turn", "id": "turn_1"})
@@ -82,7 +82,7 @@ async def test_every_response_of_a_client_is_checked() -> None:
             return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Bytes())
         return httpx2.Response(200, json={"type": "session"})
 
-    ledger = Ledger()
+    ledger = ValidationLedger()
     async with httpx2.AsyncClient(
         transport=httpx2.MockTransport(respond), base_url="http://x", event_hooks={"response": [ledger.hook]}
     ) as client:

@@ -72,7 +72,7 @@ def test_calls_are_paired_with_their_results() -> None:
     unknown = [{"type": "text", "text": "The outcome of this call is unknown: …"}]
     log[1]["body"] = orjson.dumps({"tool_use_id": "e1", "content": unknown, "is_error": True})
     log[2]["body"] = orjson.dumps({"tool_use_id": "nobody", "content": [], "is_error": False})
-    assert account._calls(log) == [
+    assert account._read_calls(log) == [
         Call("e1", "3.a", 1, unknown=True, failed=True),
         Call("nobody", "?", -1, unknown=False, failed=True),
     ]
@@ -81,9 +81,9 @@ def test_calls_are_paired_with_their_results() -> None:
 def test_the_turn_has_twelve_calls_with_a_name_each() -> None:
     names = []
     n = 0
-    for item in work.script().replies:
+    for item in work.build_script().replies:
         for _ in range(int(item.repeat)):
             calls = [step for step in item.steps if isinstance(step, Tool)]
-            names += [work.name_of(str(call.input["command"])).replace("{n}", str(n)) for call in calls]
+            names += [work.written_line(str(call.input["command"])).replace("{n}", str(n)) for call in calls]
             n += 1
     assert len(names) == len(set(names)) == work.CALLS

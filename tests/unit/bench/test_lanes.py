@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from bench.ci.__main__ import problems_of
+from bench.ci.__main__ import find_problems
 from bench.ci.lane_process import LaneResult
 from bench.ci.lanes import ROOT, Lane, load_lanes, machine_slowdown
 from bench.ci.mutations import Mutation, load_mutations
@@ -60,7 +60,7 @@ def test_every_mutation_names_existing_code_and_an_existing_test(mutation: Mutat
     ],
 )
 def test_failures_of_a_lane(result: LaneResult, problem: str | None) -> None:
-    found = problems_of(result, Lane("x", (), 100))
+    found = find_problems(result, Lane("x", (), 100))
     assert len(found) == (problem is not None)
     assert all(str(problem) in text for text in found)
 
@@ -82,7 +82,7 @@ def test_a_slower_machine_raises_every_budget_and_one_lane_that_grew_raises_none
 ) -> None:
     lanes = {str(number): Lane(str(number), (), 100) for number in range(len(used))}
     assert machine_slowdown(dict(zip(lanes, used, strict=True)), lanes) == slowdown
-    assert (problems_of(LaneResult("x", 0, 9, used[-1]), Lane("x", (), 100), slowdown) != []) == fails
+    assert (find_problems(LaneResult("x", 0, 9, used[-1]), Lane("x", (), 100), slowdown) != []) == fails
 
 
 def test_an_unknown_key_in_the_lanes_file_is_an_error(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_proposed_rules_decide_with_those_of_other_layers() -> None:
     denying = SessionRules(agent={}, layers=[(Layer.SESSION, {"deny": ["Bash(rm *)"]})])
     assert replay_call({"allow": ["Bash"]}, make_call(command="rm x"), denying).decision.outcome is PermissionOutcome.DENY
     assert (
-        judge({"allow": ["Bash"]}, call(command="rm x"), denying, layer=Layer.SESSION).decision.outcome is PermissionOutcome.ALLOW
+        replay_call({"allow": ["Bash"]}, make_call(command="rm x"), denying, layer=Layer.SESSION).decision.outcome is PermissionOutcome.ALLOW
     )
     agent = SessionRules(agent={"permissions": {"deny": ["Bash(rm *)"]}})
     assert replay_call({}, make_call(command="rm x"), agent).decision.layer is Layer.AGENT

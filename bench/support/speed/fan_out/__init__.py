@@ -1,0 +1,1 @@
+"""Measures how fast one session's events reach many clients, against a plain broadcast."""
