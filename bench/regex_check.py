@@ -1,7 +1,7 @@
 """Finds patterns that might come from outside and reach Python's own engine, which can be made to try for minutes.
 
 A pattern handed to `re` or `fnmatch` must be written in the source: a literal, constants of the module (named in
-capitals), or text through `re.escape`. All else runs on `footplate.domain.linear_regex`.
+capitals), or text through `re.escape`. All else runs on `footplate.domain.text.linear_regex`.
 """
 
 import ast
@@ -14,9 +14,9 @@ _FUNCTIONS: Final = {
 }
 _PATTERN_SECOND: Final = {"fnmatch", "fnmatchcase", "filter"}
 OURS: Final = {
-    "proxy/wire.py": "a table of that module",
-    "gate/shell/programs/table.py": "a table of that module",
-    "gate/shell/programs/texts.py": "made of constants by a function of that module",
+    "proxy/provider_wire_formats.py": "a table of that module",
+    "gate/shell/programs/program_table.py": "a table of that module",
+    "gate/shell/programs/mini_languages.py": "made of constants by a function of that module",
 }
 """Files with patterns that this check cannot follow, and why they are not from outside."""
 
@@ -29,7 +29,7 @@ def find_outside_patterns(source: Path) -> list[str]:
             continue
         calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         found += [
-            f"{path}:{call.lineno}: this pattern may come from outside: use domain/linear_regex.py"
+            f"{path}:{call.lineno}: this pattern may come from outside: use domain/text/linear_regex.py"
             for call in calls
             if (pattern := _pattern(call)) is not None and not _is_constant(pattern)
         ]

@@ -17,7 +17,9 @@ from typing import Final
 
 from bench.ci.lanes import ROOT
 
-_PASSED_VARIABLES: Final = re.compile(r"(?i)(PATH|HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)")
+_PASSED_VARIABLES: Final = re.compile(
+    r"(?i)(PATH|HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from bench.support.lean import events_path, message
 from bench.support.speed.process_tree import cpu_seconds
 from bench.support.speed.repository import make_repository
 from footplate import __version__
-from footplate.testing.process import ModelProcess
+from footplate.testing.model_process import ModelProcess
 from footplate.testing.steps import Tool
 
 _PROJECT: Final = "compared"

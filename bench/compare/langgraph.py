@@ -12,7 +12,7 @@ import orjson
 from bench.compare.installation import install_python
 from bench.compare.peer import MODEL, CallRecord, PeerServer, call_bash, read_events
 from bench.prove.figure import NotHeld
-from footplate.stack.ports import LOOPBACK
+from footplate.stack.free_ports import LOOPBACK
 from footplate.testing.steps import Tool
 
 _VERSION: Final = "0.4.40"

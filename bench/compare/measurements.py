@@ -20,7 +20,7 @@ from bench.compare.peer import CallRecord, Peer
 from bench.prove.figure import require
 from bench.support.speed.measured import median, milliseconds
 from footplate.domain.json import JsonObject
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, reply, text
 
 SYSTEMS: Final[tuple[type[Peer], ...]] = (Footplate, FootplateProject, OpenHands, OpenCode, LangGraph)

@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from bench.compare.installation import install_python
 from bench.compare.peer import MODEL, TURN_TIMEOUT, CallRecord, PeerServer
 from bench.prove.figure import NotHeld
-from footplate.stack.ports import LOOPBACK
+from footplate.stack.free_ports import LOOPBACK
 from footplate.testing.steps import Tool, tool
 
 _VERSION: Final = "1.58.0"

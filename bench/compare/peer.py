@@ -19,10 +19,10 @@ import orjson
 from bench.support import remains
 from bench.support.speed.process_tree import cpu_seconds
 from bench.support.speed.repository import make_repository
-from footplate.stack.part import Service
-from footplate.stack.ports import LOOPBACK, find_free_port
-from footplate.stack.program import is_http_ok
-from footplate.testing.process import ModelProcess
+from footplate.stack.free_ports import LOOPBACK, find_free_port
+from footplate.stack.services.python_service import is_http_ok
+from footplate.stack.services.service import Service
+from footplate.testing.model_process import ModelProcess
 from footplate.testing.steps import Tool, tool
 
 MODEL: Final = "claude-sonnet-4-5"

@@ -10,8 +10,8 @@ from typing import Final, get_args
 
 from footplate.config import Settings
 from footplate.environments.docker.engine import connect_engine
-from footplate.stack import dockerd
-from footplate.testing import scratch
+from footplate.stack.services import dockerd
+from footplate.testing import docker_image
 
 _IS_AVAILABLE: Final[Mapping[str, Callable[[], bool]]] = {
     "sandbox": lambda: shutil.which("bwrap") is not None,
@@ -49,14 +49,16 @@ async def backend_settings(backend: str) -> AsyncIterator[dict[str, str]]:
 
 
 @asynccontextmanager
-async def docker_engine(programs: Sequence[str] = scratch.DEFAULT_PROGRAMS) -> AsyncIterator[str]:
+async def docker_engine(programs: Sequence[str] = docker_image.DEFAULT_PROGRAMS) -> AsyncIterator[str]:
     """Starts a docker engine that has `IMAGE` with these programs, yields its address, and removes it afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="footplate-engine-"))
     engine = dockerd.Dockerd(directory / "engine", log_file=directory / "log")
     try:
         await engine.start()
         async with connect_engine(engine.address) as docker:
-            await docker.images.build(fileobj=io.BytesIO(scratch.build_context(programs)), encoding="identity", tag=IMAGE)
+            await docker.images.build(
+                fileobj=io.BytesIO(docker_image.build_context(programs)), encoding="identity", tag=IMAGE
+            )
         yield engine.address
     finally:
         await engine.remove()

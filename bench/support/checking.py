@@ -24,7 +24,7 @@ from anthropic.types.beta.sessions import BetaManagedAgentsDeleteSessionResource
 from anthropic.types.shared.error_type import ErrorType
 from typing_extensions import TypedDict
 
-from footplate.testing import strict
+from footplate.testing import sdk_validation
 
 FRAMES: Final = "footplate.frames"
 _IGNORED_EVENTS: Final = frozenset({"ping"})
@@ -100,9 +100,9 @@ class ValidationLedger:
         counter[kind] += 1
         try:
             if kind in _RESOURCES:
-                strict.assert_valid(_RESOURCES[kind], data)
+                sdk_validation.assert_valid(_RESOURCES[kind], data)
             else:
-                strict.assert_valid_event(data)
+                sdk_validation.assert_valid_event(data)
         except AssertionError as error:
             self._record_mismatch(str(error), error)
 

@@ -22,7 +22,7 @@ from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
 
 from bench.support.checking import FRAMES, Frame, ValidationLedger
 from bench.support.cluster import Cluster
-from footplate.domain import events
+from footplate.domain.sessions import events
 
 Event = dict[str, Any]
 """An event exactly as it was sent."""
@@ -144,7 +144,9 @@ def raw_client(
 ) -> httpx2.AsyncClient:
     """Returns a plain HTTP client, for requests that the SDK cannot make. Its responses are validated too."""
     headers = {"authorization": f"Bearer {key or cluster.key}"}
-    return httpx2.AsyncClient(base_url=cluster.base_urls[api], headers=headers, **_validating_options(ledger or ValidationLedger(), 1000))
+    return httpx2.AsyncClient(
+        base_url=cluster.base_urls[api], headers=headers, **_validating_options(ledger or ValidationLedger(), 1000)
+    )
 
 
 def _validating_options(ledger: ValidationLedger, max_connections: int) -> dict[str, Any]:

@@ -22,13 +22,13 @@ from bench.prove.figure import NotHeld
 from bench.support import databases, remains
 from bench.support.forked_program import ForkedProgram
 from footplate import wiring
-from footplate.cli.children import WORKER_READY
+from footplate.cli.dev.child_processes import WORKER_READY
 from footplate.config import Settings
 from footplate.stack import PythonService, Stack, StackSettings
-from footplate.stack.leftovers import wait_until
-from footplate.stack.ports import LOOPBACK, find_free_port
-from footplate.stack.program import is_http_ok
-from footplate.testing.process import ModelProcess
+from footplate.stack.free_ports import LOOPBACK, find_free_port
+from footplate.stack.orphan_processes import wait_until
+from footplate.stack.services.python_service import is_http_ok
+from footplate.testing.model_process import ModelProcess
 
 _BASE: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONUNBUFFERED": "1"}
 _GONE_WITHIN: Final = 10.0

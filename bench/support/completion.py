@@ -74,7 +74,9 @@ async def run_race(lean: Lean, histories: Histories, *, sends: int, at_once: int
     return RaceResult(hits, ledger.validated)
 
 
-async def _measure_completion(lean: Lean, histories: Histories, seat: dict[str, str], ledger: ValidationLedger) -> float:
+async def _measure_completion(
+    lean: Lean, histories: Histories, seat: dict[str, str], ledger: ValidationLedger
+) -> float:
     """Returns the seconds from the turn's end, as a client sees it, to the workflow's end."""
     session_id = (await lean.post("/v1/sessions", seat))["id"]
     async with lean.stream(events_path(session_id)) as stream:
@@ -84,7 +86,9 @@ async def _measure_completion(lean: Lean, histories: Histories, seat: dict[str, 
     return seconds((await histories.closed(session_id)).close_time) - frames[-1].at
 
 
-async def _race_once(lean: Lean, histories: Histories, seat: dict[str, str], wait: float, ledger: ValidationLedger) -> WakeArrival:
+async def _race_once(
+    lean: Lean, histories: Histories, seat: dict[str, str], wait: float, ledger: ValidationLedger
+) -> WakeArrival:
     session_id = (await lean.post("/v1/sessions", seat))["id"]
     async with lean.stream(events_path(session_id)) as stream:
         await lean.send(session_id, "first")
@@ -94,7 +98,9 @@ async def _race_once(lean: Lean, histories: Histories, seat: dict[str, str], wai
         await lean.send(session_id, "second")
         frames += await stream.until_idle(patience=_PATIENCE)
     check(frames, ledger)
-    require(holds=_response_texts(frames) == ["You said: first", "You said: second"], otherwise=f"{_response_texts(frames)}")
+    require(
+        holds=_response_texts(frames) == ["You said: first", "You said: second"], otherwise=f"{_response_texts(frames)}"
+    )
     last_run = (await histories.closed(session_id)).run_id
     return _classify_arrival(
         await histories.events(session_id, first_run),

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from footplate.stack import Stack
-from footplate.store import migrate
+from footplate.store import schema_upgrade
 
 _TEMPLATE: Final = "footplate_template"
 _DRAFT: Final = "footplate_template_draft"
@@ -26,7 +26,7 @@ async def create_database(stack: Stack, name: str) -> str:
             # Renamed when it is complete, so that a killed run leaves no partial template.
             await execute(stack, f"DROP DATABASE IF EXISTS {_DRAFT} WITH (FORCE)")
             await execute(stack, f"CREATE DATABASE {_DRAFT}")
-            await migrate.upgrade_schema(dsn(stack, _DRAFT))
+            await schema_upgrade.upgrade_schema(dsn(stack, _DRAFT))
             await execute(stack, f"ALTER DATABASE {_DRAFT} RENAME TO {_TEMPLATE}")
         await execute(stack, f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
     return dsn(stack, name)

@@ -12,7 +12,7 @@ from typing import Final
 
 from bench.support.command_server import SERVER_MODULES, CommandServer
 from footplate.stack import PythonService
-from footplate.stack.part import ChildProcess, open_log
+from footplate.stack.services.service import ChildProcess, open_log
 
 
 class _Preloaded:

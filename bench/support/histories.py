@@ -11,8 +11,8 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from bench.prove.figure import require
 from bench.support.cluster import Cluster
-from footplate.engine.wake import workflow_id
-from footplate.stack.leftovers import wait_until
+from footplate.engine.temporal.session_waker import workflow_id
+from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
 
 ORGANISATION: Final = "default"

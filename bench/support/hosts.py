@@ -9,9 +9,9 @@ from typing import Final
 from bench.prove.figure import require
 from bench.support.cluster import Cluster
 from bench.support.forked_program import ForkedProgram
-from footplate.cli.children import WORKER_READY
+from footplate.cli.dev.child_processes import WORKER_READY
 from footplate.stack import PythonService
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 _REMOVED_WITHIN: Final = 60.0
 _PATIENCE: Final = 180.0

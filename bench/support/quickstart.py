@@ -14,7 +14,7 @@ from anthropic.types.beta import BetaManagedAgentsSession
 from bench.prove.figure import require
 from bench.support.clients import MODEL, TOOLSET, Client, Event, Stream, texts
 from bench.support.cluster import Cluster
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.testing import Replies, hang, replies, text, thinking, tool, usage
 
 Story = Callable[[Client], Awaitable[None]]

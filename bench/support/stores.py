@@ -14,7 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from bench.prove.figure import NotHeld
 from bench.support.cluster import Cluster
 from footplate.stack import binaries
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
 
 _CLEANING: Final = "select exists (select from pg_stat_activity where backend_type = 'autovacuum worker')"

@@ -16,8 +16,9 @@ from bench.prove.figure import NotHeld, require
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster
 from bench.support.openapi import Document, Operation, is_supported
-from footplate.domain import events, ids
+from footplate.domain import ids
 from footplate.domain.json import JsonObject
+from footplate.domain.sessions import events
 from footplate.testing import replies, tool
 
 PREFIXES: Final = {

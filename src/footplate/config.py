@@ -16,10 +16,10 @@ from typing import Annotated, Final, Literal
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from footplate.domain.leases import LEASE_SECONDS
-from footplate.domain.limits import RequestLimits
-from footplate.domain.networks import Network, NetworkMode
-from footplate.domain.projects import DEFAULT_ORGANISATION, ORGANISATION_PLACEHOLDER
+from footplate.domain.network.host_access import Network, NetworkMode
+from footplate.domain.network.request_limits import RequestLimits
+from footplate.domain.projects.project import DEFAULT_ORGANISATION, ORGANISATION_PLACEHOLDER
+from footplate.domain.projects.write_leases import LEASE_SECONDS
 
 _BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
@@ -37,7 +37,9 @@ def default_data_dir() -> Path:
 def private_dirs() -> list[Path]:
     """Return the directories in which the command line stores its keys and state, by the same rule as there."""
     default_directories = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
-    return [Path(os.environ.get(name) or Path.home() / place) / "footplate" for name, place in default_directories.items()]
+    return [
+        Path(os.environ.get(name) or Path.home() / place) / "footplate" for name, place in default_directories.items()
+    ]
 
 
 def _with_provider_alias(name: str) -> AliasChoices:
@@ -154,7 +156,9 @@ class Settings(BaseSettings, RequestLimits):
     sandbox_uid: int = Field(default=65_520, ge=1)
     """The user id of commands if the worker runs as root. The default is an id that Debian and systemd do not
     assign."""
-    docker_host: Annotated[str, Field(validation_alias=_with_provider_alias("docker_host"))] = "unix:///var/run/docker.sock"
+    docker_host: Annotated[str, Field(validation_alias=_with_provider_alias("docker_host"))] = (
+        "unix:///var/run/docker.sock"
+    )
     """The socket of this machine's Docker engine. Containers have the same limits as the sandbox."""
     docker_image: str | None = None
     """The image of a turn's container. The engine must already have it; nothing is pulled."""
@@ -215,7 +219,9 @@ class Settings(BaseSettings, RequestLimits):
     """Minimum age of an unneeded object before it is removed. It must be longer than any upload takes, including
     retries, until the log refers to it."""
 
-    anthropic_api_key: Annotated[SecretStr | None, Field(validation_alias=_with_provider_alias("anthropic_api_key"))] = None
+    anthropic_api_key: Annotated[
+        SecretStr | None, Field(validation_alias=_with_provider_alias("anthropic_api_key"))
+    ] = None
     anthropic_base_url: Annotated[str | None, Field(validation_alias=_with_provider_alias("anthropic_base_url"))] = None
     openai_api_key: Annotated[SecretStr | None, Field(validation_alias=_with_provider_alias("openai_api_key"))] = None
     openai_base_url: Annotated[str | None, Field(validation_alias=_with_provider_alias("openai_base_url"))] = None

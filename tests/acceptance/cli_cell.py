@@ -14,9 +14,9 @@ from bench.support import remains
 from bench.support.command_server import Command, CommandServer
 from jsonschema import Draft202012Validator
 
-from footplate.cli import local
+from footplate.cli.profile import dev_server
 from footplate.client import AsyncFootplate
-from footplate.stack.ports import find_free_port
+from footplate.stack.free_ports import find_free_port
 
 SCHEMAS: Final = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 
@@ -76,7 +76,9 @@ class Cell:
         self._commands = commands
         self.port = find_free_port()
         self.script = home / "script.json"
-        self.script.write_text(json.dumps({"scripts": {name: {"replies": replies} for name, replies in SCRIPTS.items()}}))
+        self.script.write_text(
+            json.dumps({"scripts": {name: {"replies": replies} for name, replies in SCRIPTS.items()}})
+        )
         self._dev: asyncio.subprocess.Process | None = None
 
     @property
@@ -88,7 +90,7 @@ class Cell:
         return self.user_home / ".local/share/footplate"
 
     def client(self) -> AsyncFootplate:
-        running, key = local.find_dev_server(self._data), local.load_api_key(self._data)
+        running, key = dev_server.find_dev_server(self._data), dev_server.load_api_key(self._data)
         assert running is not None
         assert key is not None
         return AsyncFootplate(running.base_url, key)
@@ -115,7 +117,7 @@ class Cell:
         self._dev.send_signal(signal.SIGTERM)
         assert await self._dev.wait() == 0
         assert not remains.of(self.home.name, self._data)
-        assert local.find_dev_server(self._data) is None
+        assert dev_server.find_dev_server(self._data) is None
 
     async def spawn(self, *arguments: str, **extra: str) -> Command:
         """Starts a command in its own process, forked from one that has already loaded the command line."""

@@ -12,7 +12,7 @@ from tests.acceptance.cli_cell import Cell
 from tests.acceptance.terminal import Terminal
 
 from footplate.client import Approval, AsyncFootplate
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 pytestmark = pytest.mark.timing
 
@@ -113,7 +113,9 @@ async def test_an_attached_user_is_asked_too(cell: Cell, client: AsyncFootplate,
     assert QUESTION not in terminal.text
 
 
-async def test_a_decision_from_another_client_closes_the_prompt(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
+async def test_a_decision_from_another_client_closes_the_prompt(
+    cell: Cell, client: AsyncFootplate, tmp_path: Path
+) -> None:
     """Input typed for it does not count for the next approval."""
     command = ("run", "--directory", str(tmp_path), "--agent", await create_lead_agent(client), "[[script:both]]")
     async with watching(cell, *command) as terminal:

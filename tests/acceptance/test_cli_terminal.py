@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.cli_cell import Cell
 from tests.acceptance.terminal import Terminal
 
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 pytestmark = pytest.mark.timing
 

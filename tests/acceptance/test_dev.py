@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from bench.support import remains
 
-from footplate.cli import local
-from footplate.stack.leftovers import wait_until
-from footplate.stack.ports import LOOPBACK, find_free_port
-from footplate.stack.program import http_status
+from footplate.cli.profile import dev_server
+from footplate.stack.free_ports import LOOPBACK, find_free_port
+from footplate.stack.orphan_processes import wait_until
+from footplate.stack.services.python_service import http_status
 
 pytestmark = pytest.mark.timing
 
@@ -48,7 +48,7 @@ class Dev:
         raise AssertionError((await process.stderr.read()).decode())
 
     async def responds(self) -> bool:
-        secret = local.load_api_key(self.data)
+        secret = dev_server.load_api_key(self.data)
         assert secret is not None
         return await http_status(LOOPBACK, self.port, "/v1/agents", {"x-api-key": secret}) == 200
 
@@ -70,13 +70,13 @@ async def dev(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dev]:
 
 async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_service_dies(dev: Dev) -> None:
     first = await dev.start()
-    secret = local.load_api_key(dev.data)
+    secret = dev_server.load_api_key(dev.data)
     assert await dev.responds()
     first.kill()
     await first.wait()
     assert await wait_until(dev.has_no_orphans, 30)
     second = await dev.start()
-    assert local.load_api_key(dev.data) == secret
+    assert dev_server.load_api_key(dev.data) == secret
     assert await dev.responds()
     redis = next(pid for pid, command in remains.of(MARK, dev.data).items() if "redis-server" in command)
     os.kill(redis, signal.SIGKILL)
@@ -86,4 +86,4 @@ async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_service_
     assert "Redis was ended by SIGKILL" in output
     assert "redis.log" in output
     assert await dev.has_no_orphans()
-    assert local.find_dev_server(dev.data) is None
+    assert dev_server.find_dev_server(dev.data) is None

@@ -9,7 +9,7 @@ from bench.support import quickstart
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
 
-from footplate.domain import events
+from footplate.domain.sessions import events
 
 pytestmark = pytest.mark.timing
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from bench.support.escape import attempt, page, suite
 
 from footplate.config import Settings
-from footplate.environments.sandbox import view
+from footplate.environments.sandbox import filesystem_view
 from footplate.environments.sandbox.limits import SandboxLimits
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -26,7 +26,9 @@ def test_every_sentence_about_a_boundary_is_tied_to_an_attempt() -> None:
 
 
 def test_a_sentence_without_an_attempt_is_found() -> None:
-    read = page.parse_page(SECURITY.replace(page.UNPROTECTED, f"- Nobody reads minds: `read-minds`.\n\n{page.UNPROTECTED}"))
+    read = page.parse_page(
+        SECURITY.replace(page.UNPROTECTED, f"- Nobody reads minds: `read-minds`.\n\n{page.UNPROTECTED}")
+    )
     known = attempt.attempt_names(suite.ATTEMPTS)
     assert read.find_sentences_without_attempt(known) == ["- Nobody reads minds: `read-minds`.\n"]
     assert "read-minds" in read.list_named_attempts(known)
@@ -47,9 +49,12 @@ def test_every_environment_setting_exists_and_is_documented() -> None:
     assert f"| {fields['SANDBOX_DISK'].default // gib} GiB |" in ENVIRONMENTS
     assert f"| {fields['SANDBOX_PIDS'].default} |" in ENVIRONMENTS
     assert f"| {fields['SANDBOX_CPUS'].default} |" in ENVIRONMENTS
-    assert (SandboxLimits().memory, SandboxLimits().disk) == (fields["SANDBOX_MEMORY"].default, fields["SANDBOX_DISK"].default)
+    assert (SandboxLimits().memory, SandboxLimits().disk) == (
+        fields["SANDBOX_MEMORY"].default,
+        fields["SANDBOX_DISK"].default,
+    )
 
 
 def test_every_path_inside_is_documented() -> None:
-    for path in (view.WORKSPACE_MOUNT, *view.STATE_MOUNTS.values()):
+    for path in (filesystem_view.WORKSPACE_MOUNT, *filesystem_view.STATE_MOUNTS.values()):
         assert f"| `{path}` |" in ENVIRONMENTS

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from footplate.config import Settings
-from footplate.harness.native import tool_inputs, tools
+from footplate.harness.native.toolset import builtin_tools, tool_inputs
 from footplate.harness.native.web.download import MAX_REDIRECTS
 from footplate.harness.native.web.search import MAX_RESULTS
 
@@ -30,8 +30,8 @@ def test_every_setting_exists_and_its_default_is_documented() -> None:
 
 
 def test_the_limits_are_documented() -> None:
-    assert f"{tools.OUTPUT_LIMIT:,} characters" in PAGE
-    assert f"{tools.DEFAULT_TIMEOUT:g} s unless" in PAGE
+    assert f"{builtin_tools.OUTPUT_LIMIT:,} characters" in PAGE
+    assert f"{builtin_tools.DEFAULT_TIMEOUT:g} s unless" in PAGE
     assert f"| redirects | {MAX_REDIRECTS}," in PAGE
     assert MAX_RESULTS == 10
     assert "up to ten results" in PAGE

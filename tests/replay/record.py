@@ -17,12 +17,12 @@ from typing import Any, Final
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from footplate.config import Settings
-from footplate.engine.activities import SweepActivities, TurnActivities
-from footplate.engine.turn import TurnEnded, RetryTurn, TurnRunner
-from footplate.engine.wake import TemporalWaker, workflow_id
-from footplate.engine.worker import run_worker
-from footplate.stack.leftovers import wait_until
-from footplate.stack.temporal import Temporal
+from footplate.engine.temporal.activities import SweepActivities, TurnActivities
+from footplate.engine.temporal.session_waker import TemporalWaker, workflow_id
+from footplate.engine.temporal.worker import run_worker
+from footplate.engine.turn.runner import RetryTurn, TurnEnded, TurnRunner
+from footplate.stack.orphan_processes import wait_until
+from footplate.stack.services.temporal import Temporal
 from footplate.stack.temporal_connection import connect_temporal
 
 HISTORIES: Final = Path(__file__).parent / "histories"
@@ -60,7 +60,9 @@ class ScriptedTurns(TurnRunner):
 
 
 class NothingToSweep:
-    async def find_sessions_to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[tuple[str, str]]:
+    async def find_sessions_to_wake(
+        self, *, older_than: float, lost_for: float, limit: int
+    ) -> Sequence[tuple[str, str]]:
         del older_than, lost_for, limit
         return ()
 
@@ -161,7 +163,9 @@ async def prepared(recorder: Recorder) -> None:
 
 
 async def wakes_during_a_turn(recorder: Recorder) -> None:
-    session_id = recorder.session("wakes", None, TurnEnded(has_more=True), TurnEnded(has_more=True), TurnEnded(has_more=False))
+    session_id = recorder.session(
+        "wakes", None, TurnEnded(has_more=True), TurnEnded(has_more=True), TurnEnded(has_more=False)
+    )
     await recorder.wake(session_id)
     await recorder.turns.started.wait()
     for _ in range(3):

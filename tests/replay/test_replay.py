@@ -22,7 +22,7 @@ from temporalio.worker import (
 )
 from temporalio.workflow import NondeterminismError
 
-from footplate.engine.workflow import RUN_TURN, WAKE, SessionInput, SessionRef, SessionWorkflow, SweepWorkflow
+from footplate.engine.temporal.workflows import RUN_TURN, WAKE, SessionInput, SessionRef, SessionWorkflow, SweepWorkflow
 
 pytestmark = pytest.mark.timing
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from bench.support.bypass import corpus
 from bench.support.bypass.arena import AttackTree
 
-from footplate.domain.permissions import PermissionOutcome
-from footplate.gate.commands import explain_command
-from footplate.gate.files import LocalLinkResolver
-from footplate.gate.places import PathContext
+from footplate.domain.policy.permissions import PermissionOutcome
+from footplate.gate.evaluation.commands import explain_command
+from footplate.gate.rules.local_links import LocalLinkResolver
+from footplate.gate.rules.path_context import PathContext
 
 
 def test_no_bypass_is_allowed_in_any_form(tmp_path: Path) -> None:
@@ -20,7 +20,10 @@ def test_no_bypass_is_allowed_in_any_form(tmp_path: Path) -> None:
         (each.rules, each.wrapper, each.command)
         for case in corpus.load_cases()
         for each in (case, *corpus.wrap_case(case))
-        if explain_command(policies[each.rules], each.fill_placeholders(arena.tree, arena.outside), context).decision.outcome is PermissionOutcome.ALLOW
+        if explain_command(
+            policies[each.rules], each.fill_placeholders(arena.tree, arena.outside), context
+        ).decision.outcome
+        is PermissionOutcome.ALLOW
     ]
     assert allowed == []
 
@@ -34,6 +37,10 @@ def test_the_corpus_is_large_and_of_many_kinds() -> None:
 def test_everyday_commands_need_no_approval() -> None:
     rules, context = corpus.load_policy("everyday"), PathContext(root="/work/tree", home="/home/dev")
     everyday = corpus.load_everyday_commands()
-    not_allowed = [each for each in everyday if explain_command(rules, each, context).decision.outcome is not PermissionOutcome.ALLOW]
+    not_allowed = [
+        each
+        for each in everyday
+        if explain_command(rules, each, context).decision.outcome is not PermissionOutcome.ALLOW
+    ]
     assert len(everyday) >= 200
     assert len(not_allowed) <= 0.05 * len(everyday), not_allowed

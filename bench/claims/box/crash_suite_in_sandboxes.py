@@ -17,7 +17,9 @@ _QUICK_SIZE: Final = replace(kill_any_process.QUICK, apis=0, temporal=0, postgre
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    other_backends = [name for name in backends.available_backends() if name not in {_UNSANDBOXED, backends.default_backend()}]
+    other_backends = [
+        name for name in backends.available_backends() if name not in {_UNSANDBOXED, backends.default_backend()}
+    ]
     figures = [
         figure
         for backend in other_backends

@@ -27,8 +27,13 @@ _MIN_ATTEMPTS: Final = 60
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     outcomes = await _run_attempts(quick=quick)
-    measured_backends = [backends.BOUNDARIES[name] for name in engines.available_backends() if name in backends.BOUNDARIES]
-    slowdowns = [await _measure_slowdowns(opened, rounds=2 if quick else 25) for opened in measured_backends[: 1 if quick else None]]
+    measured_backends = [
+        backends.BOUNDARIES[name] for name in engines.available_backends() if name in backends.BOUNDARIES
+    ]
+    slowdowns = [
+        await _measure_slowdowns(opened, rounds=2 if quick else 25)
+        for opened in measured_backends[: 1 if quick else None]
+    ]
     escaped, unproven = suite.find_escapes(outcomes), suite.find_failed_controls(outcomes)
     attempt_counts = Counter(outcome.backend for outcome in outcomes)
     boundaries = {name: number for name, number in attempt_counts.items() if name != backends.CONTROL}
@@ -104,7 +109,9 @@ async def _run_attempts(*, quick: bool) -> Sequence[AttemptOutcome]:
     return outcomes
 
 
-async def _measure_slowdowns(open_backend: backends.OpenBackend, rounds: int) -> tuple[str, Sequence[neighbour.Slowdown]]:
+async def _measure_slowdowns(
+    open_backend: backends.OpenBackend, rounds: int
+) -> tuple[str, Sequence[neighbour.Slowdown]]:
     root = neighbour.new_root()
     try:
         async with open_backend(root) as backend:

@@ -13,7 +13,7 @@ from bench.support import backends
 from bench.support.box.sleepers import StubbornProcesses
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.testing import replies, text, tool
 
 _MAX_INTERRUPT_SECONDS: Final = 1.0
@@ -51,20 +51,23 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             )
     by_backend = "; ".join(
         f"{times.backend}: {len(times.interrupted)} interrupts, all processes gone after p95 {times.p95:.2f} s, "
-        f"{len(times.deaf)} stubborn tools gone at most {max(times.deaf):.1f} s after their timeout"
+        f"{len(times.after_timeout)} stubborn tools gone at most {max(times.after_timeout):.1f} s after their timeout"
         for times in found
     )
-    within, after_limit = time_limit(_MAX_INTERRUPT_SECONDS, quick=quick), time_limit(_MAX_SECONDS_AFTER_TIMEOUT, quick=quick)
+    within, after_limit = (
+        time_limit(_MAX_INTERRUPT_SECONDS, quick=quick),
+        time_limit(_MAX_SECONDS_AFTER_TIMEOUT, quick=quick),
+    )
     return Figure(
         headline=f"{sum(len(times.interrupted) for times in found)} interrupts: p95 "
         f"{max(times.p95 for times in found):.2f} s at most; stubborn tools gone after "
-        f"{max(max(times.deaf) for times in found):.1f} s",
+        f"{max(max(times.after_timeout) for times in found):.1f} s",
         summary=f"{by_backend} (limits: {_MAX_INTERRUPT_SECONDS:g} and {_MAX_SECONDS_AFTER_TIMEOUT:g} s); their output is in their results",
-        holds=all(times.p95 < within and max(times.deaf) <= after_limit for times in found),
+        holds=all(times.p95 < within and max(times.after_timeout) <= after_limit for times in found),
         details={
             times.backend: {
                 "interrupted": [round(seconds, 3) for seconds in times.interrupted],
-                "deaf": [round(seconds, 3) for seconds in times.deaf],
+                "deaf": [round(seconds, 3) for seconds in times.after_timeout],
             }
             for times in found
         },
@@ -73,7 +76,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def _measure_interrupt(cluster: Cluster, client: Client) -> float:
     sleepers = StubbornProcesses()
-    await cluster.model.install("unruly", replies([tool("bash", {"command": sleepers.hiding_commands})], [text("never said")]))
+    await cluster.model.install(
+        "unruly", replies([tool("bash", {"command": sleepers.hiding_commands})], [text("never said")])
+    )
     session_id = await client.session()
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "Go. [[script:unruly]]")

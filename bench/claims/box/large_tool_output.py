@@ -17,7 +17,7 @@ from bench.prove.figure import Figure, require
 from bench.support import backends
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.testing import replies, text, tool
 
 _MAX_GROWTH_BYTES: Final = 30 << 20
@@ -48,11 +48,17 @@ def _equals(expected: bytes) -> Callable[[dict[str, Any], bytes], bool]:
 def _has_both_ends(command: dict[str, Any], stored: bytes) -> bool:
     """Output above the storage limit: both ends are stored, with a line that gives the number of omitted bytes."""
     omission_line = f"\n[... {command['stdout']['bytes'] - _STORED_BYTES} bytes omitted ...]\n".encode()
-    return stored == _HALF_OF_YES + omission_line + _HALF_OF_YES and command["stdout"]["bytes"] == 1 << 30 and command["exit_code"] == 0
+    return (
+        stored == _HALF_OF_YES + omission_line + _HALF_OF_YES
+        and command["stdout"]["bytes"] == 1 << 30
+        and command["exit_code"] == 0
+    )
 
 
 def _is_cut_by_timeout(command: dict[str, Any], stored: bytes) -> bool:
-    return command["status"] == "timed_out" and command["stdout"]["bytes"] > _STORED_BYTES and stored[:8] == b"yes\nyes\n"
+    return (
+        command["status"] == "timed_out" and command["stdout"]["bytes"] > _STORED_BYTES and stored[:8] == b"yes\nyes\n"
+    )
 
 
 _NUMBERS: Final = b"".join(b"%d\n" % number for number in range(1, 1_400_001))[: 10 * 1000 * 1000]
@@ -80,7 +86,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         ):
             await _measure_growth(cluster, client, OutputCase("warm", "seq 1 100000", lambda *_: True))
             grown[backend] = {
-                flood.name: max([await _measure_growth(cluster, client, flood) for _ in range(rounds)]) for flood in OUTPUT_CASES
+                flood.name: max([await _measure_growth(cluster, client, flood) for _ in range(rounds)])
+                for flood in OUTPUT_CASES
             }
     worst = max(growth for floods in grown.values() for growth in floods.values())
     by_backend = "; ".join(

@@ -29,7 +29,7 @@ from bench.support.providers.stories import MAX_FAILURES, Story, stories
 from bench.support.telemetry import tracing
 from bench.support.telemetry.collector import open_collector
 from bench.support.telemetry.sink import Sink, open_sink
-from footplate.domain import events as ev
+from footplate.domain.sessions import events as ev
 from footplate.stack import Stack
 from footplate.testing import http_error, replies, reply, text, tool
 
@@ -59,7 +59,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     key = Canary.new()
     # `/proc/PID/environ` of a forked worker would not show the worker's own environment.
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory, real_starts():
-        async with open_sink() as sink, _open_collector(sink) as endpoint, Site() as site, Stack(Path(directory)) as stack:
+        async with (
+            open_sink() as sink,
+            _open_collector(sink) as endpoint,
+            Site() as site,
+            Stack(Path(directory)) as stack,
+        ):
             environment = {
                 **_SETTINGS,
                 **site.settings(),
@@ -104,7 +109,9 @@ class _ScenarioRun:
         """The session whose agent copied everything that it could read."""
 
 
-async def _run_scenarios(cluster: Cluster, client: Client, sink: Sink, site: Site, key: Canary, *, quick: bool) -> _ScenarioRun:
+async def _run_scenarios(
+    cluster: Cluster, client: Client, sink: Sink, site: Site, key: Canary, *, quick: bool
+) -> _ScenarioRun:
     scenario_run, stop = _ScenarioRun(), asyncio.Event()
     seen: list[bytes] = []
     watching = asyncio.create_task(places.watch_processes(cluster, seen, stop))
@@ -202,7 +209,9 @@ async def _search(
     return finds, searched
 
 
-async def _find_planted_keys(cluster: Cluster, client: Client, sink: Sink, endpoint: str, scenario_run: _ScenarioRun) -> tuple[int, list[str]]:
+async def _find_planted_keys(
+    cluster: Cluster, client: Client, sink: Sink, endpoint: str, scenario_run: _ScenarioRun
+) -> tuple[int, list[str]]:
     plants = planting.new_plants()
     await planting.plant(cluster, sink, endpoint, plants, scenario_run.spied_session_id)
     await copy_readable_files(cluster, client, scenario_run.spied_session_id)

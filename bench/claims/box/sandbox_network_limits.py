@@ -21,15 +21,15 @@ from bench.prove.figure import Figure, NotHeld
 from bench.support.egress import cases, inside
 from bench.support.egress.cases import NetworkAttempt
 from bench.support.egress.servers import TargetServers, open_servers
-from footplate.domain.addresses import Address, AddressPolicy
-from footplate.domain.environments import Backend, EnvironmentConfig
-from footplate.domain.networks import Network
-from footplate.domain.ports import Endpoint
-from footplate.environments.guardian import lease_clock
-from footplate.environments.opening import SandboxFactory
+from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
+from footplate.domain.network.address_policy import Address, AddressPolicy
+from footplate.domain.network.host_access import Network
+from footplate.domain.ports.harness import Endpoint
+from footplate.environments.factory import SandboxFactory
+from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import probe_sandbox
-from footplate.proxy.egress import AllowListProxy
-from footplate.proxy.models import ModelProxy
+from footplate.proxy.allow_list_proxy import AllowListProxy
+from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import ScriptedModel, replies, reply, text
 
 UID: Final = 65_520
@@ -84,7 +84,11 @@ async def _run_round(servers: TargetServers, mode: str) -> tuple[int, int, list[
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         responses, cases_tried = await _make_attempts(Path(directory), servers, mode, names)
     faults = [fault for case in cases_tried if (fault := _find_fault(case, responses[case.name], mode))]
-    faults += [f"{mode}: a server received a request for {path!r}" for path in servers.requested_paths if not _is_expected_request(path)]
+    faults += [
+        f"{mode}: a server received a request for {path!r}"
+        for path in servers.requested_paths
+        if not _is_expected_request(path)
+    ]
     faults += [f"{mode}: a datagram arrived" for _ in servers.datagrams if mode != "open"]
     faults += [f"{mode}: {name} was looked up" for name in names.lookups if not _is_listed(name)]
     servers.requested_paths.clear()
@@ -108,7 +112,11 @@ async def _make_attempts(
     ):
         deadline = lease_clock() + _TIMEOUT_SECONDS
         grant = proxy.grant(deadline=deadline)
-        cases_tried = {"allow": cases.attempts_with_allow_list, "none": cases.attempts_without_network, "open": cases.attempts_on_open_network}[mode](servers)
+        cases_tried = {
+            "allow": cases.attempts_with_allow_list,
+            "none": cases.attempts_without_network,
+            "open": cases.attempts_on_open_network,
+        }[mode](servers)
         cases_tried += cases.attempts_with_token(grant.endpoints["anthropic"].api_key)
         environment = await sandboxed.open_environment(
             "org", "session", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant

@@ -20,7 +20,10 @@ async def prove(quick: bool) -> Figure:  # noqa: ARG001, FBT001 - every claim's 
     security_page = page.parse_page(await asyncio.to_thread(PAGE.read_text))
     known = attempt.attempt_names(suite.ATTEMPTS)
     untied = security_page.find_sentences_without_attempt(known)
-    wrong = sorted((Counter(known) - Counter(security_page.list_named_attempts(known))) + (Counter(security_page.list_named_attempts(known)) - Counter(known)))
+    wrong = sorted(
+        (Counter(known) - Counter(security_page.list_named_attempts(known)))
+        + (Counter(security_page.list_named_attempts(known)) - Counter(known))
+    )
     sentences, named = len(security_page.sentences), len(known) - len(set(known) & set(wrong))
     summary = (
         f"{sentences} sentences about boundaries, {len(untied)} of them tied to no attempt; "
@@ -32,6 +35,13 @@ async def prove(quick: bool) -> Figure:  # noqa: ARG001, FBT001 - every claim's 
         headline=f"{sentences - len(untied)} of {sentences} sentences are tied to attempts, {named} of {len(known)} "
         "attempts named",
         summary=summary,
-        holds=not untied and not wrong and len(known) >= _MIN_ATTEMPTS and bool(security_page.threats and security_page.unprotected),
-        details={"sentences": len(security_page.sentences), "attempts": len(known), "unprotected": len(security_page.unprotected)},
+        holds=not untied
+        and not wrong
+        and len(known) >= _MIN_ATTEMPTS
+        and bool(security_page.threats and security_page.unprotected),
+        details={
+            "sentences": len(security_page.sentences),
+            "attempts": len(known),
+            "unprotected": len(security_page.unprotected),
+        },
     )

@@ -5,7 +5,7 @@ This shows that merging tests and shrinking samples lost no coverage. A sample m
 
 from typing import Final
 
-from bench.ci.mutations import load_mutations, find_missed
+from bench.ci.mutations import find_missed, load_mutations
 from bench.prove.figure import Figure, require
 
 _MIN_MUTATIONS: Final = 30
@@ -13,7 +13,9 @@ _MIN_MUTATIONS: Final = 30
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     known = load_mutations()
-    require(holds=len(known) >= _MIN_MUTATIONS, otherwise=f"there are {len(known)} mutations, fewer than {_MIN_MUTATIONS}")
+    require(
+        holds=len(known) >= _MIN_MUTATIONS, otherwise=f"there are {len(known)} mutations, fewer than {_MIN_MUTATIONS}"
+    )
     not_in_ci = [mutation.name for mutation in known if not mutation.is_in_ci]
     require(holds=not not_in_ci, otherwise=f"CI does not run the tests that should catch {not_in_ci}")
     chosen = known[:2] if quick else known

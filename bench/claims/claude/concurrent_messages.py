@@ -36,9 +36,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 await watcher.wait_for_turns(2 * (number + 1))
         events = await one.events(session_id)
         sent_texts = _texts_in_processing_order(events)
-        seen_by_model = [message for role, message in read_conversation((await cluster.model.requests(_SCRIPT))[-1]) if role == "user"]
+        seen_by_model = [
+            message
+            for role, message in read_conversation((await cluster.model.requests(_SCRIPT))[-1])
+            if role == "user"
+        ]
         if seen_by_model != sent_texts:
-            faults.append(f"the model saw {len(seen_by_model)} messages, the log has {len(sent_texts)}, or in another order")
+            faults.append(
+                f"the model saw {len(seen_by_model)} messages, the log has {len(sent_texts)}, or in another order"
+            )
         if len(set(sent_texts)) != 2 * times:
             faults.append(f"{2 * times} messages were sent, {len(set(sent_texts))} processed")
         if len(texts(events)) != 2 * times:

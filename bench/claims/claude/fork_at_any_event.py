@@ -31,7 +31,9 @@ _MAX_BYTES_QUICK: Final = 256 * 1024
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     every, turns, forks, writes = (15, 12, 10, 2) if quick else (1, 1000, 400, 20)
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
-        fork_counts = [await histories.fork_at_each_event(cluster, client, harness, every=every) for harness in HARNESSES]
+        fork_counts = [
+            await histories.fork_at_each_event(cluster, client, harness, every=every) for harness in HARNESSES
+        ]
         validated = client.ledger.validated
         await cluster.model.clear()
         await cluster.model.install("linear", replies(reply(text("Yes, {n}."), repeat=True)))
@@ -65,7 +67,8 @@ def _judge(forks: int, validated: int, costs: Mapping[str, ForkCosts], max_time_
         summary=f"{forks} forks at the events of a session of {histories.EVENTS} ({', '.join(HARNESSES)}): the model "
         f"got exactly the history up to the event, the parent did not change; {'; '.join(figures)}",
         holds=all(
-            cost.ratio <= max_time_ratio and max(cost.bytes_long, cost.bytes_short) <= max_bytes for cost in costs.values()
+            cost.ratio <= max_time_ratio and max(cost.bytes_long, cost.bytes_short) <= max_bytes
+            for cost in costs.values()
         ),
         details={
             "validated": validated,

@@ -20,12 +20,12 @@ from bench.support.claude.victims import VICTIMS, Victim, kill_victim
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.crash import fencing
-from bench.support.crash.crew import WorkerDeaths, WorkerDeath
+from bench.support.crash.crew import WorkerDeath, WorkerDeaths
 from bench.support.crash.findings import CrashFindings
 from bench.support.crash.survivors import LIMIT, ProcessTracker
 from bench.support.crash.watcher import StreamWatcher
 from footplate.failpoints import POINTS
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 # No CLI stays warm for the next turn, so any process that is alive after a turn is an orphan.
 _SETTINGS: Final = {**kill_any_process.SETTINGS, "FOOTPLATE_MAX_FAILURES": "1000", "FOOTPLATE_KEPT_SESSIONS": "0"}
@@ -65,7 +65,9 @@ async def prove_at(size: Size) -> Figure:
     print(f"  seed {seed}", flush=True)
     chance = random.Random(seed)
     kill_times: list[tuple[Victim, float]] = [
-        (victim, (number + chance.random()) / size.kills_per_victim) for victim in size.victims for number in range(size.kills_per_victim)
+        (victim, (number + chance.random()) / size.kills_per_victim)
+        for victim in size.victims
+        for number in range(size.kills_per_victim)
     ]
     chance.shuffle(kill_times)
     at_points = chance.sample(size.at_points, len(size.at_points))

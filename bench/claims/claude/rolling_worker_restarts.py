@@ -16,8 +16,8 @@ from bench.prove.figure import Figure, require
 from bench.support.claude.stories import HARNESSES, tool_namer
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
-from footplate.domain import events as ev
-from footplate.stack.leftovers import wait_until
+from footplate.domain.sessions import events as ev
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import Replies, replies, text, tool
 
 _SCRIPT: Final = "rolling"
@@ -34,7 +34,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await cluster.model.install(_SCRIPT, _script(tool_namer(harness)("bash"), calls))
             agent = await client.agent(extra_body={"harness": harness})
             for number in range(rounds):
-                found += [_summarise_turn(*each, calls) for each in await _run_round(cluster, client, agent, turns, exits)]
+                found += [
+                    _summarise_turn(*each, calls) for each in await _run_round(cluster, client, agent, turns, exits)
+                ]
                 print(f"  {harness}, round {number + 1}: {len(found)} turns", flush=True)
     return _judge(found, exits, rounds, calls)
 

@@ -11,7 +11,7 @@ from bench.support.claude.stories import ASK, HARNESSES, build_scenarios, descri
 from bench.support.clients import Client, Event
 from bench.support.cluster import open_cluster
 from bench.support.mcp_server.process import McpProcess
-from footplate.harness.claude import mapping
+from footplate.harness.claude.transcripts import sdk_messages
 
 _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
 _QUICK: Final = ("thoughts", "calls-at-once", "files", "mcp-server", "asking")
@@ -21,7 +21,7 @@ _ROUNDS: Final = 5
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    missing = _exported_message_types() ^ set(mapping.READERS)
+    missing = _exported_message_types() ^ set(sdk_messages.READERS)
     compared, events, faults = 0, 0, [f"no reader, or one too many: {kind.__name__}" for kind in missing]
     async with (
         open_cluster(environment=_SETTINGS) as cluster,
@@ -35,7 +35,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 await cluster.model.install(f"{harness}-{name}", script)
         for _ in range(1 if quick else _ROUNDS):
             for name in _QUICK if quick else build_scenarios("native"):
-                both = {harness: await _run_scenario(client, agents[harness], f"{harness}-{name}") for harness in HARNESSES}
+                both = {
+                    harness: await _run_scenario(client, agents[harness], f"{harness}-{name}") for harness in HARNESSES
+                }
                 compared += 1
                 events += sum(map(len, both.values()))
                 faults += _find_differences(name, both["native"], both["claude"])
@@ -46,7 +48,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     mismatches = len(client.ledger.mismatches)
     headline = f"{compared} scenarios on both harnesses: {events:,} events the same, {mismatches} mismatches"
     summary = (
-        f"claude-agent-sdk {sdk.__version__}: {len(mapping.READERS)} of {len(_exported_message_types())} message classes have a "
+        f"claude-agent-sdk {sdk.__version__}: {len(sdk_messages.READERS)} of {len(_exported_message_types())} message classes have a "
         f"reader; {compared} scenarios run by both harnesses, one with an MCP server's tools, one with a custom tool: "
         f"{events} events with the same order, names, inputs and usage; {checked} strictly validated, "
         f"{mismatches} mismatches"

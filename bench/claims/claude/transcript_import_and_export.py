@@ -18,7 +18,7 @@ from bench.support.cluster import Cluster, open_cluster
 from bench.support.transcripts.plain import MODEL, Desk
 from bench.support.transcripts.shapes import SHAPES, Scene
 from bench.support.transcripts.told import Told, difference, told
-from footplate.harness.leftovers import UNKNOWN
+from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import replies, text
 
 _QUICK: Final = ("subagent", "interrupted")
@@ -67,7 +67,9 @@ async def _run_journey(cluster: Cluster, client: Client, scene: Scene) -> tuple[
     if texts(await client.run_turn(footplate_session_id, prompt_here, patience=120))[-1:] != ["Gladly."]:
         return 0, "Footplate did not continue it"
     wanted: list[Told] = [*history, ("user", prompt_here)]
-    fault = difference(_without_killed_calls(scene, await _last_request(cluster, f"{scene.name}-here")), wanted) or _find_missing_text(shown, history)
+    fault = difference(
+        _without_killed_calls(scene, await _last_request(cluster, f"{scene.name}-here")), wanted
+    ) or _find_missing_text(shown, history)
     if fault:
         return 0, f"in Footplate, {fault}"
     pulled = json.loads(await scene.desk.footplate("pull", footplate_session_id, "--json", **server))
@@ -86,7 +88,9 @@ async def _history(cluster: Cluster, scene: Scene, path: Path) -> list[Told]:
     assistant_lines = [line for line in messages if line["type"] == "assistant" and not line.get("isSidechain")]
     last = [line for line in assistant_lines if line["message"]["id"] == assistant_lines[-1]["message"]["id"]]
     ids = [block["id"] for line in last for block in line["message"]["content"] if block["type"] == "tool_use"]
-    assistant_messages = [{"role": "assistant", "content": block} for line in last for block in [line["message"]["content"]]]
+    assistant_messages = [
+        {"role": "assistant", "content": block} for line in last for block in [line["message"]["content"]]
+    ]
     results = [line["message"] for line in messages if line["type"] == "user" and _has_result_for(line, {*ids})]
     history += told({"body": {"messages": [*assistant_messages, *results]}})
     finished_call_ids = {item[1].split()[0] for item in history if item[0] == "result"}

@@ -9,9 +9,9 @@ from typing import Final
 from bench.prove.figure import Figure, require
 from bench.support.trust import hostile, whole
 from bench.support.trust.scene import Scene, Session
-from footplate.domain import events as ev
-from footplate.domain.projects import Trust
-from footplate.domain.turns import TurnStatus
+from footplate.domain.projects.project import Trust
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.turns import TurnStatus
 from footplate.testing import Replies, replies, text, tool
 
 _EVERYTHING: Final = "everything"
@@ -133,7 +133,10 @@ async def _run_turns(session: Session, count: CaseCount, *prompts: str) -> None:
         if outcome.status is not TurnStatus.COMPLETED:
             count.faults.append(f"a turn ended as {outcome.status.value}: {outcome.error_message}")
     event_types = [event.type for event in session.log.events]
-    if event_types.count(ev.AGENT_TOOL_USE) != event_types.count(ev.AGENT_TOOL_RESULT) or ev.AGENT_TOOL_USE not in event_types:
+    if (
+        event_types.count(ev.AGENT_TOOL_USE) != event_types.count(ev.AGENT_TOOL_RESULT)
+        or ev.AGENT_TOOL_USE not in event_types
+    ):
         count.faults.append("a call is not in the log with its result")
 
 

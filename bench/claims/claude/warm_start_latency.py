@@ -15,7 +15,7 @@ from bench.support.claude import bare
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.lean import Frames, Lean, Received, check, events_path, message
 from bench.support.speed.measured import median, milliseconds, quantile
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, reply, stamps, text
 
 _PROMPT: Final = "Hello [[script:first]]"
@@ -183,7 +183,10 @@ class _LatencyRun:
             lines = (await asyncio.to_thread(log.read_text)).splitlines()
             return any("slot.ready" in line and session_id in line for line in lines)
 
-        require(holds=await wait_until(is_logged, _PREWARM_TIMEOUT_SECONDS), otherwise="no CLI was prewarmed for a new session")
+        require(
+            holds=await wait_until(is_logged, _PREWARM_TIMEOUT_SECONDS),
+            otherwise="no CLI was prewarmed for a new session",
+        )
 
     async def _measure_turn(self, session_id: str, frames: Frames) -> float:
         began = time.time()

@@ -19,11 +19,11 @@ from bench.prove.figure import Figure, require
 from bench.support import remains
 from bench.support.clients import Client, texts
 from bench.support.cluster import Cluster, open_cluster
-from footplate.domain import events
-from footplate.domain.projects import PRIVATE_TREES
-from footplate.environments.opening import WORKSPACES
+from footplate.domain.projects.project import PRIVATE_TREES
+from footplate.domain.sessions import events
+from footplate.environments.factory import WORKSPACES
 from footplate.environments.reaper import leases
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
 
 _SETTINGS: Final = {"FOOTPLATE_KEPT_SECONDS": "2", "FOOTPLATE_SLOT_SECONDS": "2", "FOOTPLATE_LINGER": "2"}
@@ -78,7 +78,9 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
         if name != "rss" and count > getattr(early, name) + _TOLERANCES.get(name, 0)
     }
     sizes = f"{early.rss / _MIB:.0f} MiB after {size.first} sessions, {late.rss / _MIB:.0f} after {size.all}"
-    headline = f"memory after {size.all} sessions is {growth:.3f} times that after {size.first} (limit {_MAX_GROWTH:.2f})"
+    headline = (
+        f"memory after {size.all} sessions is {growth:.3f} times that after {size.first} (limit {_MAX_GROWTH:.2f})"
+    )
     if leaked:
         headline = f"leaked after {size.all} sessions: {', '.join(leaked)}"
     return Figure(

@@ -38,13 +38,17 @@ _EMPTY_SIDE_SESSIONS: Final = 25
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    sessions, samples, warm_up, made_here = (5_000, 12, 2, 5) if quick else (_SESSIONS, _SAMPLES, 40, _EMPTY_SIDE_SESSIONS)
+    sessions, samples, warm_up, made_here = (
+        (5_000, 12, 2, 5) if quick else (_SESSIONS, _SAMPLES, 40, _EMPTY_SIDE_SESSIONS)
+    )
     async with AsyncExitStack() as exits:
         if not clusters._shared:
             await exits.enter_async_context(clusters.share_stack(enabled=True))
         empty, full = [await exits.enter_async_context(open_cluster(environment=_SETTINGS)) for _ in range(2)]
         clients = [await exits.enter_async_context(Lean(side.base_urls[0], side.key)) for side in (empty, full)]
-        made = [await _create_sessions(side, client, made_here) for side, client in zip((empty, full), clients, strict=True)]
+        made = [
+            await _create_sessions(side, client, made_here) for side, client in zip((empty, full), clients, strict=True)
+        ]
         seconds = await _load(full, made[1][1][0], sessions)
         loaded, events, size = await load.counts(full.settings.database_url)
         require(holds=loaded >= sessions, otherwise=f"only {loaded} sessions were loaded")

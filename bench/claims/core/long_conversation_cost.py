@@ -23,7 +23,7 @@ from bench.support.lean import Lean, check
 from bench.support.speed.conversation import Conversation, Turn, add_request_times, open_client
 from bench.support.stores import Stores, Written
 from footplate.domain.json import Json
-from footplate.engine.wake import workflow_id
+from footplate.engine.temporal.session_waker import workflow_id
 from footplate.wiring import DEFAULT_ORGANISATION
 
 _MAX_BYTES_RATIO: Final = 1.1
@@ -89,7 +89,9 @@ def _mean_until_request(turns: list[Turn]) -> float:
 
 def _judge(first: Written, last: Written, times: _Times, validated: int, *, quick: bool) -> Figure:
     bytes_ratio = last.total / first.total
-    max_bytes_ratio, max_time_ratio = (_MAX_RATIO_QUICK, _MAX_RATIO_QUICK) if quick else (_MAX_BYTES_RATIO, _MAX_TIME_RATIO)
+    max_bytes_ratio, max_time_ratio = (
+        (_MAX_RATIO_QUICK, _MAX_RATIO_QUICK) if quick else (_MAX_BYTES_RATIO, _MAX_TIME_RATIO)
+    )
     window, end = times.window, len(times.long)
     begin = end - window
     return Figure(

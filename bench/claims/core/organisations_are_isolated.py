@@ -18,7 +18,8 @@ from bench.support import strangers, timing
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.openapi import Document, Operation, is_supported
 from bench.support.strangers import Ids, Organisation, Question, missing
-from footplate.domain import events, ids
+from footplate.domain import ids
+from footplate.domain.sessions import events
 from footplate.testing import hang, replies
 
 _SAMPLES: Final = 400
@@ -35,7 +36,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     samples = _SAMPLES_QUICK if quick else _SAMPLES
     async with open_cluster() as cluster, AsyncExitStack() as exits:
         await cluster.model.install("stuck", replies([hang()]))
-        owner, stranger, empty_organisation = [await Organisation.found(cluster, name) for name in ("owner", "stranger", "nobody")]
+        owner, stranger, empty_organisation = [
+            await Organisation.found(cluster, name) for name in ("owner", "stranger", "nobody")
+        ]
         for organisation in (owner, stranger, empty_organisation):
             exits.push_async_callback(organisation.aclose)
         own = await stranger.settle(turns=2)
@@ -50,7 +53,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     best = max(guess.best_guess for guess in guesses.values())
     revealing_routes = [name for name, guess in guesses.items() if abs(guess.z) > _MAX_Z]
     by_median = max(abs(guess.seconds) for guess in guesses.values())
-    headline = f"{request_count} requests with foreign ids: all 404; response times reveal nothing ({best:.0%} guessed right)"
+    headline = (
+        f"{request_count} requests with foreign ids: all 404; response times reveal nothing ({best:.0%} guessed right)"
+    )
     if revealing_routes:
         headline = f"response times of {len(revealing_routes)} routes reveal foreign ids ({best:.0%} guessed right)"
     return Figure(
@@ -221,12 +226,16 @@ async def _measure_times(
     return found
 
 
-async def _check_timing_detects_difference(http: httpx2.AsyncClient, operations: Sequence[Operation], own: Ids, samples: int) -> None:
+async def _check_timing_detects_difference(
+    http: httpx2.AsyncClient, operations: Sequence[Operation], own: Ids, samples: int
+) -> None:
     """Checks that the timing distinguishes an existing session from a missing one; otherwise it would prove nothing."""
     (operation,) = [item for item in operations if str(item) == "GET /v1/sessions/{session_id}/events"]
     mine = Question(operation, {"session_id": own["session_id"]})
     nothing = mine.with_ids({"session_id": missing("session_id")})
-    seen = timing.difference(*await _sample_times(http, [mine], [nothing], samples, expected_statuses=frozenset({200, 404})))
+    seen = timing.difference(
+        *await _sample_times(http, [mine], [nothing], samples, expected_statuses=frozenset({200, 404}))
+    )
     require(holds=seen.z > _MAX_Z, otherwise=f"the timing misses a difference that exists: {seen}")
 
 

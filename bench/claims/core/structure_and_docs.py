@@ -40,7 +40,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     _check_domain_does_no_io()
     await _run_command(sys.executable, "-m", "bench.code_rules")
     if not quick:
-        await _run_command(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/docs/test_truth.py")
+        await _run_command(
+            sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/docs/test_pages_match_code.py"
+        )
     await _run_external_harness()
     ci = None if quick else await _run_ci()
     took = "CI not run" if ci is None else f"CI took {ci / 60:.1f} minutes"

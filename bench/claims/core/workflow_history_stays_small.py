@@ -16,8 +16,8 @@ from bench.support.cluster import Cluster, open_cluster
 from bench.support.completion import RaceResult, run_race
 from bench.support.histories import ORGANISATION, Histories, kind
 from bench.support.lean import Lean, message
-from footplate.domain import events
-from footplate.domain.turns import WhenBusy
+from footplate.domain.sessions import events
+from footplate.domain.sessions.turns import WhenBusy
 from footplate.testing import replies, reply, text, tool
 
 _ENVIRONMENT: Final = {"FOOTPLATE_LINGER": "0.5", "FOOTPLATE_SWEEP_INTERVAL": "3600"}
@@ -91,7 +91,9 @@ async def _list_turn_histories(
     return found
 
 
-async def _send_during_turn(cluster: Cluster, client: Client, lean: Lean, histories: Histories, messages: int) -> tuple[int, int]:
+async def _send_during_turn(
+    cluster: Cluster, client: Client, lean: Lean, histories: Histories, messages: int
+) -> tuple[int, int]:
     """Returns the history events added while the turn ran, and until all messages were processed.
 
     Most messages steer the running turn; the last few start turns of their own. Both kinds wake the workflow alike.

@@ -18,7 +18,7 @@ import orjson
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.fuzz import generated
-from bench.support.fuzz.generated import FuzzOrder, Phase, FuzzReport
+from bench.support.fuzz.generated import FuzzOrder, FuzzReport, Phase
 from bench.support.fuzz.target import RemainingState, Target, open_target
 from bench.support.fuzz.thrown import SendReport, send_malformed
 from bench.support.speed.measured import ROOT
@@ -33,13 +33,17 @@ _TIMEOUT_SECONDS: Final = 1500.0
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     async with open_cluster(apis=0) as cluster, open_target(cluster) as target:
         seats = await target.seats(_SEATS)
-        await send_malformed(target.url, target.key, seats, count=50, seed=_SEED)  # opens the connections that stay open
+        await send_malformed(
+            target.url, target.key, seats, count=50, seed=_SEED
+        )  # opens the connections that stay open
         before = await target.list_tasks()
         orders = await _create_orders(cluster, target, quick=quick)
         started = time.monotonic()
         reports = await asyncio.gather(*(_generate(cluster, order) for order in orders))
         seconds = time.monotonic() - started
-        thrown = await send_malformed(target.url, target.key, seats, count=200 if quick else _MALFORMED_CASES, seed=_SEED + 1)
+        thrown = await send_malformed(
+            target.url, target.key, seats, count=200 if quick else _MALFORMED_CASES, seed=_SEED + 1
+        )
         leftovers = await target.wait_settled(before)
         await target.seats(1)  # it still works
     return _figure(reports, thrown, leftovers, seconds=seconds, quick=quick)
@@ -87,11 +91,15 @@ async def _generate(cluster: Cluster, order: FuzzOrder) -> FuzzReport:
                 process.kill()
                 await process.wait()
     log_text = (directory / "log").read_text(errors="replace")
-    require(holds=process.returncode == 0, otherwise=f"schemathesis ended with {process.returncode}: {log_text[-1000:]}")
+    require(
+        holds=process.returncode == 0, otherwise=f"schemathesis ended with {process.returncode}: {log_text[-1000:]}"
+    )
     return FuzzReport.of(orjson.loads(output))
 
 
-def _figure(reports: Sequence[FuzzReport], thrown: SendReport, leftovers: RemainingState, *, seconds: float, quick: bool) -> Figure:
+def _figure(
+    reports: Sequence[FuzzReport], thrown: SendReport, leftovers: RemainingState, *, seconds: float, quick: bool
+) -> Figure:
     total_report = sum(reports, FuzzReport())
     statuses_by_operation = total_report.by_operation()
     server_errors = sum(count for name, count in total_report.responses.items() if name.startswith("5"))
@@ -99,11 +107,23 @@ def _figure(reports: Sequence[FuzzReport], thrown: SendReport, leftovers: Remain
     conformance = sum(count for name, count in total_report.failures.items() if "_conformance" in name)
     other_complaints = total_report.failures.total() - conformance
     min_cases = (1, 1) if quick else (_CASES, _MALFORMED_CASES)
-    samples = [*total_report.samples, *total_report.errors, *total_report.given_up, *thrown.samples, *leftovers.logged[:20]]
+    samples = [
+        *total_report.samples,
+        *total_report.errors,
+        *total_report.given_up,
+        *thrown.samples,
+        *leftovers.logged[:20],
+    ]
     for sample in samples:
         print(sample, flush=True)
     kinds = ", ".join(f"{count:,} {kind}s" for kind, count in sorted(thrown.cases.items()))
-    problems = other_complaints + len(total_report.errors) + leftovers.tasks.total() + leftovers.connections + len(leftovers.logged)
+    problems = (
+        other_complaints
+        + len(total_report.errors)
+        + leftovers.tasks.total()
+        + leftovers.connections
+        + len(leftovers.logged)
+    )
     return Figure(
         headline=f"{total_report.cases.total() + thrown.cases.total():,} generated requests: "
         f"{server_errors + thrown.server_errors} server errors, {conformance + thrown.wrong.total()} undocumented "

@@ -13,7 +13,7 @@ from bench.support.cluster import open_cluster
 from bench.support.terminal import commands, completing, exits, killed, looks, schemas, stories
 from bench.support.terminal.person import Person
 from bench.support.terminal.tmux import Tmux
-from footplate.cli.output import Exit
+from footplate.cli.render.output import Exit
 
 _MAX_COMPLETION_SECONDS: Final = 0.2
 
@@ -46,7 +46,10 @@ async def _check_command_line(person: Person, client: Client, tmux: Tmux, *, qui
         tmux, person, all_commands[::12] if quick else all_commands, looks.WIDTHS[:1] if quick else looks.WIDTHS
     )
     documented_codes = exits.documented()
-    require(holds=documented_codes == set(Exit), otherwise=f"docs/cli.md lists the exit codes {documented_codes}; there are {[*Exit]}")
+    require(
+        holds=documented_codes == set(Exit),
+        otherwise=f"docs/cli.md lists the exit codes {documented_codes}; there are {[*Exit]}",
+    )
     codes = await exits.produced(person, asking_agent_id, documented_codes & {0, 2, 6} if quick else documented_codes)
     values, command_count = await schemas.validated(person, quick=quick)
     survived = await killed.survived(person, client, times=1 if quick else 40)

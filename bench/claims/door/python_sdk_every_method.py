@@ -50,7 +50,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         )
         await _run_probes(cluster, tally, quick=quick)
         before = tally.ledger.frames
-        turns = await _stream_turns(cluster, tally, wanted=_MIN_STREAMED_EVENTS // 10 if quick else _MIN_STREAMED_EVENTS)
+        turns = await _stream_turns(
+            cluster, tally, wanted=_MIN_STREAMED_EVENTS // 10 if quick else _MIN_STREAMED_EVENTS
+        )
         if not quick:
             await _check_database_outage(cluster, tally)
     _check_every_method_was_called(tally)
@@ -134,7 +136,10 @@ def _figure(tally: Tally, turns: int, streamed: int, *, quick: bool) -> Figure:
         f"{len(tally.refusals)} typed exceptions; {tally.ledger.frames} events streamed, "
         f"{streamed} of them in {turns} busy turns, the same as in the lists; "
         f"{tally.ledger.validated} events strictly validated, {mismatches} mismatches",
-        holds=sdk == _SDK and calls >= _MIN_CALLS and (quick or streamed >= _MIN_STREAMED_EVENTS) and not tally.ledger.mismatches,
+        holds=sdk == _SDK
+        and calls >= _MIN_CALLS
+        and (quick or streamed >= _MIN_STREAMED_EVENTS)
+        and not tally.ledger.mismatches,
         details={
             "calls": _sort_counts(tally.calls),
             "refusals": _sort_counts(tally.refusals),

@@ -17,11 +17,11 @@ from bench.support.newcomer.desk import Desk, Watched, stop
 from bench.support.newcomer.installing import Installed
 from bench.support.newcomer.page import ROOT, FirstScreen, first_screen
 from footplate.domain.json import JsonObject
-from footplate.stack.ports import find_free_port
+from footplate.stack.free_ports import find_free_port
 
 _MAX_FIRST_SECONDS: Final = 120.0
 _MAX_SECOND_SECONDS: Final = 10.0
-_DEMO_SCRIPT: Final = ROOT / "src" / "footplate" / "cli" / "story_scripts" / "demo.json"
+_DEMO_SCRIPT: Final = ROOT / "src" / "footplate" / "cli" / "dev" / "scenario_scripts" / "demo.json"
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature

@@ -18,7 +18,7 @@ from bench.support.telemetry import counting, tracing, workload
 from bench.support.telemetry.collector import open_collector
 from bench.support.telemetry.counting import Totals
 from bench.support.telemetry.sink import Sink, open_sink
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 _TURNS: Final = 500
 _TURNS_QUICK: Final = 24

@@ -7,7 +7,7 @@ each add processes, statements or commands are made to the code, and the counts 
 
 from typing import Final
 
-from bench.ci.mutations import load_mutations, find_missed
+from bench.ci.mutations import find_missed, load_mutations
 from bench.prove.figure import Figure
 from bench.support.counts.counters import Repetitions
 from bench.support.counts.scenarios import measure

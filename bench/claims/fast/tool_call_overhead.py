@@ -33,10 +33,10 @@ from bench.support.speed.process_tree import process_tree_cpu_seconds
 from bench.support.speed.repository import make_repository
 from bench.support.speed.sandbox import opened, spawn_bare
 from footplate.domain.json import JsonObject
-from footplate.environments.opening import SandboxFactory
+from footplate.environments.factory import SandboxFactory
 from footplate.environments.sandbox import probe
 from footplate.environments.sandbox.environment import SandboxEnvironment
-from footplate.proxy.models import ModelProxy
+from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import replies, reply, text, tool
 
 _CALLS: Final = 12

@@ -51,7 +51,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await database.execute("analyze")
         pages_short, pages_long = _PageCounts(), _PageCounts()
         for _ in range(_PAGE_COUNTS):
-            short = await _start_conversation(client, await _create_session_in_same_partitions(client, database, long.session_id))
+            short = await _start_conversation(
+                client, await _create_session_in_same_partitions(client, database, long.session_id)
+            )
             every.append(short)
             pages_short.add(await pages_read(database, short.run_turns(_BLOCK)))
             pages_long.add(await pages_read(database, long.run_turns(_BLOCK)))

@@ -19,9 +19,9 @@ from bench.prove.figure import Figure, require
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.crash import work
-from footplate.domain import events
 from footplate.domain.json import Json
-from footplate.stack.leftovers import wait_until
+from footplate.domain.sessions import events
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
 
 _SETTINGS: Final = {
@@ -76,9 +76,7 @@ class _Trial:
             self._check_effects(session_id, {"a": "deny"})
         decisions_by_session = [await self._decide(session_id, asked) for session_id, asked in parked]
         decisions = [decision for each in decisions_by_session for decision in each.values()]
-        headline = (
-            f"{len(decisions)} approvals decided ten days later: {decisions.count('allow')} ran once, {decisions.count('deny')} never"
-        )
+        headline = f"{len(decisions)} approvals decided ten days later: {decisions.count('allow')} ran once, {decisions.count('deny')} never"
         summary = (
             f"{len(parked)} sessions (`native` and `claude`) with {len(decisions)} approvals, ten days and a restart of "
             f"every process later: {decisions.count('allow')} allowed calls ran once each, {decisions.count('deny')} denied "
@@ -105,7 +103,9 @@ class _Trial:
 
     async def _park(self, agent: str, harness: str, number: int) -> tuple[str, list[str]]:
         session_id = await self._client.session(agent)
-        received = await self._client.run_turn(session_id, f"Go. [[script:{harness}-{number}]]", patience=_TIMEOUT_SECONDS)
+        received = await self._client.run_turn(
+            session_id, f"Go. [[script:{harness}-{number}]]", patience=_TIMEOUT_SECONDS
+        )
         reason = received[-1]["stop_reason"]
         require(holds=len(reason.get("event_ids") or []) == number, otherwise=f"{harness}: it waits for {reason}")
         return session_id, reason["event_ids"]
@@ -158,7 +158,9 @@ class _Trial:
             await self._client.send(session_id, confirmation)
             await self._client.send(session_id, confirmation)
             try:
-                await self._client.send(session_id, {**confirmation, "result": "deny" if decision == "allow" else "allow"})
+                await self._client.send(
+                    session_id, {**confirmation, "result": "deny" if decision == "allow" else "allow"}
+                )
                 self._faults.append(f"{session_id}: a second, different decision was accepted")
             except anthropic.ConflictError:
                 pass

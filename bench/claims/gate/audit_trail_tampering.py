@@ -17,9 +17,9 @@ import httpx2
 from bench.prove.figure import Figure, require
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
-from footplate.domain import events
 from footplate.domain.json import Json
-from footplate.stack.leftovers import wait_until
+from footplate.domain.sessions import events
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
 
 _SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "1"}
@@ -140,7 +140,10 @@ class _Trail:
             stderr=asyncio.subprocess.STDOUT,
         )
         printed = (await process.communicate())[0].decode()
-        require(holds=process.returncode == int(expects_faults), otherwise=f"{change}: `footplate audit verify` printed {printed}")
+        require(
+            holds=process.returncode == int(expects_faults),
+            otherwise=f"{change}: `footplate audit verify` printed {printed}",
+        )
 
     @asynccontextmanager
     async def _apply_change(self, statement: str, target: str) -> AsyncIterator[bool]:

@@ -26,7 +26,11 @@ _CLAIMS_WITHOUT_HARNESS: Final = ("gate-2", "gate-10")
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     tests = {} if quick else {harness: len(await suite.ran(path)) for harness, path in _TESTS.items()}
-    claims = [claim.key for claim in registry.claims() if claim.key.startswith("gate-") and claim.key not in _CLAIMS_WITHOUT_HARNESS]
+    claims = [
+        claim.key
+        for claim in registry.claims()
+        if claim.key.startswith("gate-") and claim.key not in _CLAIMS_WITHOUT_HARNESS
+    ]
     counts = {key: await asyncio.to_thread(_read_case_counts, key) for key in claims}
     lacking = [
         f"{key} has no cases of {harness}"

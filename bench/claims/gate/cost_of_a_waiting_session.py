@@ -14,9 +14,9 @@ import psutil
 from bench.prove.figure import Figure, require
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.environments.reaper import leases
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
 
 _MAX_TURNS: Final = 2
@@ -119,7 +119,10 @@ async def _approve_and_continue(client: Client, http: httpx2.AsyncClient, sessio
         decision = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": waiting[0]["id"], "result": "allow"}
         await client.send(session_id, decision)
         received = await stream.until_idle(patience=_TIMEOUT_SECONDS)
-    require(holds=received[-1]["stop_reason"]["type"] == "end_turn", otherwise=f"{session_id} did not continue: {received[-1]}")
+    require(
+        holds=received[-1]["stop_reason"]["type"] == "end_turn",
+        otherwise=f"{session_id} did not continue: {received[-1]}",
+    )
     return session_id
 
 

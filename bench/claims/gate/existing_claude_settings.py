@@ -20,7 +20,7 @@ from bench.support.existing_files import cli, ours
 from bench.support.existing_files.shapes import SettingsCase, create_repository, load_cases
 from bench.support.mcp_server.process import McpProcess
 from footplate.domain.json import Json
-from footplate.domain.permissions import PermissionOutcome, stricter
+from footplate.domain.policy.permissions import PermissionOutcome, stricter
 
 _QUICK: Final = ("ask_list", "hooks_that_refuse")
 _MIN_FILES: Final = 6
@@ -90,11 +90,15 @@ class _Trial:
                 kind, fault = _compare_outcomes(cli_outcome, footplate_outcome, call.stricter)
                 count[kind] += 1
                 if fault:
-                    faults.append(f"{shape.name}, {harness}: {call.title}: {fault} ({cli_outcome}, here {footplate_outcome}: {why[:200]})")
+                    faults.append(
+                        f"{shape.name}, {harness}: {call.title}: {fault} ({cli_outcome}, here {footplate_outcome}: {why[:200]})"
+                    )
         return faults
 
 
-def _compare_outcomes(cli_outcome: PermissionOutcome, footplate_outcome: PermissionOutcome, reason: str) -> tuple[str, str]:
+def _compare_outcomes(
+    cli_outcome: PermissionOutcome, footplate_outcome: PermissionOutcome, reason: str
+) -> tuple[str, str]:
     """Returns how the outcomes compare, and the fault if there is one."""
     if cli_outcome is footplate_outcome:
         return "same", f"is the same, although {reason!r} expects it to be stricter" if reason else ""
@@ -103,7 +107,9 @@ def _compare_outcomes(cli_outcome: PermissionOutcome, footplate_outcome: Permiss
     return "stricter", "" if reason in STRICTER_REASONS else "stricter without a documented reason"
 
 
-def _figure(chosen: list[SettingsCase], faults: list[str], count: Counter[str], made: Counter[str], *, enough: bool) -> Figure:
+def _figure(
+    chosen: list[SettingsCase], faults: list[str], count: Counter[str], made: Counter[str], *, enough: bool
+) -> Figure:
     reasons = sorted({call.stricter for shape in chosen for call in shape.calls if call.stricter})
     calls = sum(made.values())
     headline = (

@@ -17,10 +17,10 @@ from bench.support import backends
 from bench.support.clients import Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.crash import work
-from footplate.domain import events
 from footplate.domain.json import Json
+from footplate.domain.sessions import events
 from footplate.testing import replies, text, tool
-from footplate.testing.hooks import HookServer, install_faulty_hooks, start_hook_server
+from footplate.testing.faulty_hooks import HookServer, install_faulty_hooks, start_hook_server
 
 _TIMEOUT_SECONDS: Final = 3
 _LONG_TIMEOUT_SECONDS: Final = 60
@@ -172,7 +172,9 @@ def _find_faults(received: list[dict[str, Any]], reason: str) -> list[str]:
     if [use["evaluated_permission"] for use in uses] != ["deny"] or len(results) != 1:
         return [f"{len(uses)} calls, {len(results)} results: {uses}"]
     reported_reason = str(uses[0].get("permission", {}).get("reason"))
-    faults = [] if reported_reason and reason in reported_reason else [f"the reason is {reported_reason!r}, not {reason!r}"]
+    faults = (
+        [] if reported_reason and reason in reported_reason else [f"the reason is {reported_reason!r}, not {reason!r}"]
+    )
     if "a hook of the organisation" not in str(results[0]["content"]):
         faults.append(f"the model saw {results[0]['content']}")
     return faults
@@ -224,7 +226,9 @@ async def _check_silent_hooks(run: _HookRun) -> list[str]:
         session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
         received = await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
         made = [event["evaluated_permission"] for event in received if event["type"] == events.AGENT_TOOL_USE]
-        hook_outcomes = [(entry["content"]["hook_event"], entry["outcome"]) for entry in await _list_audit_entries(run, session_id)]
+        hook_outcomes = [
+            (entry["content"]["hook_event"], entry["outcome"]) for entry in await _list_audit_entries(run, session_id)
+        ]
         expected = [(moment, "none") for moment in hook_events for _ in hooks]
         if made != ["allow"] or hook_outcomes != expected or len(work.read_lines(run.cluster, session_id)) != 1:
             faults.append(f"{harness}, hooks without output: {made}, {hook_outcomes}")

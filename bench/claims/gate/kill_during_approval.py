@@ -19,7 +19,7 @@ from bench.prove.figure import Figure
 from bench.support import backends
 from bench.support.approvals import shapes
 from bench.support.approvals.case import ApprovalCase, ApprovalFindings, CaseContext
-from bench.support.approvals.fire import ProcessKiller, KillPoint, list_kill_points
+from bench.support.approvals.fire import KillPoint, ProcessKiller, list_kill_points
 from bench.support.approvals.shapes import SCENARIOS, CallScenario
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
@@ -37,8 +37,14 @@ _SETTINGS: Final = {
 }
 _MIN_APPROVALS: Final = 300
 _QUICK: Final = (
-    (KillPoint("after", "worker", "after_intent"), (CallScenario("native", "parallel"), CallScenario("claude", "single"))),
-    (KillPoint("waiting", "api"), (CallScenario("native", "mcp"), CallScenario("claude", "reads"), CallScenario("claude", "subagent"))),
+    (
+        KillPoint("after", "worker", "after_intent"),
+        (CallScenario("native", "parallel"), CallScenario("claude", "single")),
+    ),
+    (
+        KillPoint("waiting", "api"),
+        (CallScenario("native", "mcp"), CallScenario("claude", "reads"), CallScenario("claude", "subagent")),
+    ),
 )
 
 
@@ -74,12 +80,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return _figure(found, fire, len(plan), quick=quick)
 
 
-async def _run_round(fire: ProcessKiller, moment: KillPoint, cases: list[ApprovalCase], found: ApprovalFindings) -> None:
+async def _run_round(
+    fire: ProcessKiller, moment: KillPoint, cases: list[ApprovalCase], found: ApprovalFindings
+) -> None:
     async with AsyncExitStack() as exits, asyncio.TaskGroup() as group:
         kill_task: asyncio.Task[bool] | None = None
 
         def start_kill() -> asyncio.Task[bool]:
-            return group.create_task(fire.kill_at(moment, lambda: [case.session_id for case in cases if case.session_id]))
+            return group.create_task(
+                fire.kill_at(moment, lambda: [case.session_id for case in cases if case.session_id])
+            )
 
         if moment.when == "asking":
             kill_task = start_kill()

@@ -21,10 +21,10 @@ from bench.support.bypass import corpus
 from bench.support.made_up import grammar, traced
 from bench.support.made_up.broken import Breaker
 from footplate.domain.json import Json
-from footplate.domain.permissions import Layer, PermissionOutcome
-from footplate.gate.commands import decide_command
-from footplate.gate.places import PathContext
-from footplate.gate.policy import Policy
+from footplate.domain.policy.permissions import Layer, PermissionOutcome
+from footplate.gate.evaluation.commands import decide_command
+from footplate.gate.rules.path_context import PathContext
+from footplate.gate.rules.policy import Policy
 
 _COMMANDS: Final = 1_000_000
 _BATCH: Final = 10_000
@@ -105,14 +105,18 @@ def _run_batch(seed: int, size: int) -> _BatchResult:
         if case.known_effects is None:
             found.allowed.append(case.command)
         elif not case.known_effects.is_permitted:
-            found.faults.append(f"allowed by {case.known_effects.rules}: {case.command!r}, which does {case.known_effects.truth}")
+            found.faults.append(
+                f"allowed by {case.known_effects.rules}: {case.command!r}, which does {case.known_effects.truth}"
+            )
     return found
 
 
 def _make_known_case(rng: random.Random) -> _Case:
     rules, truth = grammar.rules(rng), grammar.Truth()
     command = grammar.command(rng, truth)
-    policy = Policy.parse({Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}})
+    policy = Policy.parse(
+        {Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}}
+    )
     return _Case(command, policy, _KnownEffects(rules, truth))
 
 
@@ -135,7 +139,9 @@ def _decide_timed(policy: Policy, command: str, found: _BatchResult) -> Permissi
 
 async def _check_in_bash(commands: list[str]) -> list[str]:
     """Runs allowed commands in bash; returns those that run or write something that no rule allows."""
-    rules = [each.rule.text for each in corpus.load_policy("everyday").rules if each.rule.outcome is PermissionOutcome.ALLOW]
+    rules = [
+        each.rule.text for each in corpus.load_policy("everyday").rules if each.rule.outcome is PermissionOutcome.ALLOW
+    ]
     named = {text.removeprefix("Bash(").split()[0].rstrip(")") for text in rules if text.startswith("Bash(")}
     permitted = named | _READERS
     tokens = {part for command in commands for part in command.split() if part.isidentifier()}
@@ -144,7 +150,9 @@ async def _check_in_bash(commands: list[str]) -> list[str]:
     for command, (ran, written) in zip(commands, await traced.run(commands, programs), strict=True):
         if strange := {name for name in ran if name not in permitted}:
             faults.append(f"allowed: {command!r}, which ran {sorted(strange)}")
-        if strange := {name for name in written if not name.endswith(".log") and name.split("/")[0] not in _WRITABLE_DIRECTORIES}:
+        if strange := {
+            name for name in written if not name.endswith(".log") and name.split("/")[0] not in _WRITABLE_DIRECTORIES
+        }:
             faults.append(f"allowed: {command!r}, which created {sorted(strange)}")
     return faults
 

@@ -17,10 +17,10 @@ from bench.support.bypass import corpus, sessions
 from bench.support.bypass.arena import AttackTree
 from bench.support.bypass.sessions import AGENT, HARNESSES, BypassFindings
 from footplate.domain.json import Json
-from footplate.domain.permissions import PermissionOutcome
-from footplate.gate.commands import explain_command
-from footplate.gate.files import LocalLinkResolver
-from footplate.gate.places import PathContext
+from footplate.domain.policy.permissions import PermissionOutcome
+from footplate.gate.evaluation.commands import explain_command
+from footplate.gate.rules.local_links import LocalLinkResolver
+from footplate.gate.rules.path_context import PathContext
 
 _MAX_ASKED_SHARE: Final = 0.05
 _MIN_CASES: Final = 300
@@ -52,7 +52,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 arena.reset()
                 if effect := (await arena.run(command, case.rules)).forbidden:
                     forbidden.append(f"{case.rules}: {command}: {effect}")
-    print(f"  {time.monotonic() - start:.0f} s; without effect here, even without the gate: {len(without_effect)}", flush=True)
+    print(
+        f"  {time.monotonic() - start:.0f} s; without effect here, even without the gate: {len(without_effect)}",
+        flush=True,
+    )
     for line in without_effect:
         print(f"    {line[:150]!r}", flush=True)
     made = await _run_by_models(quick=quick)
@@ -81,7 +84,11 @@ def _figure(
 ) -> Figure:
     everyday = corpus.load_everyday_commands()
     rules, path_context = corpus.load_policy("everyday"), PathContext(root="/work/tree", home="/home/dev")
-    asked = [each for each in everyday if explain_command(rules, each, path_context).decision.outcome is not PermissionOutcome.ALLOW]
+    asked = [
+        each
+        for each in everyday
+        if explain_command(rules, each, path_context).decision.outcome is not PermissionOutcome.ALLOW
+    ]
     attacks = sum(outcomes.values()) - hidden
     effective = attacks - len(without_effect)
     harnesses: dict[str, Json] = {harness: made.calls[f"{harness} {AGENT}"] for harness in HARNESSES}

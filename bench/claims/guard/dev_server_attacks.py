@@ -16,8 +16,8 @@ from bench.prove.figure import Figure, require
 from bench.support.shared_host.dev_server import DevServer, open_dev_server
 from bench.support.shared_host.other_user import Attempts, attack_as_other_user
 from bench.support.shared_host.web_page import attack_by_web_pages, find_browser
-from footplate.cli import local
-from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.cli.profile import dev_server
+from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.temporal_connection import connect_temporal
 
 _SWEEP_SCHEDULE: Final = "sweep/footplate"
@@ -65,7 +65,7 @@ async def _attack_with_decoy(ports: Sequence[int]) -> Attempts:
 
 async def _read_state(dev: DevServer) -> dict[str, Any]:
     """Returns everything that an attack could change or stop."""
-    running = local.find_dev_server(dev.data)
+    running = dev_server.find_dev_server(dev.data)
     require(holds=running is not None, otherwise="the owner does not find `footplate dev`")
     assert running is not None
     temporal = await connect_temporal(running.temporal_address)

@@ -24,8 +24,8 @@ from bench.support.display import parsing
 from bench.support.display.inputs import make_inputs
 from bench.support.display.screens import Screen, Screens
 from footplate.client import AsyncFootplate
-from footplate.domain.visible_text import recover_text
-from footplate.stack.leftovers import wait_until
+from footplate.domain.text.visible_text import recover_text
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
 
 _BATCH: Final = 25
@@ -122,7 +122,9 @@ class _Trial:
             listed = [one async for one in self._client.approvals.list(limit=100, session_id=session.id)]
             return len(listed) == len(batch)
 
-        require(holds=await wait_until(all_calls_wait, _TIMEOUT_SECONDS), otherwise="the calls do not wait for approval")
+        require(
+            holds=await wait_until(all_calls_wait, _TIMEOUT_SECONDS), otherwise="the calls do not wait for approval"
+        )
         listed = [one.id async for one in self._client.approvals.list(limit=100, session_id=session.id)]
         whole = [await self._client.approvals.retrieve(event_id) for event_id in listed]
         for one, each in zip(whole, batch, strict=True):
@@ -158,7 +160,9 @@ class _Trial:
                 self._judge_whole("approve in a pipe", fields, given)
             self._judge("approve in a pipe", recovered=screen.code == 0, about=screen.err[-500:])
 
-    async def _check_prompts(self, screens: Screens, session_id: str, calls: dict[str, dict[str, Any]], width: int) -> None:
+    async def _check_prompts(
+        self, screens: Screens, session_id: str, calls: dict[str, dict[str, Any]], width: int
+    ) -> None:
         for name, arguments in (("approve", ("approve", *calls)), ("attach", ("attach", session_id))):
             screen = await self._show_screen(screens, *arguments, width=width)
             asked = parsing.read_questions(screen.out)
@@ -190,7 +194,9 @@ class _Trial:
         repository = self._root / "project"
         await asyncio.to_thread(_make_repository, repository)
         project = await self._client.projects.create(path=str(repository))
-        names = {f"{number} {_make_file_name(each)}": each for number, each in enumerate(inputs) if len(each) < _BATCH * 1000}
+        names = {
+            f"{number} {_make_file_name(each)}": each for number, each in enumerate(inputs) if len(each) < _BATCH * 1000
+        }
         writes = [tool("write", {"file_path": name, "content": each}) for name, each in names.items()]
         message = "\n---\n".join(each for each in inputs if len(each) < 1000)
         await self._cluster.model.install("files", replies(writes, [text("Done.")]))
@@ -209,12 +215,20 @@ class _Trial:
             lines = parsing.STYLE.sub("", screen.out).split("\n")
             paths = [recover_text(line[2:].rpartition("  ")[0])[0] for line in lines if line.startswith("A ")]
             self._judge(f"diff --stat at {width}", recovered=sorted(paths) == wanted, about=f"{len(paths)} files")
-            message_screen = await self._show_screen(screens, "run", "--session", session.id, "Go. [[script:says]]", width=width)
+            message_screen = await self._show_screen(
+                screens, "run", "--session", session.id, "Go. [[script:says]]", width=width
+            )
             shown_message = recover_text(parsing.STYLE.sub("", message_screen.out))[0]
             if width is None:
-                self._judge("run in a pipe", recovered=shown_message.rstrip("\n") == message.rstrip("\n"), about="what it says")
+                self._judge(
+                    "run in a pipe", recovered=shown_message.rstrip("\n") == message.rstrip("\n"), about="what it says"
+                )
             else:
-                self._judge(f"run at {width}", recovered=" ".join(message.split()) in " ".join(shown_message.split()), about="it")
+                self._judge(
+                    f"run at {width}",
+                    recovered=" ".join(message.split()) in " ".join(shown_message.split()),
+                    about="it",
+                )
                 patch = await self._show_screen(screens, "diff", session.id, width=width)
                 same = [recover_text(line)[0] for line in patch.out.split("\n")] == exact.out.split("\n")
                 self._judge(f"diff at {width}", recovered=same, about="the patch")
@@ -233,7 +247,9 @@ class _Trial:
             fields = found.get(event_id, {})
             for name, value in given.items():
                 part, missing = fields.get(name, (None, 0))
-                self._judge(screen_name, recovered=_is_part(part, missing, value), about=f"{value!r:.300} as {part!r:.300}")
+                self._judge(
+                    screen_name, recovered=_is_part(part, missing, value), about=f"{value!r:.300} as {part!r:.300}"
+                )
 
     def _judge_whole(self, screen_name: str, fields: parsing.Fields | None, given: dict[str, Any] | None) -> None:
         recovered = {name: value for name, (value, missing) in (fields or {}).items() if not missing}

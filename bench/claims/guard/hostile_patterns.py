@@ -23,10 +23,10 @@ from bench.support.guard import hostile_texts
 from bench.support.guard.hostile_texts import Case, Request
 from bench.support.speed.measured import quantile
 from footplate.domain.errors import FootplateError
-from footplate.domain.permissions import Layer, PermissionOutcome
-from footplate.gate import commands
-from footplate.gate.places import PathContext
-from footplate.gate.policy import Policy
+from footplate.domain.policy.permissions import Layer, PermissionOutcome
+from footplate.gate.evaluation import commands
+from footplate.gate.rules.path_context import PathContext
+from footplate.gate.rules.policy import Policy
 from footplate.testing import replies, text, tool
 
 _CASES: Final = 2_000
@@ -60,7 +60,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     limit = time_limit(_MAX_RATIO, quick=quick)
     headline = f"{count:,} hostile texts: at most {worst:.0f} ms of CPU each (limit {_MAX_EXCESS_MS:.0f})"
     if max(ratio, turns) > limit or livez_seconds > time_limit(_MAX_LIVEZ_SECONDS, quick=quick):
-        headline = f"other organisations {max(ratio, turns):.2f} times slower; `/livez` took {livez_seconds * 1000:.0f} ms"
+        headline = (
+            f"other organisations {max(ratio, turns):.2f} times slower; `/livez` took {livez_seconds * 1000:.0f} ms"
+        )
     return Figure(
         headline=headline,
         summary=f"{count} hostile texts: at most {worst:.0f} ms of CPU more than a plain one (limit {_MAX_EXCESS_MS:.0f}); "
@@ -150,7 +152,9 @@ def _measure_rule_cpu(rule: str) -> float:
     began = time.thread_time()
     with contextlib.suppress(FootplateError):  # the rule is refused
         commands.explain_command(
-            Policy.parse({Layer.PROJECT: {PermissionOutcome.DENY: [rule]}}), _COMMAND[:9_000], PathContext(root="/work/tree")
+            Policy.parse({Layer.PROJECT: {PermissionOutcome.DENY: [rule]}}),
+            _COMMAND[:9_000],
+            PathContext(root="/work/tree"),
         )
     return (time.thread_time() - began) * 1000
 
@@ -180,7 +184,9 @@ async def _measure_other_organisation(
         kind = "hostile" if block % 2 else "plain"
         part = cases[block // 2 * size : (block // 2 + 1) * size]
         requests = [case.hostile if kind == "hostile" else case.plain for case in part]
-        background = [asyncio.create_task(_send_requests(theirs, requests[number::_ATTACKERS])) for number in range(_ATTACKERS)]
+        background = [
+            asyncio.create_task(_send_requests(theirs, requests[number::_ATTACKERS])) for number in range(_ATTACKERS)
+        ]
         background.append(asyncio.create_task(_run_turns_forever(attacker, sessions[kind])))
         watchers = [
             asyncio.create_task(_repeat(lambda: ours.get("/v1/agents"), reads[kind])),

@@ -27,9 +27,9 @@ from bench.support.openapi import Document
 from bench.support.roles.attempts import ATTEMPTS, DENIED, HARMLESS, RULED, RULES, Attempt, Ground, unclassified
 from footplate import wiring
 from footplate.config import Settings
-from footplate.domain import events
 from footplate.domain.json import Json
-from footplate.stack.leftovers import wait_until
+from footplate.domain.sessions import events
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
 
 _ROLES_WITHOUT_ACCESS: Final = ("member", "approver", "Admin", "policy-admin")
@@ -195,7 +195,13 @@ _EMPTY_SETUP: Final = Ground(
 
 
 async def _make_attempt(
-    run: _AttackRun, http: httpx2.AsyncClient, client: Client, key_id: str, operation: str, attempt: Attempt, setup: Ground
+    run: _AttackRun,
+    http: httpx2.AsyncClient,
+    client: Client,
+    key_id: str,
+    operation: str,
+    attempt: Attempt,
+    setup: Ground,
 ) -> list[str]:
     method, _, template = operation.partition(" ")
     path = template.format_map(setup.ids)

@@ -24,15 +24,15 @@ from bench.prove.figure import Figure, require
 from bench.support import backends
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.erasure.needed import list_keys, find_needed_objects
+from bench.support.erasure.needed import find_needed_objects, list_keys
 from bench.support.erasure.searching import TokensByStore, find_tokens
-from bench.support.erasure.work import TrackedSession, SessionWorkload, new_token
+from bench.support.erasure.work import SessionWorkload, TrackedSession, new_token
 from bench.support.host_loss.trial import make_project
 from bench.support.hosts import data_of, host
-from footplate.domain.snapshots import Snapshot
-from footplate.stack.leftovers import wait_until
+from footplate.domain.files.snapshots import Snapshot
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
-from footplate.trees.packs import SnapshotStep
+from footplate.trees.snapshots.packs import SnapshotStep
 
 _SETTINGS: Final = {
     "FOOTPLATE_LEASE": "30",
@@ -99,12 +99,19 @@ class _Trial:
         found = await find_tokens(self._cluster, [self._cluster.directory / "data"])
         faults = [f"needed but removed: {key}" for key in sorted(needed_keys - remaining)]
         faults += [f"not needed but still there: {key}" for key in sorted(remaining - needed_keys)]
-        faults += [f"{place} has {each} markers of the deleted" for place, each in _count_markers(found, deleted_markers).items() if each]
+        faults += [
+            f"{place} has {each} markers of the deleted"
+            for place, each in _count_markers(found, deleted_markers).items()
+            if each
+        ]
         faults += _find_missed_markers(found, {each for one in living for each in (*one.inherited_tokens, *one.tokens)})
         faults += await self._restore_on_empty_host(living, waiting, listed)
         for fault in faults:
             print(f"  FAULT {fault}", flush=True)
-        deleted_count, found_count = len([one for one in made if one.deleted]), len(_all_markers(found) & deleted_markers)
+        deleted_count, found_count = (
+            len([one for one in made if one.deleted]),
+            len(_all_markers(found) & deleted_markers),
+        )
         traces = f"{deleted_count} of {len(work.made)} sessions deleted: {found_count} traces remain"
         return Figure(
             headline=f"{traces}, {len(faults)} faults" if faults else f"{traces}, all needed objects stay",
@@ -115,7 +122,12 @@ class _Trial:
             f"files of {len(living) + len(waiting)} remaining sessions; {len(faults)} faults"
             + (f", the first: {faults[0]}" if faults else ""),
             holds=not faults,
-            details={"faults": [*faults[:100]], "removed": removed, "left": len(remaining), "words": len(deleted_markers)},
+            details={
+                "faults": [*faults[:100]],
+                "removed": removed,
+                "left": len(remaining),
+                "words": len(deleted_markers),
+            },
         )
 
     async def _delete_and_archive(self, made: list[TrackedSession], waiting: list[TrackedSession]) -> int:
@@ -221,7 +233,9 @@ class _Trial:
         known = {each for one in made if not one.deleted for each in (*one.inherited_tokens, *one.tokens)}
         return {*self._orphan_markers, *(each for one in made for each in one.tokens)} - known
 
-    async def _restore_on_empty_host(self, living: list[TrackedSession], waiting: list[TrackedSession], listed: dict[str, str]) -> list[str]:
+    async def _restore_on_empty_host(
+        self, living: list[TrackedSession], waiting: list[TrackedSession], listed: dict[str, str]
+    ) -> list[str]:
         """Restores all remaining sessions on an empty host, from the object store only."""
         logs = {one.id: await self._client.events(one.id) for one in (*living, *waiting)}
         faults = [f"{one.id}: its log changed" for one in (*living, *waiting) if logs[one.id] != one.log]
@@ -267,4 +281,8 @@ def _find_missed_markers(found: TokensByStore, expected_markers: set[str]) -> li
         f"{place} lacks {len(expected_markers - found[place])} of {len(expected_markers)} markers of remaining sessions"
         for place in ("packs",)
         if expected_markers - found[place]
-    ] + ([] if expected_markers <= found["PostgreSQL"] | found["objects"] else ["logs of remaining sessions lack their markers"])
+    ] + (
+        []
+        if expected_markers <= found["PostgreSQL"] | found["objects"]
+        else ["logs of remaining sessions lack their markers"]
+    )

@@ -37,7 +37,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     if tally.faults:
         headline = f"{len(tally.faults)} faults in {tally.sets} change sets"
         summary = f"{headline}, the first: {tally.faults[0]}"
-    required_kinds = {"rename", "mode", "link", "delete", "edit", "write", "swap", "nested"} | (set() if quick else {"10 MB"})
+    required_kinds = {"rename", "mode", "link", "delete", "edit", "write", "swap", "nested"} | (
+        set() if quick else {"10 MB"}
+    )
     if missing := sorted(required_kinds - tally.kinds.keys()):
         headline = f"change sets lack {len(missing)} kinds of changes"
         summary = f"no change set has: {', '.join(missing)}. {summary}"

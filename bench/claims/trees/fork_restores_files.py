@@ -16,7 +16,7 @@ from bench.prove.figure import Figure
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.forks import files
-from bench.support.forks.bringing import open_fork_timer, measure_alternately
+from bench.support.forks.bringing import measure_alternately, open_fork_timer
 from bench.support.host_loss.trial import make_project
 
 _HARNESSES: Final = ("native", "claude")

@@ -67,7 +67,9 @@ async def _lose_hosts(root: Path, settings: dict[str, str], *, quick: bool) -> F
         objects = settings.get("FOOTPLATE_OBJECTS_URL") or f"file://{cluster.directory}/data/objects"
         trials = Trials(cluster, client, backend=backends.default_backend(), objects=objects, seed=len(objects))
         while trials.found.moments < (1 if quick else _LOSSES):
-            await trials.lose_a_host(_SESSIONS_QUICK if quick else _SESSIONS, longest=_MAX_TURN_SECONDS_QUICK if quick else _MAX_TURN_SECONDS)
+            await trials.lose_a_host(
+                _SESSIONS_QUICK if quick else _SESSIONS, longest=_MAX_TURN_SECONDS_QUICK if quick else _MAX_TURN_SECONDS
+            )
             print(f"  {trials.found.moments} hosts lost, {len(trials.found.faults)} faults", flush=True)
     for fault in trials.found.faults:
         print(f"  FAULT {fault}", flush=True)

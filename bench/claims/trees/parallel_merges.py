@@ -86,7 +86,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         f"{len(found.takeover_seconds)} lease holders were killed or stopped, and the next merge was done at most "
         f"{max(found.takeover_seconds):.1f} s later (a lease lasts {lease:.0f} s)"
         + (f"; the first fault: {found.faults[0]}" if found.faults else ""),
-        holds=not found.faults and len(found.merges) >= count * rounds and max(found.takeover_seconds) <= lease + _SLACK_SECONDS,
+        holds=not found.faults
+        and len(found.merges) >= count * rounds
+        and max(found.takeover_seconds) <= lease + _SLACK_SECONDS,
         details={"faults": [*found.faults], "merges": len(found.merges), "freed": [*found.takeover_seconds]},
     )
 

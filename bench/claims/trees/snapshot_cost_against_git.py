@@ -10,7 +10,7 @@ import statistics
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.changes.ratios import GitComparison, measure_diff_memory, compare_with_git
+from bench.support.changes.ratios import GitComparison, compare_with_git, measure_diff_memory
 from bench.support.changes.starting import StartTimes, measure_starts
 from footplate.domain.json import Json
 

@@ -20,7 +20,7 @@ from bench.support import backends
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
 from footplate.testing import replies, text, tool
-from footplate.testing.scratch import DEFAULT_PROGRAMS
+from footplate.testing.docker_image import DEFAULT_PROGRAMS
 
 _SESSIONS: Final = 100
 _SESSIONS_QUICK: Final = 4

@@ -12,12 +12,12 @@ import orjson
 
 from bench.support.approvals import shapes
 from bench.support.approvals.fire import KillPoint
-from bench.support.approvals.shapes import ReadCountingPipe, CallScenario
+from bench.support.approvals.shapes import CallScenario, ReadCountingPipe
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
 from bench.support.mcp_server.process import McpProcess
-from footplate.domain import events
-from footplate.stack.leftovers import wait_until
+from footplate.domain.sessions import events
+from footplate.stack.orphan_processes import wait_until
 
 PATIENCE: Final = 180.0
 _TRIES: Final = 5
@@ -167,7 +167,9 @@ class ApprovalCase:
         }
         calls = [event for event in log if event["type"] in events.TOOL_USES]
         if uses.keys() != decisions.keys() or len([*results]) != len(calls):
-            self._record_fault(f"{len(decisions)} decisions on {len(uses)} approvals, {len(calls)} calls, {len(results)} results")
+            self._record_fault(
+                f"{len(decisions)} decisions on {len(uses)} approvals, {len(calls)} calls, {len(results)} results"
+            )
         taken = pipe.reads if pipe is not None else 0
         for event_id, decision in decisions.items():
             if event_id in uses:
@@ -186,14 +188,18 @@ class ApprovalCase:
         self._context.found.approvals[self._scenario.harness] += 1
         count[decision] += 1
         count[self._scenario.kind] += 1
-        cut = decision == "allow" and (_UNKNOWN in str(result.get("content")) or not ran) and bool(result.get("is_error"))
+        cut = (
+            decision == "allow" and (_UNKNOWN in str(result.get("content")) or not ran) and bool(result.get("is_error"))
+        )
         count["unknown"] += cut
         if decision == "deny" and ran:
             self._record_fault(f"{name} was denied and ran")
         elif ran > 1:
             self._record_fault(f"{name} ran {ran} times")
         elif cut and not self._kill.interrupts_calls:
-            self._record_fault(f"{name} has an unknown outcome, and no process that runs it died: {result.get('content')}")
+            self._record_fault(
+                f"{name} has an unknown outcome, and no process that runs it died: {result.get('content')}"
+            )
         elif decision == "allow" and not ran and not cut:
             self._record_fault(f"{name} was allowed and never ran: {result.get('content')}")
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from bench.support.claude import victims
 from bench.support.cluster import Cluster
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 FAILPOINTS_WHILE_ASKING: Final = ("after_ask", "before_turn_commit", "after_turn_commit")
 """Failpoints that a turn passes when it requests approval and parks."""

@@ -14,7 +14,8 @@ from bench.support.clients import TOOLSET, Client
 from bench.support.cluster import Cluster
 from bench.support.crash import work
 from bench.support.mcp_server.process import NAME, McpProcess
-from footplate.domain import mcp, threads
+from footplate.domain.agents import mcp_servers
+from footplate.domain.sessions import threads
 from footplate.testing import Replies, Step, replies, text, tool
 
 HARNESSES: Final = ("native", "claude")
@@ -55,7 +56,7 @@ def build_scripts(scenario: CallScenario, tag: str) -> dict[str, Replies]:
             f"{tag}-inside": replies([_echo(scenario, "a")], done),
         }
     if scenario.kind == "mcp":
-        return {tag: replies([tool(mcp.model_tool_name(NAME, "note"), {"line": tag})], done)}
+        return {tag: replies([tool(mcp_servers.model_tool_name(NAME, "note"), {"line": tag})], done)}
     if scenario.kind == "reads":
         return {tag: replies([_bash(scenario, f"head -n 1 {_TOKEN}")], done)}
     return {tag: replies([_echo(scenario, letter) for letter in ("abc" if scenario.kind == "parallel" else "a")], done)}

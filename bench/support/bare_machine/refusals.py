@@ -62,7 +62,9 @@ async def check_all_machines(cluster: Cluster) -> None:
     for machine in MACHINES:
         output = await _run_worker_on(machine, cluster)
         missing = [text for text in machine.expected_texts if text not in output]
-        require(holds=not missing, otherwise=f"without {machine.lacks} a worker does not report {missing}, but: {output}")
+        require(
+            holds=not missing, otherwise=f"without {machine.lacks} a worker does not report {missing}, but: {output}"
+        )
 
 
 async def _run_worker_on(machine: LimitedMachine, cluster: Cluster) -> str:

@@ -18,7 +18,9 @@ class StubbornProcesses:
         self._number = random.randrange(10**8, 10**9)
         self.hiding_commands = _HIDING_COMMANDS.format(n=self._number)
         """Starts five processes with double forks, their own sessions and ignored signals."""
-        self.signal_ignoring_command = f"echo partial; trap '' TERM INT HUP; sleep {self._number} & wait; while :; do sleep 0.1; done"
+        self.signal_ignoring_command = (
+            f"echo partial; trap '' TERM INT HUP; sleep {self._number} & wait; while :; do sleep 0.1; done"
+        )
         """Prints, and ignores requests to end."""
 
     def list_alive(self) -> list[int]:

@@ -60,7 +60,10 @@ class AttackTree:
         for repository in (self.tree / "evil/repo", self.tree):
             for command in ("init -q --template=", "add -f .", "commit -qm one", "commit -q --allow-empty -m two"):
                 subprocess.run(
-                    ["git", "-C", repository, *command.split()], check=True, capture_output=True, env={**os.environ, **_GIT}
+                    ["git", "-C", repository, *command.split()],
+                    check=True,
+                    capture_output=True,
+                    env={**os.environ, **_GIT},
                 )
         with (self.tree / "evil/repo/.git/config").open("a") as config:
             config.write(f"[core]\n\tfsmonitor = {self.tree}/evil/run.sh\n")

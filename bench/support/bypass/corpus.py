@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.permissions import Layer
-from footplate.gate.policy import Policy
-from footplate.gate.settings import import_settings
+from footplate.domain.policy.permissions import Layer
+from footplate.gate.rules.claude_settings import import_settings
+from footplate.gate.rules.policy import Policy
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "tests" / "security"
 SETS: Final = ("team", "denied", "paths")

@@ -21,7 +21,7 @@ from bench.support.bypass.arena import SECRET, AttackTree
 from bench.support.bypass.corpus import BypassCase
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.testing import replies, text, tool
 
 HARNESSES: Final = ("native", "claude")
@@ -75,7 +75,9 @@ class BypassSessions:
         """Checks that without rules the same call has an effect, so that the search below can find one."""
         free = BypassCase("control", "free", "touch CANARY")
         effect, log = await self._send_batch(harness, caller, [free], {})
-        require(holds=bool(effect), otherwise=f"{harness}, {caller}: without rules {free.command!r} does nothing: {log}")
+        require(
+            holds=bool(effect), otherwise=f"{harness}, {caller}: without rules {free.command!r} does nothing: {log}"
+        )
 
     async def attempt_batch(self, harness: str, caller: str, batch: Sequence[BypassCase]) -> None:
         """Makes the calls of a batch and records forbidden effects.

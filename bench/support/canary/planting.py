@@ -15,7 +15,7 @@ from bench.support import remains
 from bench.support.canary.forms import PLANTED_ENCODINGS, Canary
 from bench.support.cluster import Cluster
 from bench.support.telemetry.sink import Sink
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
 
 Plants = dict[tuple[str, str], Canary]

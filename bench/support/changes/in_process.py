@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.addresses import AddressPolicy
-from footplate.domain.running import CheckoutTarget
-from footplate.store.objects import Objects
-from footplate.trees.keeping import SnapshotUploader
-from footplate.trees.mirrors import Mirrors
-from footplate.trees.sessions import SessionTrees
+from footplate.domain.network.address_policy import AddressPolicy
+from footplate.domain.ports.engine import CheckoutTarget
+from footplate.store.object_store import Objects
+from footplate.trees.projects.mirrors import Mirrors
+from footplate.trees.session_trees import SessionTrees
+from footplate.trees.snapshots.upload import SnapshotUploader
 
 ORGANISATION: Final = "default"
 _SECONDS: Final = 600

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from bench.support.changes.drawing import ChangeSet
 from bench.support.changes.model import find_differences, write_changes
-from footplate.domain.snapshots import FileChange, TakenSnapshot
-from footplate.trees import diffs, restoring, snapshots
+from footplate.domain.files.snapshots import FileChange, TakenSnapshot
+from footplate.trees.diffs import tree_diff
 from footplate.trees.git import Git, write_attributes
+from footplate.trees.snapshots import full_snapshot, restore
 
 _GIT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
 _IDENTITY = {f"GIT_{who}_{what}": "agent@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -28,20 +29,20 @@ async def find_change_faults(changes: ChangeSet) -> tuple[list[str], int]:
         write_changes(files, {}, changes.before)
         early, late = changes.repositories[::2], changes.repositories[1::2]
         _make_repositories(files, early)
-        old = await snapshots.take_snapshot(host, files)
+        old = await full_snapshot.take_snapshot(host, files)
         write_changes(files, changes.before, changes.after)
         _make_repositories(files, late)
-        new = await snapshots.take_snapshot(host, files)
+        new = await full_snapshot.take_snapshot(host, files)
         faults = [f"omitted: {omitted}" for taken in (old, new) for omitted in taken.omitted]
-        if await snapshots.take_snapshot(host, files) != new:
+        if await full_snapshot.take_snapshot(host, files) != new:
             faults.append("the same files got a different id")
         patch = scratch_dir / "patch"
         with patch.open("wb") as written:
-            async with diffs.stream_patch(host, old.snapshot.tree, new.snapshot.tree) as pieces:
+            async with tree_diff.stream_patch(host, old.snapshot.tree, new.snapshot.tree) as pieces:
                 async for piece in pieces:
                     written.write(piece)
         faults += _check_patch(scratch_dir, patch, changes)
-        faults += _check_summary(changes, await diffs.summarise_changes(host, old.snapshot.tree, new.snapshot.tree))
+        faults += _check_summary(changes, await tree_diff.summarise_changes(host, old.snapshot.tree, new.snapshot.tree))
         faults += await _check_restore(scratch_dir, host, new, changes)
         return faults, patch.stat().st_size
 
@@ -78,7 +79,7 @@ async def _check_restore(scratch_dir: Path, host: Path, taken: TakenSnapshot, ch
     write_attributes(other)
     (other / "objects" / "info" / "alternates").write_text(f"{host / 'objects'}\n")
     target.mkdir()
-    await restoring.restore_snapshot(other, taken.snapshot, target)
+    await restore.restore_snapshot(other, taken.snapshot, target)
     faults = [f"restored, {fault}" for fault in find_differences(target, changes.after)]
     other_history = [
         path

@@ -9,9 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.prove.figure import require
-from bench.support.changes.repositories import PER_DIRECTORY, create_repository, run_git, run_program, open_scratch_directory, measure_time
-from footplate.trees import diffs, snapshots
+from bench.support.changes.repositories import (
+    PER_DIRECTORY,
+    create_repository,
+    measure_time,
+    open_scratch_directory,
+    run_git,
+    run_program,
+)
+from footplate.trees.diffs import tree_diff
 from footplate.trees.git import Git, write_attributes
+from footplate.trees.snapshots import full_snapshot
 
 
 @dataclass(slots=True)
@@ -32,13 +40,16 @@ async def compare_with_git(files: int, rounds: int) -> GitComparison:
             run_git(tree, "update-index", "-q", "--refresh", accept=(0, 1))
         await _make_host(host, ours)
         await asyncio.sleep(1.1)  # both read files again that are newer than the index
-        before = (await snapshots.take_snapshot(host, ours)).snapshot.tree
+        before = (await full_snapshot.take_snapshot(host, ours)).snapshot.tree
         found = GitComparison()
         for number in range(rounds):
-            turns = [_measure_snapshot(host, ours, number, found), _measure_git_snapshot(bare, scratch_dir / "index", number, found)]
+            turns = [
+                _measure_snapshot(host, ours, number, found),
+                _measure_git_snapshot(bare, scratch_dir / "index", number, found),
+            ]
             for turn in turns if number % 2 else reversed(turns):
                 await turn
-            after = await measure_time(snapshots.take_snapshot(host, ours), found.nothing)
+            after = await measure_time(full_snapshot.take_snapshot(host, ours), found.nothing)
             await _measure_diffs(host, before, after.snapshot.tree, number, found)
             before = after.snapshot.tree
     return found
@@ -46,7 +57,7 @@ async def compare_with_git(files: int, rounds: int) -> GitComparison:
 
 async def _measure_snapshot(host: Path, tree: Path, number: int, found: GitComparison) -> None:
     _change(tree, number)
-    await measure_time(snapshots.take_snapshot(host, tree), found.snapshot)
+    await measure_time(full_snapshot.take_snapshot(host, tree), found.snapshot)
 
 
 async def _measure_git_snapshot(tree: Path, index: Path, number: int, found: GitComparison) -> None:
@@ -59,7 +70,7 @@ async def _measure_git_snapshot(tree: Path, index: Path, number: int, found: Git
 async def _measure_diffs(host: Path, old: str, new: str, number: int, found: GitComparison) -> None:
     require(holds=old != new, otherwise="a change made no difference")
     turns = [
-        lambda: measure_time(diffs.summarise_changes(host, old, new), found.diff),
+        lambda: measure_time(tree_diff.summarise_changes(host, old, new), found.diff),
         lambda: measure_time(
             run_program(host, "git", "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", old, new), found.bare_diff
         ),
@@ -70,7 +81,9 @@ async def _measure_diffs(host: Path, old: str, new: str, number: int, found: Git
 
 def _change(tree: Path, number: int) -> None:
     number_of_file = number % 20
-    (tree / f"d{number_of_file // 10}" / f"p{number_of_file}" / f"{number_of_file * PER_DIRECTORY}.py").write_text(f"change {number}\n" * 30)
+    (tree / f"d{number_of_file // 10}" / f"p{number_of_file}" / f"{number_of_file * PER_DIRECTORY}.py").write_text(
+        f"change {number}\n" * 30
+    )
 
 
 async def _make_host(host: Path, tree: Path) -> None:
@@ -93,13 +106,13 @@ async def _stream_patch() -> tuple[int, int]:
         tree.mkdir()
         await Git(git_dir=host).run("init", "-q", "--bare", str(host))
         write_attributes(host)
-        before = (await snapshots.take_snapshot(host, tree)).snapshot.tree
+        before = (await full_snapshot.take_snapshot(host, tree)).snapshot.tree
         for number in range(110):
             (tree / f"{number}").write_text("".join(f"{number} line {line:010d}\n" for line in range(5000)))
-        after = (await snapshots.take_snapshot(host, tree)).snapshot.tree
+        after = (await full_snapshot.take_snapshot(host, tree)).snapshot.tree
         first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         size = 0
-        async with diffs.stream_patch(host, before, after) as pieces:
+        async with tree_diff.stream_patch(host, before, after) as pieces:
             async for piece in pieces:
                 size += len(piece)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - first

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.support.changes.in_process import ORGANISATION, make_checkout_target, open_trees
-from bench.support.changes.repositories import create_repository, run_program, open_scratch_directory, measure_time
-from footplate.domain.projects import SessionProject
-from footplate.domain.running import SessionTree, CheckoutTarget
-from footplate.trees.sessions import SessionTrees
+from bench.support.changes.repositories import create_repository, measure_time, open_scratch_directory, run_program
+from footplate.domain.ports.engine import CheckoutTarget, SessionTree
+from footplate.domain.projects.project import SessionProject
+from footplate.trees.session_trees import SessionTrees
 
 
 @dataclass(slots=True)
@@ -33,13 +33,18 @@ async def measure_starts(files: int, rounds: int) -> StartTimes:
         await trees.resolve_base(ORGANISATION, project)
         found = StartTimes()
         for number in range(rounds):
-            turns = [_measure_session(trees, project, data, number, found), _measure_worktree(repository, root, number, found)]
+            turns = [
+                _measure_session(trees, project, data, number, found),
+                _measure_worktree(repository, root, number, found),
+            ]
             for turn in turns if number % 2 else reversed(turns):
                 await turn
     return found
 
 
-async def _measure_session(trees: SessionTrees, project: SessionProject, data: Path, number: int, found: StartTimes) -> None:
+async def _measure_session(
+    trees: SessionTrees, project: SessionProject, data: Path, number: int, found: StartTimes
+) -> None:
     session_id = f"sesn_{number}"
     tree = data / "workspaces" / ORGANISATION / session_id
     target = make_checkout_target(tree)
@@ -48,7 +53,9 @@ async def _measure_session(trees: SessionTrees, project: SessionProject, data: P
     await measure_time(trees.store_snapshot(session_tree, None), found.first_snapshot)
 
 
-async def _start(trees: SessionTrees, project: SessionProject, session_id: str, target: CheckoutTarget) -> SessionProject:
+async def _start(
+    trees: SessionTrees, project: SessionProject, session_id: str, target: CheckoutTarget
+) -> SessionProject:
     based = replace(project, base=await trees.resolve_base(ORGANISATION, project))
     await trees.check_out(ORGANISATION, session_id, [based], target)
     return based

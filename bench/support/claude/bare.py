@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import claude_agent_sdk as sdk
 
-from footplate.harness.claude import program
-from footplate.testing.process import ModelProcess
+from footplate.harness.claude.session import cli_path
+from footplate.testing.model_process import ModelProcess
 
 MODEL: Final = "claude-sonnet-4-5"
 _QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "IS_SANDBOX")
@@ -27,7 +27,7 @@ async def open_client(model: ModelProcess, **more: Any) -> AsyncIterator[sdk.Cla
             "CLAUDE_CONFIG_DIR": f"{directory}/config",
         }
         options = sdk.ClaudeAgentOptions(
-            cli_path=program.find_cli(),
+            cli_path=cli_path.find_cli(),
             cwd=directory,
             env=env,
             model=MODEL,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bench.support.clients import Event
-from footplate.domain import events
-from footplate.domain.permissions import TOOL_NAMES
+from footplate.domain.policy.permissions import TOOL_NAMES
+from footplate.domain.sessions import events
 from footplate.testing import Replies, Step, cut, overloaded, replies, reply, text, thinking, tool
 
 HARNESSES: Final = ("native", "claude")

@@ -9,8 +9,8 @@ from typing import Final, Literal
 from bench.support import remains
 from bench.support.cluster import Cluster
 from bench.support.crash import work
-from bench.support.crash.crew import WorkerDeaths, WorkerDeath
-from footplate.harness.claude import program
+from bench.support.crash.crew import WorkerDeath, WorkerDeaths
+from footplate.harness.claude.session import cli_path
 
 Victim = Literal["cli", "worker", "both"]
 VICTIMS: Final[tuple[Victim, ...]] = ("cli", "worker", "both")
@@ -29,7 +29,7 @@ def list_processes(cluster: Cluster, session_id: str) -> dict[int, bytes]:
 
 def list_cli_processes(cluster: Cluster, session_id: str) -> list[int]:
     """Returns the processes of the session's CLI."""
-    wanted = bytes(program.find_cli())
+    wanted = bytes(cli_path.find_cli())
     return [pid for pid, name in list_processes(cluster, session_id).items() if name == wanted]
 
 

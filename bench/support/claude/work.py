@@ -9,7 +9,7 @@ import orjson
 from bench.support.cluster import Cluster
 from bench.support.crash.account import SessionAccount, check_session
 from footplate.harness.claude.recovery import NOT_STARTED
-from footplate.harness.claude.transcript import LINE
+from footplate.harness.claude.transcripts.transcript import LINE
 from footplate.testing import Replies, Step, replies, reply, text, tool
 
 CALLS: Final = 10
@@ -35,7 +35,9 @@ def _call(name: str, also: str = ":") -> Step:
     return tool("Bash", {"command": f"echo {name} >> lines; {also}; sleep 0.05"})
 
 
-async def check_interrupted_session(cluster: Cluster, session_id: str, seen: Sequence[int]) -> tuple[SessionAccount, int]:
+async def check_interrupted_session(
+    cluster: Cluster, session_id: str, seen: Sequence[int]
+) -> tuple[SessionAccount, int]:
     """Checks the session. Returns its account, and how many calls were lost before they started."""
     lost = await count_unstarted(cluster, session_id)
     return await check_session(cluster, session_id, seen, calls=CALLS - lost), lost

@@ -21,7 +21,7 @@ from temporalio.client import Client
 
 from bench.support.cluster import Cluster
 from bench.support.counts.pid_namespace import next_pid
-from footplate.engine.wake import workflow_id
+from footplate.engine.temporal.session_waker import workflow_id
 from footplate.stack.temporal_connection import connect_temporal
 from footplate.store.database import SQL
 from footplate.wiring import DEFAULT_ORGANISATION

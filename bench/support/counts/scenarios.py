@@ -16,7 +16,10 @@ from footplate.testing import replies, reply, text, tool
 
 _DONE: Final = reply(text("Yes.", chunks=1), repeat=True)
 _TOOLS: Final[JsonObject] = {"type": "agent_toolset_20260401"}
-_TOOLS_WITH_APPROVAL: Final[JsonObject] = {**_TOOLS, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+_TOOLS_WITH_APPROVAL: Final[JsonObject] = {
+    **_TOOLS,
+    "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}],
+}
 _BASH: Final = {"native": "bash", "claude": "Bash"}
 _COMMANDS: Final = {"read": "ls", "write": "date +%N > file"}
 _WARM_UP: Final = 3

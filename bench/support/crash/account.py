@@ -11,7 +11,7 @@ import stamina
 
 from bench.support.cluster import Cluster
 from bench.support.crash import work
-from footplate.domain import events
+from footplate.domain.sessions import events
 
 Row: TypeAlias = asyncpg.Record | Mapping[str, Any]
 
@@ -79,7 +79,9 @@ async def check_session(
     if [row["idx"] for row in entries] != list(range(head["entries"])):
         faults.append("the conversation has a gap")
     attempts = sum(row["attempt"] for row in run)
-    return SessionAccount(session_id, head["seq"], len(run), attempts, made, [f"{session_id}: {fault}" for fault in faults])
+    return SessionAccount(
+        session_id, head["seq"], len(run), attempts, made, [f"{session_id}: {fault}" for fault in faults]
+    )
 
 
 def _read_calls(log: Sequence[Row]) -> list[Call]:

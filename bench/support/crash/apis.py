@@ -22,7 +22,7 @@ import orjson
 from bench.support.crash.account import check_session
 from bench.support.crash.cell import Cell
 from bench.support.crash.watcher import StreamWatcher
-from footplate.domain import events
+from footplate.domain.sessions import events
 
 _CHATS: Final = 3
 _MESSAGES: Final = """

@@ -10,8 +10,8 @@ import asyncpg
 from bench.prove.figure import require
 from bench.support.cluster import Cluster
 from bench.support.crash.survivors import Aftermath, ProcessTracker
-from footplate.domain import events
-from footplate.stack.leftovers import wait_until
+from footplate.domain.sessions import events
+from footplate.stack.orphan_processes import wait_until
 
 _LEASE_LINE: Final = re.compile(r'"action": "lease\.held", "worker": "(\w+)"')
 _IN_FLIGHT: Final = """

@@ -15,7 +15,7 @@ from bench.support.cluster import Cluster
 from bench.support.crash import work
 from bench.support.crash.account import check_session
 from bench.support.crash.watcher import StreamWatcher
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import Replies, replies, reply, text, tool
 
 CALLS: Final = 6

@@ -8,7 +8,7 @@ from typing import Final
 from redis.asyncio import Redis as RedisClient
 
 from bench.support.crash.cell import Cell
-from footplate.stack.part import Service
+from footplate.stack.services.service import Service
 
 _TURNS: Final = 3
 

@@ -102,7 +102,7 @@ class ProcessTracker:
 def _is_death_watch(pid: int) -> bool:
     """Whether the process is the worker's death watch, which cleans up after the worker and then exits."""
     with suppress(OSError):
-        return b"last_watch" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"death_watch" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 

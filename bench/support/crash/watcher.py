@@ -9,7 +9,7 @@ import httpx2
 
 from bench.prove.figure import NotHeld
 from bench.support.clients import Client
-from footplate.domain import events
+from footplate.domain.sessions import events
 
 _PAUSE: Final = 0.1
 

@@ -11,7 +11,7 @@ import asyncpg
 
 from bench.support.crash import work
 from bench.support.crash.cell import Cell
-from bench.support.crash.crew import WorkerDeaths, WorkerDeath
+from bench.support.crash.crew import WorkerDeath, WorkerDeaths
 from bench.support.crash.findings import print_histogram
 from bench.support.crash.survivors import LIMIT, ProcessTracker
 from footplate.failpoints import POINTS
@@ -59,7 +59,9 @@ async def kill_workers(cell: Cell, *, anywhere: int, at_points: Sequence[str], c
 class _KillRounds:
     """Makes one kill after the other, while earlier turns recover."""
 
-    def __init__(self, cell: Cell, workers: WorkerDeaths, tally: _Tally, group: asyncio.TaskGroup, chance: random.Random) -> None:
+    def __init__(
+        self, cell: Cell, workers: WorkerDeaths, tally: _Tally, group: asyncio.TaskGroup, chance: random.Random
+    ) -> None:
         self._cell = cell
         self._workers = workers
         self._tally = tally

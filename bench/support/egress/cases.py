@@ -74,13 +74,17 @@ def attempts_with_allow_list(servers: TargetServers) -> list[NetworkAttempt]:
     second = f"GET http://other.test:{port}/second {head}"
     cases += [
         NetworkAttempt("a port that is not listed", "get", (f"allowed.test:{servers.unlisted}", "unlisted")),
-        NetworkAttempt("CONNECT to a port that is not listed", "connect", (f"allowed.test:{servers.unlisted}", "unlisted2")),
+        NetworkAttempt(
+            "CONNECT to a port that is not listed", "connect", (f"allowed.test:{servers.unlisted}", "unlisted2")
+        ),
         NetworkAttempt("the default port of a name with another port", "get", ("allowed.test", "usual")),
         NetworkAttempt("a redirect to another name", "client", (f"{url}/to/other.test:{port}/redirected",)),
         NetworkAttempt("a redirect to an address", "client", (f"{url}/to/127.0.0.1:{port}/redirected-address",)),
         NetworkAttempt("a redirect to IPv6", "client", (f"{url}/to/[::1]:{port}/redirected-6",)),
         # The first gets a response. The servers know whether the second arrived.
-        NetworkAttempt("a second request on a checked connection", "through_proxy", (f"GET {url}/first {head}{second}",), True),
+        NetworkAttempt(
+            "a second request on a checked connection", "through_proxy", (f"GET {url}/first {head}{second}",), True
+        ),
         NetworkAttempt("another scheme", "through_proxy", (f"GET ftp://allowed.test:{port}/ftp {head}",)),
         NetworkAttempt("SOCKS", "through_proxy", ("\x05\x01\x00",)),
         NetworkAttempt(
@@ -101,7 +105,9 @@ def _passing(port: int) -> list[NetworkAttempt]:
         NetworkAttempt("urllib", "client", (f"{url}/ok-urllib",), passes=True),
         NetworkAttempt("curl", "curl", (f"{url}/ok-curl",), passes=True),
         NetworkAttempt("curl through a tunnel", "curl", ("-p", f"{url}/ok-curl-tunnel"), passes=True),
-        NetworkAttempt("a redirect to a listed name", "client", (f"{url}/to/a.b.wild.test:{port}/ok-redirect",), passes=True),
+        NetworkAttempt(
+            "a redirect to a listed name", "client", (f"{url}/to/a.b.wild.test:{port}/ok-redirect",), passes=True
+        ),
     ]
 
 
@@ -112,7 +118,9 @@ def direct_attempts(servers: TargetServers) -> list[NetworkAttempt]:
     own = [address for address in (servers.address, servers.address6) if address]
     cases = [
         NetworkAttempt("proxy variables unset: a listed name", "without_proxy", (f"{url}/direct-name",)),
-        NetworkAttempt("proxy variables unset: an address", "without_proxy", (f"http://127.0.0.1:{port}/direct-address",)),
+        NetworkAttempt(
+            "proxy variables unset: an address", "without_proxy", (f"http://127.0.0.1:{port}/direct-address",)
+        ),
         NetworkAttempt("no_proxy for all", "client", (f"{url}/no-proxy",), variables={"no_proxy": "*"}),
         NetworkAttempt("curl without its proxy", "curl", ("--noproxy", "*", f"{url}/curl-direct")),
         NetworkAttempt("loopback", "tcp", ("127.0.0.1", port, "tcp-loopback")),
@@ -132,9 +140,13 @@ def direct_attempts(servers: TargetServers) -> list[NetworkAttempt]:
     for address in (*own, *_METADATA, *_FAR):
         cases += [
             NetworkAttempt(f"straight to {_kind(address, own)}", "tcp", (address, port, "tcp-far")),
-            NetworkAttempt(f"straight to {_kind(address, own)}, port 80", "tcp", (address, 80, "tcp-far80"), expected="HTTP"),
+            NetworkAttempt(
+                f"straight to {_kind(address, own)}, port 80", "tcp", (address, 80, "tcp-far80"), expected="HTTP"
+            ),
             NetworkAttempt(f"a datagram to {_kind(address, own)}", "udp", (address, port, "udp-far")),
-            NetworkAttempt(f"a DNS question to {_kind(address, own)}", "dns", (address, 53, "secret.example.com"), expected=""),
+            NetworkAttempt(
+                f"a DNS question to {_kind(address, own)}", "dns", (address, 53, "secret.example.com"), expected=""
+            ),
         ]
     return cases
 
@@ -144,14 +156,20 @@ def attempts_without_network(servers: TargetServers) -> list[NetworkAttempt]:
     return [
         *direct_attempts(servers),
         NetworkAttempt("an allow-list proxy", "get", (f"allowed.test:{servers.port}", "none-get")),
-        NetworkAttempt("the socket of an allow-list proxy", "unix_socket", ("egress.sock", "anthropic", "x"), expected=""),
-        NetworkAttempt("the model proxy without a token", "unix_socket", ("model.sock", "anthropic", "guess"), True, "401 "),
+        NetworkAttempt(
+            "the socket of an allow-list proxy", "unix_socket", ("egress.sock", "anthropic", "x"), expected=""
+        ),
+        NetworkAttempt(
+            "the model proxy without a token", "unix_socket", ("model.sock", "anthropic", "guess"), True, "401 "
+        ),
     ]
 
 
 def attempts_with_token(token: str) -> list[NetworkAttempt]:
     return [
-        NetworkAttempt("the model proxy with the turn's token", "unix_socket", ("model.sock", "anthropic", token), True, "200 ")
+        NetworkAttempt(
+            "the model proxy with the turn's token", "unix_socket", ("model.sock", "anthropic", token), True, "200 "
+        )
     ]
 
 

@@ -52,7 +52,9 @@ class _Udp(asyncio.DatagramProtocol):
 
 @asynccontextmanager
 async def open_servers() -> AsyncIterator[TargetServers]:
-    servers = TargetServers(address=_own_address(socket.AF_INET, "192.0.2.1"), address6=_own_address(socket.AF_INET6, "2001:db8::1"))
+    servers = TargetServers(
+        address=_own_address(socket.AF_INET, "192.0.2.1"), address6=_own_address(socket.AF_INET6, "2001:db8::1")
+    )
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as exits:
         everywhere = socket.create_server(("0.0.0.0", 0))

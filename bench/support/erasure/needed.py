@@ -10,8 +10,8 @@ from typing import Final
 import asyncpg
 
 from bench.support.cluster import Cluster
-from footplate.domain.snapshots import SCRATCH_TREE, Snapshot
-from footplate.trees.packs import find_pack_chain
+from footplate.domain.files.snapshots import SCRATCH_TREE, Snapshot
+from footplate.trees.snapshots.packs import find_pack_chain
 
 _ORGANISATION: Final = "default"
 _NAMED: Final = re.compile(r'"(default/sesn_[^"]+)"')

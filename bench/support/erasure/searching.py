@@ -14,7 +14,7 @@ from typing import Final
 from bench.prove.figure import require
 from bench.support.canary import places
 from bench.support.cluster import Cluster
-from footplate.domain.packs import PACK_NAME
+from footplate.domain.files.pack_names import PACK_NAME
 
 _TOKEN: Final = re.compile(rb"canary[0-9a-f]{24}")
 TokensByStore = dict[str, set[str]]

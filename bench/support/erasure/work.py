@@ -9,7 +9,7 @@ from typing import Any, Final
 from bench.prove.figure import require
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster
-from footplate.domain import events as ev
+from footplate.domain.sessions import events as ev
 from footplate.testing import replies, text, tool
 
 LIST_SCRIPT: Final = "look"

@@ -12,22 +12,22 @@ from typing import Final
 
 from bench.support import backends as engines
 from bench.support.escape.scene import LIMITS
-from footplate.domain import environments as domain
-from footplate.domain.named_directories import AllowedRoots
-from footplate.domain.networks import Network
-from footplate.domain.projects import SessionProject
-from footplate.domain.running import Environments, ModelGrant, OpenEnvironment
-from footplate.domain.snapshots import NO_FILES, SessionFiles
+from footplate.domain.agents import environment_config as domain
+from footplate.domain.files.snapshots import NO_FILES, SessionFiles
+from footplate.domain.network.host_access import Network
+from footplate.domain.ports.engine import Environments, ModelGrant, OpenEnvironment
+from footplate.domain.projects.allowed_directories import AllowedRoots
+from footplate.domain.projects.project import SessionProject
 from footplate.environments.docker import probe as docker_probe
+from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.images import ImageRecipe
-from footplate.environments.docker.opening import WorkerSettings
-from footplate.environments.docker.runtime import MOUNT_TARGET
-from footplate.environments.guardian import lease_clock
-from footplate.environments.opening import WORKSPACES, SandboxFactory, state_directory
-from footplate.environments.sandbox import probe, view
-from footplate.environments.unsandboxed import UnsandboxedEnvironment
-from footplate.proxy.models import ModelProxy
-from footplate.testing import scratch
+from footplate.environments.docker.portable_python import MOUNT_TARGET
+from footplate.environments.factory import WORKSPACES, SandboxFactory, state_directory
+from footplate.environments.processes.guardian_client import lease_clock
+from footplate.environments.sandbox import filesystem_view, probe
+from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.proxy.model_proxy import ModelProxy
+from footplate.testing import docker_image
 
 UID: Final = 65_520
 LEASE: Final = 3600.0
@@ -54,7 +54,9 @@ class AttackedBackend:
         return own if self.name == CONTROL else state_directory(own) / "home"
 
     @contextlib.asynccontextmanager
-    async def open_session(self, session: str, variables: Mapping[str, str] | None = None) -> AsyncIterator[OpenEnvironment]:
+    async def open_session(
+        self, session: str, variables: Mapping[str, str] | None = None
+    ) -> AsyncIterator[OpenEnvironment]:
         """Opens an environment as a worker does for a turn."""
         given = dict(variables or {})
         if self.named:
@@ -107,7 +109,7 @@ async def unsandboxed(root: Path) -> AsyncIterator[AttackedBackend]:
 async def sandbox(root: Path) -> AsyncIterator[AttackedBackend]:
     found = await probe.probe_sandbox(UID)
     environments = SandboxFactory(root, SANDBOX, found.host, uid=UID, limits=LIMITS)
-    python = (view.python_path(), "-I", "-S", "-c")
+    python = (filesystem_view.python_path(), "-I", "-S", "-c")
     yield AttackedBackend(name="sandbox", environments=environments, root=root / WORKSPACES, python=python)
 
 
@@ -115,18 +117,29 @@ async def sandbox(root: Path) -> AsyncIterator[AttackedBackend]:
 async def sandbox_of_root(root: Path) -> AsyncIterator[AttackedBackend]:
     """Opens a sandbox in a directory that root owns and names: a root worker's commands are root to the kernel."""
     found = await probe.probe_sandbox(UID)
-    environments = SandboxFactory(root, SANDBOX, found.host, uid=UID, allowed_roots=AllowedRoots({"org": ["/"]}), limits=LIMITS)
-    python = (view.python_path(), "-I", "-S", "-c")
-    yield AttackedBackend(name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True)
+    environments = SandboxFactory(
+        root, SANDBOX, found.host, uid=UID, allowed_roots=AllowedRoots({"org": ["/"]}), limits=LIMITS
+    )
+    python = (filesystem_view.python_path(), "-I", "-S", "-c")
+    yield AttackedBackend(
+        name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True
+    )
 
 
 @contextlib.asynccontextmanager
 async def docker(root: Path) -> AsyncIterator[AttackedBackend]:
     """Opens containers in its own docker engine. The image has programs that can act as root."""
     ground = WorkerSettings(root=root / WORKSPACES, data=root, backend=DOCKER, uid=UID, limits=LIMITS)
-    async with engines.docker_engine([*scratch.DEFAULT_PROGRAMS, "su"]) as engine:
-        found = await docker_probe.probe_docker(engine, ground, root / "docker", image_or_container=ImageRecipe(image=engines.IMAGE))
-        runtime = f"{MOUNT_TARGET}/lib/{found.host.runtime.loader}", "--library-path", f"{MOUNT_TARGET}/lib", f"{MOUNT_TARGET}/bin/python"
+    async with engines.docker_engine([*docker_image.DEFAULT_PROGRAMS, "su"]) as engine:
+        found = await docker_probe.probe_docker(
+            engine, ground, root / "docker", image_or_container=ImageRecipe(image=engines.IMAGE)
+        )
+        runtime = (
+            f"{MOUNT_TARGET}/lib/{found.host.runtime.loader}",
+            "--library-path",
+            f"{MOUNT_TARGET}/lib",
+            f"{MOUNT_TARGET}/bin/python",
+        )
         python = (*runtime, "-I", "-S", "-B", "-c")
         yield AttackedBackend(name="docker", environments=found.factory, root=root / WORKSPACES, python=python)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.support.escape.backends import AttackedBackend
-from footplate.domain.running import OpenEnvironment
+from footplate.domain.ports.engine import OpenEnvironment
 
 KINDS: Final = {
     "computing": "for n in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait",

@@ -8,7 +8,7 @@ from typing import Final
 import psutil
 
 from bench.support.escape.ground import HostFixture
-from footplate.domain.running import OpenEnvironment
+from footplate.domain.ports.engine import OpenEnvironment
 from footplate.environments.sandbox.limits import SandboxLimits
 
 MARK: Final = "FOOTPLATE_ESCAPE"

@@ -33,7 +33,9 @@ class AttemptOutcome:
     output: str
 
 
-async def run_all(backend: AttackedBackend, host: HostFixture, attempts: Sequence[Attempt]) -> AsyncIterator[AttemptOutcome]:
+async def run_all(
+    backend: AttackedBackend, host: HostFixture, attempts: Sequence[Attempt]
+) -> AsyncIterator[AttemptOutcome]:
     async with _open_neighbour(backend, host):
         for attempt in attempts:
             if backend.named and attempt.pointless_as_owner:
@@ -78,7 +80,11 @@ async def _run(backend: AttackedBackend, host: HostFixture, attempt: Attempt) ->
     host.fields["token"] = secrets.token_hex(8)
     async with backend.open_session(session, {MARK: mark}) as environment:
         context = AttemptContext(
-            host=host, environment=environment, mark=mark, tree=backend.tree(session), earlier_counts=dict(host.received)
+            host=host,
+            environment=environment,
+            mark=mark,
+            tree=backend.tree(session),
+            earlier_counts=dict(host.received),
         )
         watching = asyncio.create_task(_watch(context, attempt))
         try:
@@ -102,7 +108,12 @@ async def _run(backend: AttackedBackend, host: HostFixture, attempt: Attempt) ->
         await _clear(context)
     output = context.output[-300:].decode(errors="replace")
     return AttemptOutcome(
-        attempt=attempt.name, backend=backend.name, succeeded=succeeded, survivors=len(survivors), peak=context.peak, output=output
+        attempt=attempt.name,
+        backend=backend.name,
+        succeeded=succeeded,
+        survivors=len(survivors),
+        peak=context.peak,
+        output=output,
     )
 
 

@@ -16,10 +16,10 @@ import claude_agent_sdk as sdk
 from bench.support.existing_files.shapes import SettingsCase
 from bench.support.mcp_server.process import NAME
 from bench.support.trust.scene import MODEL, Repository
-from footplate.domain.permissions import PermissionOutcome
-from footplate.harness.claude import program
+from footplate.domain.policy.permissions import PermissionOutcome
+from footplate.harness.claude.session import cli_path
 from footplate.testing import replies, reply, text, tool
-from footplate.testing.process import ModelProcess
+from footplate.testing.model_process import ModelProcess
 
 _QUIET: Final = (
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
@@ -43,7 +43,9 @@ class _ApprovalRecorder:
         return sdk.PermissionResultDeny(message="Not now.")
 
 
-async def make_calls(model: ModelProcess, case: SettingsCase, repository: Repository, mcp_url: str) -> list[tuple[PermissionOutcome, str]]:
+async def make_calls(
+    model: ModelProcess, case: SettingsCase, repository: Repository, mcp_url: str
+) -> list[tuple[PermissionOutcome, str]]:
     """Makes the calls one after the other in the repository, and returns the outcome and the result of each."""
     steps = [reply(tool(call.tool, call.input, call_id=_id(number))) for number, call in enumerate(case.calls)]
     await model.install(f"cli-{case.name}", replies(*steps, [text("Done.")]))
@@ -68,7 +70,10 @@ async def make_calls(model: ModelProcess, case: SettingsCase, repository: Reposi
                     if isinstance(block, sdk.ToolResultBlock):
                         shown[block.tool_use_id] = str(block.content)
     return [
-        (_outcome(_id(number) in asked.ids, made=_was_made(case, number, shown, repository)), shown.get(_id(number), ""))
+        (
+            _outcome(_id(number) in asked.ids, made=_was_made(case, number, shown, repository)),
+            shown.get(_id(number), ""),
+        )
         for number in range(len(case.calls))
     ]
 
@@ -105,6 +110,6 @@ def _write_wrapper(home: Path, model_url: str, *, trusted: Path) -> Path:
     assignments = " ".join(shlex.quote(f"{name}={value}") for name, value in variables.items())
     passed = " ".join(f'{name}="${name}"' for name in _PASSED_VARIABLES)
     script = home / "claude"
-    script.write_text(f'#!/bin/sh\nexec env -i {assignments} {passed} {shlex.quote(str(program.find_cli()))} "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec env -i {assignments} {passed} {shlex.quote(str(cli_path.find_cli()))} "$@"\n')
     script.chmod(0o755)
     return script

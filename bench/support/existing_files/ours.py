@@ -11,8 +11,8 @@ from bench.support.cluster import Cluster
 from bench.support.crash import work
 from bench.support.existing_files.shapes import LOCAL, SETTINGS, SettingsCall, SettingsCase
 from bench.support.mcp_server.process import NAME, McpProcess
-from footplate.domain import events as ev
-from footplate.domain.permissions import TOOL_NAMES, PermissionOutcome
+from footplate.domain.policy.permissions import TOOL_NAMES, PermissionOutcome
+from footplate.domain.sessions import events as ev
 from footplate.testing import replies, text, tool
 
 HARNESSES: Final = ("native", "claude")

@@ -14,11 +14,11 @@ from bench.prove.figure import require
 from bench.support.changes.in_process import ORGANISATION, make_checkout_target, open_trees
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
-from footplate.domain.snapshots import SCRATCH_TREE
-from footplate.environments.removal import remove_directory
+from footplate.domain.files.snapshots import SCRATCH_TREE
+from footplate.environments.directory_removal import remove_directory
 from footplate.store.database import Database
-from footplate.store.snapshots import load_files_at
-from footplate.trees.sessions import SessionTrees
+from footplate.store.log.file_snapshots import load_files_at
+from footplate.trees.session_trees import SessionTrees
 
 
 @dataclass(frozen=True, slots=True)

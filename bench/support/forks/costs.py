@@ -9,7 +9,7 @@ from bench.support.cluster import Cluster
 from bench.support.lean import Lean, events_path, message
 from bench.support.stores import Stores, Written
 from footplate.domain.json import JsonObject
-from footplate.engine.wake import workflow_id
+from footplate.engine.temporal.session_waker import workflow_id
 from footplate.wiring import DEFAULT_ORGANISATION
 
 SHORT: Final = 10

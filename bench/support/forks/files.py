@@ -13,7 +13,7 @@ from bench.support.claude.stories import tool_namer
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster
 from bench.support.forks.told import expected_conversation, join_user_messages, read_conversation
-from footplate.domain import events as ev
+from footplate.domain.sessions import events as ev
 from footplate.testing import replies, reply, text, tool
 
 FILES: Final = 20
@@ -31,7 +31,9 @@ async def install_scripts(cluster: Cluster, harness: str) -> None:
     middle = CALLS // 2
     await cluster.model.install(f"files-{harness}", replies(*calls[:middle], [text("Half of it.")]))
     await cluster.model.install(f"files-{harness}-more", replies(*calls[middle:], [text("All of it.")]))
-    await cluster.model.install(f"{_LIST_SCRIPT}-{harness}", replies([tool(bash, {"command": _LIST_FILES})], [text("Seen.")]))
+    await cluster.model.install(
+        f"{_LIST_SCRIPT}-{harness}", replies([tool(bash, {"command": _LIST_FILES})], [text("Seen.")])
+    )
     change = tool(bash, {"command": "echo $RANDOM >> changed; echo $RANDOM > last"})
     await cluster.model.install(f"grow-{harness}", replies([change], reply(text("Grown."), repeat=True)))
 
@@ -52,7 +54,9 @@ class ForkFindings:
     faults: list[str] = field(default_factory=list)
 
 
-async def fork_at_each_event(cluster: Cluster, client: Client, harness: str, fields: dict[str, Any], every: int) -> ForkFindings:
+async def fork_at_each_event(
+    cluster: Cluster, client: Client, harness: str, fields: dict[str, Any], every: int
+) -> ForkFindings:
     agent = await client.agent(extra_body={"harness": harness})
     parent = await client.session(agent, **fields)
     await client.run_turn(parent, f"Begin. [[script:files-{harness}]]", patience=_PATIENCE)

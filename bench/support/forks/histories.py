@@ -8,7 +8,7 @@ from bench.support.claude.stories import tool_namer
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster
 from bench.support.forks.told import BREAK, expected_conversation, join_user_messages, read_conversation
-from footplate.domain import events as ev
+from footplate.domain.sessions import events as ev
 from footplate.testing import replies, reply, text, tool
 
 EVENTS: Final = 30

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bench.support.claude.history import CLI_TEXTS
-from footplate.domain import events as ev
-from footplate.harness.claude import tool_names
+from footplate.domain.sessions import events as ev
+from footplate.harness.claude.transcripts import tool_names
 
 ConversationItem = tuple[str, ...]
 """The kind and the text; for a call its id and tool."""

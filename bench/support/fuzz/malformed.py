@@ -117,7 +117,8 @@ def _header_value(chance: random.Random, wire: RequestParts) -> MalformedCase:
         *(b"connection", b"upgrade", b"range", b"if-none-match", b"x-forwarded-for", b"cookie", b"traceparent"),
     )
     lines = [
-        chance.choice(names) + b": " + _mutated(chance, chance.choice(_HOSTILE_VALUES)) for _ in range(chance.randint(1, 3))
+        chance.choice(names) + b": " + _mutated(chance, chance.choice(_HOSTILE_VALUES))
+        for _ in range(chance.randint(1, 3))
     ]
     return MalformedCase("header", _request(chance, wire, lines, key=chance.random() < 0.7))
 
@@ -265,7 +266,16 @@ def _bad_handshake(chance: random.Random, wire: RequestParts) -> MalformedCase:
 
 def _message(chance: random.Random, wire: RequestParts) -> MalformedCase:
     """Makes a valid data frame, which clients must not send here."""
-    payloads = [b"", b"{}", b"[]", b'{"type":"auth"}', b"null", b"\x00", b"x" * 60_000, chance.choice(_HOSTILE_VALUES)[:1000]]
+    payloads = [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"type":"auth"}',
+        b"null",
+        b"\x00",
+        b"x" * 60_000,
+        chance.choice(_HOSTILE_VALUES)[:1000],
+    ]
     payload = chance.choice(payloads).decode("utf-8", "ignore").encode()
     opcode = chance.choice([_TEXT, _BINARY])
     cut = chance.randrange(len(payload) + 1)
@@ -321,10 +331,17 @@ def _unfinished(chance: random.Random, wire: RequestParts) -> MalformedCase:
 def _make_socket_case(chance: random.Random, wire: RequestParts, frames: bytes, codes: set[int]) -> MalformedCase:
     query = chance.choice([b"", b"?after=0", b"?event_deltas[]=agent.message"])
     sent = _handshake(chance, wire, query=query)
-    return MalformedCase("socket", sent, frames, frozenset({101}), must_respond=True, must_close=True, codes=frozenset(codes))
+    return MalformedCase(
+        "socket", sent, frames, frozenset({101}), must_respond=True, must_close=True, codes=frozenset(codes)
+    )
 
 
-_FRAMES: Final[tuple[Callable[[random.Random, RequestParts], MalformedCase], ...]] = (_bad_handshake, _message, _violation, _unfinished)
+_FRAMES: Final[tuple[Callable[[random.Random, RequestParts], MalformedCase], ...]] = (
+    _bad_handshake,
+    _message,
+    _violation,
+    _unfinished,
+)
 
 
 def _frame(

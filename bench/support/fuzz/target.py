@@ -19,9 +19,9 @@ from bench.support.fuzz import watched_api
 from bench.support.lean import Lean, events_path
 from bench.support.speed.measured import ROOT
 from footplate.stack import PythonService
-from footplate.stack.leftovers import wait_until
-from footplate.stack.ports import LOOPBACK, find_free_port
-from footplate.stack.program import is_http_ok
+from footplate.stack.free_ports import LOOPBACK, find_free_port
+from footplate.stack.orphan_processes import wait_until
+from footplate.stack.services.python_service import is_http_ok
 
 _PATIENCE: Final = 30.0
 _SETTLED: Final = 20.0

@@ -4,7 +4,7 @@ from bench.support.clients import Client, raw_client
 from bench.support.cluster import open_cluster
 from footplate import wiring
 from footplate.config import Settings
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.testing import replies, text, tool
 
 

@@ -5,12 +5,12 @@ import tempfile
 from pathlib import Path
 
 import claude_agent_sdk as sdk
-from tests.integration.harness.claude.lines import FILE, call_line, prompt_line
-from tests.integration.harness.twins import LocalEnvironment, World
+from tests.integration.harness.claude.transcript_lines import FILE, call_line, prompt_line
+from tests.integration.harness.doubles import LocalEnvironment, World
 
-from footplate.harness.claude.mapping import Call
-from footplate.harness.claude.recorder import TurnRecorder
-from footplate.harness.claude.transcript import Transcript
+from footplate.harness.claude.recording.recorder import TurnRecorder
+from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts.transcript import Transcript
 
 _TOOL = "mcp__tracker__delete"
 

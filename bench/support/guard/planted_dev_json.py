@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from footplate.cli import local
+from footplate.cli.profile import dev_server
 
 _SECRET: Final = "fp-the-developers-own-key"
 _LISTENER: Final = """
@@ -61,8 +61,8 @@ def _plant(directory: Path, port: int) -> None:
         "temporal_address": "",
         "base_url": f"http://127.0.0.1:{port}",
     }
-    if "started" in {field.name for field in dataclasses.fields(local.RunningDevServer)}:
-        start_time = importlib.import_module("footplate.cli.dev_process").start_time
+    if "started" in {field.name for field in dataclasses.fields(dev_server.RunningDevServer)}:
+        start_time = importlib.import_module("footplate.cli.profile.dev_server_check").start_time
         planted |= {"started": start_time(os.getpid()), "api_pid": os.getpid()}
     for name, text in (("dev.json", json.dumps(planted)), ("api-key", _SECRET)):
         (directory / name).write_text(text)

@@ -6,7 +6,7 @@ from bench.support.clients import Client, raw_client
 from bench.support.cluster import open_cluster
 from footplate import wiring
 from footplate.config import Settings
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.testing import replies, text, tool
 
 
@@ -27,6 +27,8 @@ async def attack() -> str | None:
             session = await client.session(extra_body={"project_ids": [again.json()["id"]]})
             received = await client.run_turn(session, "Go. [[script:evil]]")
     ran = [
-        event for event in received if event["type"] == events.AGENT_TOOL_USE and event["evaluated_permission"] == "allow"
+        event
+        for event in received
+        if event["type"] == events.AGENT_TOOL_USE and event["evaluated_permission"] == "allow"
     ]
     return "a member archived a project with rules, created it again and ran a denied command" if ran else None

@@ -16,10 +16,13 @@ def _slow(*_: Any, **__: Any) -> Any:
 
 async def attack() -> str | None:
     socket.getaddrinfo = _slow
-    from footplate.domain.addresses import AddressPolicy
-    from footplate.harness import reaching
+    from footplate.domain.network.address_policy import AddressPolicy
+    from footplate.harness import address_check
 
-    looking = [asyncio.create_task(reaching.resolve_allowed_addresses(AddressPolicy(), f"n{number}.evil.test", 443)) for number in range(50)]
+    looking = [
+        asyncio.create_task(address_check.resolve_allowed_addresses(AddressPolicy(), f"n{number}.evil.test", 443))
+        for number in range(50)
+    ]
     await asyncio.sleep(0.2)
     began = time.monotonic()
     await asyncio.to_thread(lambda: None)

@@ -12,8 +12,8 @@ from typing import Final
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from footplate.stack.part import Service
-from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.free_ports import LOOPBACK, find_free_port
+from footplate.stack.services.service import Service
 
 _BUCKET: Final = "footplate"
 _SERVERS: Final = ("master", "volume", "filer", "s3")

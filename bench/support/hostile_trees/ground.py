@@ -18,21 +18,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.addresses import AddressPolicy
-from footplate.domain.environments import Backend
-from footplate.domain.networks import Network
-from footplate.domain.projects import SessionProject
-from footplate.domain.running import Environments, SessionTree, OpenEnvironment, CheckoutTarget
-from footplate.domain.snapshots import SessionFiles, StoredSnapshot
-from footplate.environments.opening import SandboxFactory
+from footplate.domain.agents.environment_config import Backend
+from footplate.domain.files.snapshots import SessionFiles, StoredSnapshot
+from footplate.domain.network.address_policy import AddressPolicy
+from footplate.domain.network.host_access import Network
+from footplate.domain.ports.engine import CheckoutTarget, Environments, OpenEnvironment, SessionTree
+from footplate.domain.projects.project import SessionProject
+from footplate.environments.factory import SandboxFactory
 from footplate.environments.sandbox.probe import probe_sandbox
-from footplate.store.objects import Objects
-from footplate.trees.commits import CommitCollectionFailed
-from footplate.trees.keeping import SnapshotUploader
-from footplate.trees.leaving import Deliverer
-from footplate.trees.mirrors import Mirrors
-from footplate.trees.reading import DiffReader
-from footplate.trees.sessions import SessionTrees
+from footplate.store.object_store import Objects
+from footplate.trees.delivery.agent_commits import CommitCollectionFailed
+from footplate.trees.delivery.merge_push_bundle import Deliverer
+from footplate.trees.diffs.diff_reader import DiffReader
+from footplate.trees.projects.mirrors import Mirrors
+from footplate.trees.session_trees import SessionTrees
+from footplate.trees.snapshots.upload import SnapshotUploader
 
 UID: Final = 65_520
 ORGANISATION: Final = "default"

@@ -13,14 +13,14 @@ from typing import Final, TypeVar
 
 from bench.support.hostile_trees.ground import FORGED, ORGANISATION, PROJECT, Ground, Host, Kept, opened
 from bench.support.hostile_trees.lair import Lair, Trick
-from footplate.domain.environments import EnvironmentConfig
-from footplate.domain.leaving import Delivery, DeliveryStep, build_commit_message
-from footplate.domain.projects import SessionProject, Trust
-from footplate.domain.running import OpenEnvironment
-from footplate.domain.snapshots import StoredSnapshot, TreeDiff
-from footplate.environments.guardian import lease_clock
-from footplate.proxy.models import ModelProxy
-from footplate.trees.commits import CommitCollectionFailed, collect_commits
+from footplate.domain.agents.environment_config import EnvironmentConfig
+from footplate.domain.files.delivery import Delivery, DeliveryStep, build_commit_message
+from footplate.domain.files.snapshots import StoredSnapshot, TreeDiff
+from footplate.domain.ports.engine import OpenEnvironment
+from footplate.domain.projects.project import SessionProject, Trust
+from footplate.environments.processes.guardian_client import lease_clock
+from footplate.proxy.model_proxy import ModelProxy
+from footplate.trees.delivery.agent_commits import CommitCollectionFailed, collect_commits
 from footplate.trees.git import Git
 
 T = TypeVar("T")

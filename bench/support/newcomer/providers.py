@@ -7,7 +7,7 @@ from bench.prove.figure import require
 from bench.support.newcomer.desk import Desk, stop
 from bench.support.newcomer.page import FirstScreen
 from footplate.testing import replies, text
-from footplate.testing.process import ModelProcess
+from footplate.testing.model_process import ModelProcess
 
 _KEY: Final = "a-key-of-mine"
 _ANSWER: Final = "Hello from the provider."

@@ -15,7 +15,7 @@ from bench.support.crash import work
 from bench.support.crash.watcher import StreamWatcher
 from bench.support.nothing_left import commands
 from bench.support.nothing_left.search import Left, Search
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 LIMIT: Final = 5.0
 _PATIENCE: Final = 180.0

@@ -13,10 +13,10 @@ from bench.support import backends
 from bench.support.crash import work
 from bench.support.nothing_left import commands
 from bench.support.nothing_left.ends import Site
-from footplate.environments.docker import holders, labels
+from footplate.environments.docker import container_owner, labels
 from footplate.environments.docker.engine import connect_engine, remove_container
 from footplate.environments.reaper import leases
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 
 async def found(site: Site) -> list[str]:
@@ -68,7 +68,7 @@ async def found(site: Site) -> list[str]:
 async def _container(engine: str) -> AsyncIterator[None]:
     """Creates a container that is never started. Its owner is a living process, so the reaper does not remove it."""
     async with connect_engine(engine) as docker:
-        marks = {labels.OWNER: holders.owner_name(os.getpid())}
+        marks = {labels.OWNER: container_owner.owner_name(os.getpid())}
         made = await docker.containers.create({"Image": backends.IMAGE, "Cmd": ["true"], "Labels": marks})
         try:
             yield

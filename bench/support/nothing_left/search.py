@@ -17,8 +17,8 @@ from bench.support import remains
 from bench.support.cluster import Cluster
 from footplate.environments.docker.engine import connect_engine
 from footplate.environments.reaper import leases, processes
+from footplate.environments.reaper.host_reaper import TRIAL_PREFIX
 from footplate.environments.reaper.leases import LeaseRecord
-from footplate.environments.reaper.reaping import TRIAL_PREFIX
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _NAMESPACES: Final = ("pid", "mnt", "net", "ipc", "uts", "user")
@@ -86,7 +86,7 @@ class Search:
 
     def _is_left(self, pid: str, watched: set[bytes]) -> bool:
         words = _words(pid, "cmdline")
-        if any(b"last_watch" in word for word in words) and str(self._data).encode() in words:
+        if any(b"death_watch" in word for word in words) and str(self._data).encode() in words:
             return watched.isdisjoint(words)  # the death watch of a living worker is no orphan
         carried = {word.decode(errors="replace") for word in words}
         variables = {word.decode(errors="replace").partition("=")[2] for word in _words(pid, "environ")}

@@ -25,8 +25,8 @@ from bench.support.overhead import bare
 from bench.support.speed.measured import ROOT, Measured, median
 from footplate.domain.json import JsonObject
 from footplate.stack import PythonService
-from footplate.stack.ports import LOOPBACK, find_free_port
-from footplate.stack.program import is_http_ok
+from footplate.stack.free_ports import LOOPBACK, find_free_port
+from footplate.stack.services.python_service import is_http_ok
 
 _MOST: Final = 2.0
 _PAUSE: Final = 0.015

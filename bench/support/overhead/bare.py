@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from footplate.config import Settings
 from footplate.domain import ids
-from footplate.domain.turns import Mode
+from footplate.domain.sessions.turns import Mode
 from footplate.store.database import SQL, Connection, Database
 from footplate.wiring import DEFAULT_ORGANISATION
 

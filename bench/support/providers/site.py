@@ -6,7 +6,7 @@ from collections import Counter
 from http import HTTPStatus
 from typing import Final, Self
 
-from footplate.stack.ports import LOOPBACK
+from footplate.stack.free_ports import LOOPBACK
 
 PAGE: Final = """<!doctype html><html><head><title>Tea room</title></head><body><h1>Menu</h1>
 <p>We have <b>scones</b> and <a href="/cakes">cakes</a>.</p><script>alert("no")</script></body></html>"""

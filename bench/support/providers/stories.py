@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bench.support.providers.site import Site
-from footplate.domain import events as ev
+from footplate.domain.sessions import events as ev
 from footplate.testing import (
     Replies,
     Step,

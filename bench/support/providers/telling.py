@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bench.support.clients import Event
-from footplate.domain import events
+from footplate.domain.sessions import events
 
 _PREVIEWS: Final = frozenset({"event_start", "event_delta"})
 _SESSION: Final = re.compile(r"\bsesn_\w+")

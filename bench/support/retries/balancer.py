@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.free_ports import LOOPBACK, find_free_port
 
 _CHUNK: Final = 64 * 1024
 

@@ -10,7 +10,7 @@ from bench.prove.figure import require
 from bench.support.cluster import Cluster
 from bench.support.retries.killing import Kill
 from bench.support.retries.posts import SCRIPT, Kind, Posted
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 _FOUND: Final[Mapping[Kind, str]] = {
     "send": "select event_id as id, body #>> '{content,0,text}' as mark from events "

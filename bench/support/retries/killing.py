@@ -24,7 +24,7 @@ from bench.support.retries.balancer import Balancer
 from bench.support.retries.posts import KINDS, Caller, Kind, Place, Posted, text_of
 from bench.support.speed.measured import median
 from footplate.failpoints import API_POINTS
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 _MEASURED: Final = 5
 _RECENT: Final = 11

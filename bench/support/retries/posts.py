@@ -9,7 +9,7 @@ import anthropic
 from bench.support.clients import MODEL, Client
 from bench.support.cluster import Cluster
 from bench.support.retries.balancer import Balancer
-from footplate.domain import events
+from footplate.domain.sessions import events
 
 Kind = Literal["send", "session", "agent"]
 KINDS: Final[tuple[Kind, ...]] = ("send", "session", "agent")

@@ -15,7 +15,7 @@ import asyncpg
 
 from bench.prove.figure import require
 from bench.support.lean import Lean
-from footplate.domain.usage import Grouping
+from footplate.domain.ports.usage_report import Grouping
 from footplate.wiring import DEFAULT_ORGANISATION
 
 DAYS: Final = 30

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import orjson
 
-from bench.support.checking import ValidationLedger, SseReader
+from bench.support.checking import SseReader, ValidationLedger
 
 
 def checked(ledger: ValidationLedger) -> dict[str, Any]:

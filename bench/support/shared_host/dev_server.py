@@ -15,8 +15,8 @@ from typing import Final
 import psutil
 
 from bench.prove.figure import require
-from footplate.cli import local
-from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.cli.profile import dev_server
+from footplate.stack.free_ports import LOOPBACK, find_free_port
 
 _READY: Final = b"Ctrl-C stops everything"
 _PATIENCE: Final = 180.0
@@ -34,7 +34,7 @@ class DevServer:
 
     @property
     def key(self) -> str:
-        return local.load_api_key(self.data) or ""
+        return dev_server.load_api_key(self.data) or ""
 
     def processes(self) -> Sequence[psutil.Process]:
         own = psutil.Process(self.pid)

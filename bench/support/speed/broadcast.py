@@ -18,10 +18,10 @@ from bench.support.speed.frames import PIECE
 from bench.support.speed.hearing import Heard, hear
 from bench.support.speed.measured import ROOT, Measured, median
 from footplate.stack import PythonService
-from footplate.stack.ports import LOOPBACK, find_free_port
-from footplate.stack.program import is_http_ok
-from footplate.stream.publisher import LivePublisher
-from footplate.stream.turn_live import TurnPublisher
+from footplate.stack.free_ports import LOOPBACK, find_free_port
+from footplate.stack.services.python_service import is_http_ok
+from footplate.stream.live_publisher import LivePublisher
+from footplate.stream.turn_publisher import TurnPublisher
 from footplate.testing import replies, reply, text
 from footplate.wiring import DEFAULT_ORGANISATION
 

@@ -35,9 +35,9 @@ from bench.support.cluster import Cluster
 from bench.support.lean import Frames, Lean, events_path
 from bench.support.speed.measured import median, milliseconds
 from footplate.domain.json import JsonObject
-from footplate.environments.sandbox.view import WORKSPACE_MOUNT
+from footplate.environments.sandbox.filesystem_view import WORKSPACE_MOUNT
 from footplate.testing import Replies, replies, reply, text, tool
-from footplate.testing.process import ModelProcess
+from footplate.testing.model_process import ModelProcess
 
 LIMIT_MS: Final = 30
 _TOOLS: Final = ("Bash", "Edit", "Write")

@@ -18,13 +18,13 @@ from bench.support import backends
 from bench.support.escape.backends import DOCKER, LEASE, UID
 from bench.support.escape.ground import new_directory
 from bench.support.speed.measured import Measured, median
-from footplate.domain.environments import EnvironmentConfig
-from footplate.domain.running import OpenEnvironment
+from footplate.domain.agents.environment_config import EnvironmentConfig
+from footplate.domain.ports.engine import OpenEnvironment
 from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.images import ImageRecipe
-from footplate.environments.docker.opening import WorkerSettings
 from footplate.environments.docker.probe import DockerProbe, probe_docker
-from footplate.environments.guardian import lease_clock
+from footplate.environments.processes.guardian_client import lease_clock
 
 MOST: Final = 1.3
 _PROGRAM: Final = ["/bin/true"]

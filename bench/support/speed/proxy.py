@@ -12,11 +12,11 @@ import httpx2
 import orjson
 
 from bench.support.speed.measured import Measured, median, milliseconds
-from footplate.domain.ports import Endpoint
-from footplate.proxy.grants import lease_clock
-from footplate.proxy.models import ModelProxy
+from footplate.domain.ports.harness import Endpoint
+from footplate.proxy.model_grants import lease_clock
+from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import replies, reply, text
-from footplate.testing.process import ModelProcess
+from footplate.testing.model_process import ModelProcess
 
 MOST_MS: Final = 3.0
 _SCRIPT: Final = "measured"

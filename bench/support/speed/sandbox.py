@@ -19,13 +19,13 @@ from bench.prove.figure import require
 from bench.support.escape.backends import LEASE, SANDBOX, UID
 from bench.support.escape.ground import new_directory
 from bench.support.speed.measured import Measured, median
-from footplate.domain.environments import EnvironmentConfig
-from footplate.environments.commands import open_stdin
-from footplate.environments.guardian import lease_clock
-from footplate.environments.opening import SandboxFactory
+from footplate.domain.agents.environment_config import EnvironmentConfig
+from footplate.environments.factory import SandboxFactory
+from footplate.environments.processes.command_runner import open_stdin
+from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox import probe
 from footplate.environments.sandbox.environment import SandboxEnvironment
-from footplate.proxy.models import ModelProxy
+from footplate.proxy.model_proxy import ModelProxy
 
 _START: Final = 1.6
 _SHELL: Final = 1.5

@@ -11,7 +11,7 @@ import asyncpg
 from bench.prove.figure import require
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.stream.sse import parse_cursor
 from footplate.testing import replies, text, thinking, tool
 

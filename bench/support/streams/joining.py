@@ -10,7 +10,7 @@ from anthropic.lib.sessions import AccumulatedEvent, accumulate_managed_agents_e
 from bench.prove.figure import require
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.testing import replies, text
 
 _CHUNKS: Final = 200

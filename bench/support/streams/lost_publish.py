@@ -10,8 +10,8 @@ import asyncpg
 from bench.prove.figure import require
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
-from footplate.domain import events
-from footplate.stack.leftovers import wait_until
+from footplate.domain.sessions import events
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, reply, text, tool
 
 _POINT: Final = "before_publish"

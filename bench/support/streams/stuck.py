@@ -72,7 +72,9 @@ async def delay(cluster: Cluster, lean: Lean, pairs: int, ledger: ValidationLedg
     return Delay(times[False], times[True])
 
 
-async def _turn(cluster: Cluster, lean: Lean, seat: dict[str, str], ledger: ValidationLedger, *, disturbed: bool) -> float:
+async def _turn(
+    cluster: Cluster, lean: Lean, seat: dict[str, str], ledger: ValidationLedger, *, disturbed: bool
+) -> float:
     session_id = (await lean.post("/v1/sessions", seat))["id"]
     async with AsyncExitStack() as exits:
         if disturbed:

@@ -7,8 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from bench.prove.figure import NotHeld
-from footplate.stack.leftovers import wait_until
-from footplate.stack.ports import LOOPBACK, find_free_port, is_port_free
+from footplate.stack.free_ports import LOOPBACK, find_free_port, is_port_free
+from footplate.stack.orphan_processes import wait_until
 
 
 @asynccontextmanager

@@ -20,8 +20,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from footplate.stack.ports import LOOPBACK
-from footplate.testing.serving import create_server
+from footplate.stack.free_ports import LOOPBACK
+from footplate.testing.server.http_server import create_server
 
 Attributes = dict[str, str | int | float | bool]
 

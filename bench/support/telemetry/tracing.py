@@ -8,8 +8,8 @@ from bench.prove.figure import require
 from bench.support.clients import MODEL, Client, Event
 from bench.support.cluster import Cluster
 from bench.support.telemetry.sink import Sink, Span
-from footplate.domain import events
-from footplate.stack.leftovers import wait_until
+from footplate.domain.sessions import events
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import Replies, replies, text, thinking, tool, usage
 
 ARRIVES_WITHIN: Final = 20.0

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bench.support.clients import MODEL, TOOLSET, Client
 from bench.support.cluster import Cluster
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.testing import (
     Replies,
     hang,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bench.prove.figure import NotHeld, require
 from bench.support.terminal.person import Person
-from footplate.stack.ports import LOOPBACK, find_free_port
+from footplate.stack.free_ports import LOOPBACK, find_free_port
 
 _PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
 _ASK: Final = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {"type": "object"}}

@@ -11,7 +11,7 @@ from bench.prove.figure import require
 from bench.support.clients import Client, Event
 from bench.support.terminal.person import Person
 from bench.support.terminal.stories import LONG
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 _TURN: Final = 3.0
 """About as long as the scripted turn takes."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from bench.prove.figure import NotHeld
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 
 TERM: Final = "tmux-256color"
 _ROWS: Final = 3000

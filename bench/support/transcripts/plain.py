@@ -14,8 +14,8 @@ import claude_agent_sdk as sdk
 
 from bench.prove.figure import NotHeld
 from bench.support import remains
-from footplate.harness.claude import program
-from footplate.testing.process import ModelProcess
+from footplate.harness.claude.session import cli_path
+from footplate.testing.model_process import ModelProcess
 
 MODEL: Final = "claude-sonnet-4-5"
 _ON: Final = (
@@ -103,7 +103,7 @@ class Desk:
         return out.decode()
 
     async def _converse(self, prompts: tuple[str, ...], options: sdk.ClaudeAgentOptions) -> None:
-        options.cli_path = program.find_cli()
+        options.cli_path = cli_path.find_cli()
         options.cwd = self.work
         options.model = MODEL
         options.permission_mode = "bypassPermissions"
@@ -126,7 +126,7 @@ class Desk:
 
     async def _spawn(self, *arguments: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *(str(program.find_cli()), "-p", "--model", MODEL, "--dangerously-skip-permissions", *arguments),
+            *(str(cli_path.find_cli()), "-p", "--model", MODEL, "--dangerously-skip-permissions", *arguments),
             env=self.environment,
             cwd=self.work,
             stdin=asyncio.subprocess.DEVNULL,

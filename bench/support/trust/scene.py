@@ -16,26 +16,26 @@ from typing import Final
 from bench.support import remains
 from bench.support.trust import hostile
 from footplate.config import Settings
-from footplate.domain import events as ev
 from footplate.domain import ids
-from footplate.domain.agents import ResolvedConfig
-from footplate.domain.brought import ProjectInstructions
-from footplate.domain.environments import EnvironmentConfig
-from footplate.domain.events import Event, PreviewType, Usage
-from footplate.domain.ports import Endpoint, Entry, FullOutput, SteerMessage, TurnContext
-from footplate.domain.projects import Trust
-from footplate.domain.running import Environments, OpenEnvironment
-from footplate.domain.turns import TurnOutcome
-from footplate.environments.guardian import lease_clock
-from footplate.environments.opening import WORKSPACES
+from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.environment_config import EnvironmentConfig
+from footplate.domain.ports.engine import Environments, OpenEnvironment
+from footplate.domain.ports.harness import Endpoint, Entry, FullOutput, SteerMessage, TurnContext
+from footplate.domain.projects.project import Trust
+from footplate.domain.projects.project_instructions import ProjectInstructions
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event, PreviewType, Usage
+from footplate.domain.sessions.turns import TurnOutcome
+from footplate.environments.factory import WORKSPACES
+from footplate.environments.processes.guardian_client import lease_clock
 from footplate.harness.claude.harness import ClaudeHarness
-from footplate.proxy.models import ModelProxy
+from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import Replies
-from footplate.testing.gates import ScriptedGate
-from footplate.testing.process import ModelProcess
-from footplate.trees import bringing
+from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_gate import ScriptedGate
 from footplate.trees.git import Git
-from footplate.wiring.environments import create_environment_backend
+from footplate.trees.projects import project_instructions
+from footplate.wiring.environment_backend import create_environment_backend
 
 MODEL: Final = "claude-sonnet-4-5"
 _TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep")
@@ -99,7 +99,7 @@ class Repository:
         self.commit = self._git("rev-parse", "HEAD").strip()
 
     async def bring(self, trust: Trust) -> ProjectInstructions:
-        return await bringing.read_instructions(Git(git_dir=self.directory / ".git"), self.commit, trust)
+        return await project_instructions.read_instructions(Git(git_dir=self.directory / ".git"), self.commit, trust)
 
     def _git(self, *argv: str) -> str:
         own = ("-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "core.hooksPath=/dev/null")

@@ -13,7 +13,7 @@ from bench.support.cluster import Cluster, open_cluster
 from bench.support.crash import work
 from bench.support.trust import hostile
 from bench.support.trust.scene import Repository
-from footplate.domain import events as ev
+from footplate.domain.sessions import events as ev
 from footplate.testing import replies, text, tool
 
 _SHORT: Final = "short"

@@ -6,31 +6,33 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 
 from footplate.api import openapi
-from footplate.api.edge import RequestContextMiddleware
-from footplate.api.error_handlers import on_footplate_error, on_http_exception
-from footplate.api.foreign_requests import ForeignRequestMiddleware
+from footplate.api.middleware.error_handlers import on_footplate_error, on_http_exception
+from footplate.api.middleware.foreign_request_guard import ForeignRequestMiddleware
+from footplate.api.middleware.request_context import RequestContextMiddleware
 from footplate.api.routes import (
-    absent,
     agents,
     approvals,
     audit,
-    diffs,
     environments,
-    events,
     files,
-    forks,
     health,
-    leaving,
     policies,
     projects,
+    unsupported,
+    usage,
+    workspaces,
+)
+from footplate.api.routes.session import (
+    delivery,
+    diffs,
+    events,
+    forks,
     resources,
     sessions,
-    sockets,
     threads,
     transcripts,
     turns,
-    usage,
-    workspaces,
+    websocket,
 )
 from footplate.api.services import ApiServices
 from footplate.domain.errors import FootplateError
@@ -65,7 +67,7 @@ def create_app(services: ApiServices) -> FastAPI:
             workspaces,
             usage,
             diffs,
-            leaving,
+            delivery,
             files,
             resources,
             policies,
@@ -73,11 +75,11 @@ def create_app(services: ApiServices) -> FastAPI:
             audit,
         ),
         health,
-        absent,
+        unsupported,
     ):
         # `include_router` would match each request twice. Matching is a linear search, so busy routes come first.
         app.router.routes.extend(module.router.routes)
-    app.router.routes.extend(sockets.routes)
+    app.router.routes.extend(websocket.routes)
     app.router.routes.append(openapi.create_document_route(app))
     app.openapi = openapi.make_document_function(app)  # type: ignore[method-assign]
     return app

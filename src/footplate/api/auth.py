@@ -9,7 +9,7 @@ from starlette.requests import HTTPConnection
 
 from footplate.api.services import get_services
 from footplate.domain.errors import Unauthenticated
-from footplate.domain.principals import Principal
+from footplate.domain.organisations.principals import Principal
 
 
 async def authenticate(request: Request) -> Principal:

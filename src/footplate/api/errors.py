@@ -11,10 +11,10 @@ from typing import Final
 
 from starlette.responses import Response
 
-from footplate.api.replies import json_response
+from footplate.api.json_responses import json_response
 from footplate.domain.errors import DOCS, FootplateError, Overloaded, RateLimited, Refused, Temporary
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.limits import setting_name
+from footplate.domain.network.request_limits import setting_name
 
 ERROR_TYPES: Final = {
     400: "invalid_request_error",

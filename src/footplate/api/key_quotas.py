@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from footplate.api.errors import LimitExceeded
-from footplate.domain.limits import MIB, RequestLimits
+from footplate.domain.network.request_limits import MIB, RequestLimits
 
 UNCOUNTED_BYTES: Final = 64 * 1024
 """Bodies up to this size need no reservation, so that a few large bodies never block small requests."""

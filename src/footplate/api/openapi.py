@@ -18,8 +18,8 @@ from pydantic.json_schema import models_json_schema
 from starlette.responses import Response
 from starlette.routing import Route
 
-from footplate.api.wire.answers import Error
 from footplate.api.wire.base import Body, Parameters
+from footplate.api.wire.responses import Error
 
 SCHEMA_REF: Final = "#/components/schemas/{model}"
 ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {

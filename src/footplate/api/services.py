@@ -8,16 +8,16 @@ from typing import Final
 from starlette.requests import HTTPConnection
 
 from footplate.api.key_quotas import KeyQuotas
-from footplate.domain.environments import Backend
-from footplate.domain.files import FileBytes
-from footplate.domain.hooks import HookAccess
-from footplate.domain.leaving import DeliveryService
-from footplate.domain.limits import RequestLimits
-from footplate.domain.named_directories import AllowedRoots
-from footplate.domain.request_guard import RequestGuard
-from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, EventStreams, UnitOfWorkFactory
-from footplate.domain.transcripts import Transcripts
-from footplate.domain.usage import UsageReads
+from footplate.domain.agents.environment_config import Backend
+from footplate.domain.files.delivery import DeliveryService
+from footplate.domain.files.uploaded_files import FileBytes
+from footplate.domain.network.request_guard import RequestGuard
+from footplate.domain.network.request_limits import RequestLimits
+from footplate.domain.policy.hooks import HookAccess
+from footplate.domain.ports.api import Diffs, EventStreams, Health, Keys, Notifier, Reads, UnitOfWorkFactory
+from footplate.domain.ports.transcripts import Transcripts
+from footplate.domain.ports.usage_report import UsageReads
+from footplate.domain.projects.allowed_directories import AllowedRoots
 
 MAX_FILE_BYTES: Final = 64_000_000
 

@@ -7,22 +7,22 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli import (
+from footplate.cli.commands import (
+    agents_and_environments,
+    api_keys,
     approvals,
     audit,
     config,
-    differing,
+    delivery,
+    diff,
     files,
-    keys,
-    leaving,
     policy,
     projects,
-    resources,
-    serving,
+    server,
     sessions,
     transcripts,
 )
-from footplate.cli.grouping import CLIENT, RESOURCES, SERVERS, SESSIONS, GroupedHelp
+from footplate.cli.commands.help_groups import CLIENT, RESOURCES, SERVERS, SESSIONS, GroupedHelp
 
 app = typer.Typer(
     name="footplate",
@@ -37,7 +37,7 @@ app = typer.Typer(
 
 def _version(requested: bool) -> None:
     if requested:
-        serving.version()
+        server.version()
         raise typer.Exit
 
 
@@ -61,14 +61,14 @@ app.command(rich_help_panel=SESSIONS, short_help="Create a session that starts w
     sessions.fork
 )
 app.command(rich_help_panel=SESSIONS, short_help="Show the file changes of a session as a patch or a summary.")(
-    differing.diff
+    diff.diff
 )
-app.command(rich_help_panel=SESSIONS, short_help="Apply a session's changes to your checkout.")(leaving.apply)
+app.command(rich_help_panel=SESSIONS, short_help="Apply a session's changes to your checkout.")(delivery.apply)
 app.command(rich_help_panel=SESSIONS, short_help="Merge a session's changes into a branch of its project.")(
-    leaving.merge
+    delivery.merge
 )
-app.command(rich_help_panel=SESSIONS, short_help="Push a session's changes as a branch of its project.")(leaving.push)
-app.command(rich_help_panel=SESSIONS, short_help="Export a session's changes as a branch or a patch.")(leaving.export)
+app.command(rich_help_panel=SESSIONS, short_help="Push a session's changes as a branch of its project.")(delivery.push)
+app.command(rich_help_panel=SESSIONS, short_help="Export a session's changes as a branch or a patch.")(delivery.export)
 app.command("import", rich_help_panel=SESSIONS, short_help="Import Claude Code transcripts as sessions.")(
     transcripts.import_transcripts
 )
@@ -81,21 +81,21 @@ app.command(rich_help_panel=SESSIONS, short_help="Approve pending calls.")(appro
 app.command(rich_help_panel=SESSIONS, short_help="Deny pending calls.")(approvals.deny)
 app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)
-app.add_typer(resources.agents, name="agents", rich_help_panel=RESOURCES)
-app.add_typer(resources.environments, name="environments", rich_help_panel=RESOURCES)
+app.add_typer(agents_and_environments.agents, name="agents", rich_help_panel=RESOURCES)
+app.add_typer(agents_and_environments.environments, name="environments", rich_help_panel=RESOURCES)
 app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
 app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)
-app.command(rich_help_panel=SERVERS, short_help="Start everything on this machine. Ctrl-C stops it all.")(serving.dev)
-app.command(rich_help_panel=SERVERS, short_help="Check everything that a session needs.")(serving.doctor)
+app.command(rich_help_panel=SERVERS, short_help="Start everything on this machine. Ctrl-C stops it all.")(server.dev)
+app.command(rich_help_panel=SERVERS, short_help="Check everything that a session needs.")(server.doctor)
 app.command(
     rich_help_panel=SERVERS, short_help="Print the address and API key of a running `footplate dev`, for eval."
-)(serving.env)
-app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(serving.api)
-app.command(rich_help_panel=SERVERS, short_help="Run turns.")(serving.worker)
-app.command(rich_help_panel=SERVERS, short_help="Migrate the database to the schema of this version.")(serving.migrate)
-app.command(rich_help_panel=SERVERS, short_help="Remove unused objects from the object store.")(serving.gc)
-app.add_typer(keys.app, name="api-keys", rich_help_panel=SERVERS)
+)(server.env)
+app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(server.api)
+app.command(rich_help_panel=SERVERS, short_help="Run turns.")(server.worker)
+app.command(rich_help_panel=SERVERS, short_help="Migrate the database to the schema of this version.")(server.migrate)
+app.command(rich_help_panel=SERVERS, short_help="Remove unused objects from the object store.")(server.gc)
+app.add_typer(api_keys.app, name="api-keys", rich_help_panel=SERVERS)
 app.add_typer(audit.audit, name="audit", rich_help_panel=RESOURCES)
 app.add_typer(policy.app, name="policy", rich_help_panel=CLIENT)
 app.add_typer(config.app, name="config", rich_help_panel=CLIENT)
-app.command(rich_help_panel=CLIENT)(serving.version)
+app.command(rich_help_panel=CLIENT)(server.version)

@@ -12,7 +12,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from footplate.cli import profiles
+from footplate.cli.profile import server_profiles
 
 _TIMEOUT: Final = 1.0
 _MAX_ITEMS: Final = 50
@@ -87,15 +87,15 @@ def _projects(profile: str | None) -> Sequence[Item]:
 
 def _profiles(_profile: str | None) -> Sequence[Item]:
     try:
-        known = profiles.load_config().profiles
-    except profiles.NoServerSelected:
+        known = server_profiles.load_config().profiles
+    except server_profiles.NoServerSelected:
         known = {}
     named = [(name, fields.get("base_url", "")) for name, fields in known.items() if _NAME.fullmatch(name)]
-    return [*named, (profiles.LOCAL_PROFILE, "footplate dev on this machine")]
+    return [*named, (server_profiles.LOCAL_PROFILE, "footplate dev on this machine")]
 
 
 def _keys(_profile: str | None) -> Sequence[Item]:
-    return [(key, "") for key in profiles.PROFILE_KEYS]
+    return [(key, "") for key in server_profiles.PROFILE_KEYS]
 
 
 def _harnesses(_profile: str | None) -> Sequence[Item]:
@@ -105,14 +105,14 @@ def _harnesses(_profile: str | None) -> Sequence[Item]:
 def _fetch_items(path: str, profile: str | None) -> list[dict[str, Any]]:
     """Fetches a list from the server. Returns nothing on failure: an error message would disturb the command line."""
     try:
-        server = profiles.select_server(profile)
+        server = server_profiles.select_server(profile)
         parts = urlsplit(server.base_url)
         make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = make(parts.hostname or "", parts.port, timeout=_TIMEOUT)
         connection.request("GET", f"{path}?limit={_MAX_ITEMS}", headers={"x-api-key": server.api_key})
         data = json.loads(connection.getresponse().read())["data"]
         return [item for item in data if _NAME.fullmatch(item["id"])]
-    except (profiles.NoServerSelected, OSError, HTTPException, ValueError, LookupError, TypeError):
+    except (server_profiles.NoServerSelected, OSError, HTTPException, ValueError, LookupError, TypeError):
         return []
 
 

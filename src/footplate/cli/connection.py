@@ -7,10 +7,11 @@ from typing import Final, NoReturn, TypeVar
 import stamina.instrumentation
 import typer
 
-from footplate.cli import output, profiles
-from footplate.cli.answers import ConflictAnswer, ConflictDetail, ErrorAnswer, ErrorDetail
-from footplate.cli.output import Exit, print_json_line
-from footplate.cli.profiles import NoServerSelected, Server
+from footplate.cli.json_models import ConflictAnswer, ConflictDetail, ErrorAnswer, ErrorDetail
+from footplate.cli.profile import server_profiles
+from footplate.cli.profile.server_profiles import NoServerSelected, Server
+from footplate.cli.render import output
+from footplate.cli.render.output import Exit, print_json_line
 from footplate.client import ApiError, AsyncFootplate, ClientError, StreamLost, Unauthenticated, Unreachable
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ def run_with_client(
     stamina.instrumentation.set_on_retry_hooks([])
     server: Server | None = None
     try:
-        server = profiles.select_server(profile)
+        server = server_profiles.select_server(profile)
         return asyncio.run(_with_client(work, server))
     except NoServerSelected as error:
         _fail(ErrorDetail(code="no_server", title="No server configured", message=str(error), help=""), as_json=as_json)

@@ -6,14 +6,16 @@ from dataclasses import asdict
 import typer
 from rich.table import Table
 
-from footplate.cli import checks, local, output
-from footplate.cli.output import quote
+from footplate.cli.actions import doctor
+from footplate.cli.profile import dev_server
+from footplate.cli.render import output
+from footplate.cli.render.output import quote
 
 _STATE_MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "failed": "[red]failed[/]"}
 
 
 def run_doctor(*, as_json: bool) -> None:
-    findings = output.run_async(checks.run_checks(local.load_settings()))
+    findings = output.run_async(doctor.run_checks(dev_server.load_settings()))
     if as_json:
         output.print_json([asdict(finding) for finding in findings])
     else:
@@ -22,7 +24,7 @@ def run_doctor(*, as_json: bool) -> None:
         raise typer.Exit(output.Exit.FAILED)
 
 
-def _print_findings(findings: Sequence[checks.Finding]) -> None:
+def _print_findings(findings: Sequence[doctor.Finding]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("", "Check", "Finding"):
         table.add_column(heading, overflow="fold")

@@ -24,17 +24,17 @@ def _run() -> int:
     try:
         code = app(prog_name="footplate", standalone_mode=False)
     except typer.TyperException as error:
-        from footplate.cli import usage
+        from footplate.cli.render import usage_errors
 
-        usage.report_usage_error(error, sys.argv)
+        usage_errors.report_usage_error(error, sys.argv)
         return error.exit_code
     except typer.Abort:
-        from footplate.cli import output
+        from footplate.cli.render import output
 
         output.print_error("Cancelled. Nothing was changed.")
         return 1
     except Exception as error:
-        from footplate.cli import output
+        from footplate.cli.render import output
         from footplate.domain.errors import FootplateError
 
         if not isinstance(error, FootplateError):

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from footplate.client.listing import Pages, drop_none
 from footplate.client.models import Approval, Event
+from footplate.client.pagination import Pages, drop_none
 from footplate.client.transport import Transport
 
 
@@ -33,6 +33,11 @@ class Approvals:
         return await self._send_decision(approval, "deny", deny_message=message)
 
     async def _send_decision(self, approval: Approval, result: Literal["allow", "deny"], **fields: Any) -> Event:
-        decision = {"type": "user.tool_confirmation", "tool_use_id": approval.id, "result": result, **drop_none(**fields)}
+        decision = {
+            "type": "user.tool_confirmation",
+            "tool_use_id": approval.id,
+            "result": result,
+            **drop_none(**fields),
+        }
         response = await self._transport.post(f"/v1/sessions/{approval.session_id}/events", {"events": [decision]})
         return Event.model_validate(response["data"][0])

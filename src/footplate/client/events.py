@@ -14,8 +14,8 @@ from typing import Any, Final
 import stamina
 
 from footplate.client.errors import ApiError, ClientError, StreamLost, Unreachable, error_for_status
-from footplate.client.listing import Pages
 from footplate.client.models import Event
+from footplate.client.pagination import Pages
 from footplate.client.transport import Frame, Transport, should_retry
 
 DELETED: Final = "session.deleted"
@@ -77,7 +77,12 @@ class _StreamFollower:
     """The state of one stream across its connections."""
 
     def __init__(
-        self, transport: Transport, session_id: str, after: str | None, deltas: Sequence[str], listener: ConnectionListener | None
+        self,
+        transport: Transport,
+        session_id: str,
+        after: str | None,
+        deltas: Sequence[str],
+        listener: ConnectionListener | None,
     ) -> None:
         self._transport = transport
         self._path = f"/v1/sessions/{session_id}/events/stream"
@@ -136,7 +141,9 @@ class _StreamFollower:
                 help_text='Pass a start position: after="0" for all events, or a turn\'s first_seq.',
             )
         self._exit_stack = AsyncExitStack()
-        frames = await self._exit_stack.enter_async_context(self._transport.open_event_stream(self._path, self._params, self._cursor))
+        frames = await self._exit_stack.enter_async_context(
+            self._transport.open_event_stream(self._path, self._params, self._cursor)
+        )
         if self._connected_before and self._listener is not None:
             self._listener(None)
         self._connected_before = True

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from footplate.client.listing import drop_none
 from footplate.client.models import ImportedRules, Policy, PolicyReplay
+from footplate.client.pagination import drop_none
 from footplate.client.transport import Transport
 
 _PATH = "/v1/policies"

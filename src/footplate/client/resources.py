@@ -8,8 +8,8 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from footplate.client.listing import Pages, drop_none
-from footplate.client.models import Agent, Deleted, Diff, Environment, DeliveryResult, Project, Session, Turn, Workspace
+from footplate.client.models import Agent, Deleted, DeliveryResult, Diff, Environment, Project, Session, Turn, Workspace
+from footplate.client.pagination import Pages, drop_none
 from footplate.client.transport import Transport
 
 
@@ -44,7 +44,9 @@ class Environments:
         self._transport = transport
 
     async def create(self, *, name: str, **fields: Any) -> Environment:
-        return Environment.model_validate(await self._transport.post("/v1/environments", drop_none(name=name, **fields)))
+        return Environment.model_validate(
+            await self._transport.post("/v1/environments", drop_none(name=name, **fields))
+        )
 
     async def retrieve(self, environment_id: str) -> Environment:
         return Environment.model_validate(await self._transport.get(f"/v1/environments/{environment_id}"))
@@ -161,14 +163,18 @@ class Sessions:
     ) -> DeliveryResult:
         """Merges the session's work into a branch of the project's repository. Also takes `message`, `wait_seconds`."""
         body = drop_none(into=into, project_id=project_id, **fields)
-        return DeliveryResult.model_validate(await self._transport.post_with_long_timeout(f"/v1/sessions/{session_id}/merge", body))
+        return DeliveryResult.model_validate(
+            await self._transport.post_with_long_timeout(f"/v1/sessions/{session_id}/merge", body)
+        )
 
     async def push(
         self, session_id: str, *, branch: str | None = None, project_id: str | None = None, **fields: Any
     ) -> DeliveryResult:
         """Pushes the session's work to a branch of its own in the project's repository."""
         body = drop_none(branch=branch, project_id=project_id, **fields)
-        return DeliveryResult.model_validate(await self._transport.post_with_long_timeout(f"/v1/sessions/{session_id}/push", body))
+        return DeliveryResult.model_validate(
+            await self._transport.post_with_long_timeout(f"/v1/sessions/{session_id}/push", body)
+        )
 
     def bundle(self, session_id: str, *, project_id: str | None = None) -> AsyncIterator[bytes]:
         """Yields the session's commits as a git bundle, in chunks. The bundle's ref is `refs/heads/session`."""

@@ -101,7 +101,9 @@ class Transport:
         return await self._request_with_retries("DELETE", path, key=str(uuid.uuid4()))
 
     @asynccontextmanager
-    async def open_event_stream(self, path: str, params: Params, cursor: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
+    async def open_event_stream(
+        self, path: str, params: Params, cursor: str | None
+    ) -> AsyncIterator[AsyncIterator[Frame]]:
         """Opens one event-stream connection. Raises `Unreachable` for every way in which it can break."""
         headers = {**self._headers, **({"last-event-id": cursor} if cursor else {})}
         timeout = httpx2.Timeout(self._timeout, read=_STREAM_SILENCE_SECONDS)
@@ -149,7 +151,9 @@ class Transport:
                 if lines is not None:
                     headers["content-type"] = _NDJSON
                     timeout = httpx2.Timeout(self._timeout, read=_LONG_READ_TIMEOUT)
-                    return await self._request_once(method, path, headers=headers, content=_iterate_async(lines()), timeout=timeout)
+                    return await self._request_once(
+                        method, path, headers=headers, content=_iterate_async(lines()), timeout=timeout
+                    )
                 return await self._request_once(
                     method, path, headers=headers, params=params, json=body, timeout=timeout or self._timeout
                 )

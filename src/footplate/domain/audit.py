@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from footplate.domain import events as ev
 from footplate.domain import ids
-from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject, clean, clean_object
-from footplate.domain.pages import Page
-from footplate.domain.principals import Principal
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event
 
 ID_PREFIX: Final = "audt"
 MAX_PATH_CHARACTERS: Final = 500
@@ -85,7 +85,9 @@ def build_decision_entries(new_events: Sequence[Event]) -> list[AuditEntry]:
         event = replace(new_event, body=clean_object(new_event.body))
         permission = event.body.get("permission")
         permission_fields: Mapping[str, Json] = permission if isinstance(permission, dict) else {}
-        content: JsonObject = {name: permission_fields[name] for name in ("rule", "reason", "hook") if name in permission_fields}
+        content: JsonObject = {
+            name: permission_fields[name] for name in ("rule", "reason", "hook") if name in permission_fields
+        }
         entries.append(
             AuditEntry(
                 kind="decision",
@@ -124,11 +126,18 @@ def build_approval_entry(decision: Event) -> AuditEntry:
 def build_edit_entry(event_id: str, edited_input: JsonObject) -> AuditEntry:
     """Build the entry for a person's edit to the input of a call, which another person has to approve."""
     return AuditEntry(
-        kind="answer", event=event_id, outcome="edit", input_hash=hash_json(edited_input), content={}, content_hash=hash_json({})
+        kind="answer",
+        event=event_id,
+        outcome="edit",
+        input_hash=hash_json(edited_input),
+        content={},
+        content_hash=hash_json({}),
     )
 
 
-def build_hook_entry(content: JsonObject, *, outcome: str, tool: str | None, layer: str, tool_input: Json) -> AuditEntry:
+def build_hook_entry(
+    content: JsonObject, *, outcome: str, tool: str | None, layer: str, tool_input: Json
+) -> AuditEntry:
     """Build the entry for a hook that ran. `tool_input` is the input of the call that the hook was asked about."""
     content, tool_input = clean_object(content), clean(tool_input)
     return AuditEntry(

@@ -11,14 +11,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from footplate.domain import audit
-from footplate.domain import events as ev
-from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject, clean
-from footplate.domain.ports import Entry
+from footplate.domain.ports.harness import Entry
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event
 
 MARK: Final = "approval"
-DENIED_BY_NEW_MESSAGE: Final = "Denied: this call was not approved before the user sent a new message. It had no effect."
-INTERRUPTED_WHILE_PENDING: Final = "Not run: the user interrupted the turn while this call was waiting for approval. It had no effect."
+DENIED_BY_NEW_MESSAGE: Final = (
+    "Denied: this call was not approved before the user sent a new message. It had no effect."
+)
+INTERRUPTED_WHILE_PENDING: Final = (
+    "Not run: the user interrupted the turn while this call was waiting for approval. It had no effect."
+)
 
 
 def pending_mark(turn_id: str, call_id: str, use: Event, *, directory: str | None = None) -> Entry:

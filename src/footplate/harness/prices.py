@@ -11,7 +11,7 @@ from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import ModelInfo, Provider
 from pydantic_ai.usage import RequestUsage
 
-from footplate.domain.events import Usage
+from footplate.domain.sessions.events import Usage
 
 _MICROUSD_PER_USD: Final = 1_000_000
 

@@ -10,9 +10,9 @@ from typing import Final
 import structlog
 
 from footplate.domain.errors import InvalidRequest, Permanent
-from footplate.domain.ports import Harness, HarnessServices
-from footplate.domain.transcripts import Transcripts
-from footplate.harness import loading
+from footplate.domain.ports.harness import Harness, HarnessServices
+from footplate.domain.ports.transcripts import Transcripts
+from footplate.harness import lazy_import
 
 GROUP: Final = "footplate.harnesses"
 PROGRAMS: Final = "footplate.programs"
@@ -64,7 +64,7 @@ class HarnessRegistry:
 
     def _create(self, name: str) -> Harness:
         point = _find_entry_point(name)
-        with loading.IMPORT_LOCK:
+        with lazy_import.IMPORT_LOCK:
             try:
                 factory = point.load()
             except Exception as error:

@@ -1,10 +1,10 @@
 """Runs PostgreSQL, Redis and Temporal as child processes on this machine, without containers."""
 
 from footplate.stack.launcher import Stack, StackSettings
-from footplate.stack.part import Service, ServiceFailed
-from footplate.stack.postgres import Postgres
-from footplate.stack.program import PythonService
-from footplate.stack.redis import Redis
-from footplate.stack.temporal import Temporal
+from footplate.stack.services.postgres import Postgres
+from footplate.stack.services.python_service import PythonService
+from footplate.stack.services.redis import Redis
+from footplate.stack.services.service import Service, ServiceFailed
+from footplate.stack.services.temporal import Temporal
 
-__all__ = ["Service", "ServiceFailed", "Postgres", "PythonService", "Redis", "Stack", "StackSettings", "Temporal"]
+__all__ = ["Postgres", "PythonService", "Redis", "Service", "ServiceFailed", "Stack", "StackSettings", "Temporal"]

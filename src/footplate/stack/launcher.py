@@ -7,11 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from footplate.stack.lock import LauncherLock
-from footplate.stack.part import Service
-from footplate.stack.postgres import Postgres
-from footplate.stack.redis import Redis
-from footplate.stack.temporal import Temporal
+from footplate.stack.launcher_lock import LauncherLock
+from footplate.stack.services.postgres import Postgres
+from footplate.stack.services.redis import Redis
+from footplate.stack.services.service import Service
+from footplate.stack.services.temporal import Temporal
 
 T = TypeVar("T")
 

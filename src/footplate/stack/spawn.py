@@ -29,7 +29,18 @@ def command_bound_to_launcher(
     setpriv = shutil.which("setpriv") or "/usr/bin/setpriv"
     name = death_signal.name.removeprefix("SIG")
     as_user = [] if user is None else _setpriv_user_options(user)
-    return [setpriv, "--pdeathsig", name, *as_user, "--", "/bin/sh", "-c", _CHECK_PARENT_SCRIPT, str(os.getpid()), *argv]
+    return [
+        setpriv,
+        "--pdeathsig",
+        name,
+        *as_user,
+        "--",
+        "/bin/sh",
+        "-c",
+        _CHECK_PARENT_SCRIPT,
+        str(os.getpid()),
+        *argv,
+    ]
 
 
 def unprivileged_user() -> pwd.struct_passwd | None:

@@ -11,7 +11,7 @@ import orjson
 import stamina
 
 from footplate.domain.errors import Unavailable
-from footplate.domain.organisation_slots import OrganisationLimiter
+from footplate.domain.organisations.fair_limiter import OrganisationLimiter
 
 if TYPE_CHECKING:
     Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
@@ -104,7 +104,9 @@ class Database:
         """Limits the connections that one organisation's changes may use, so that some remain for the others."""
 
     @classmethod
-    async def open(cls, dsn: str, *, size: int, retry_seconds: float = 5.0, plan_cache_mode: PlanCacheMode = "auto") -> "Database":
+    async def open(
+        cls, dsn: str, *, size: int, retry_seconds: float = 5.0, plan_cache_mode: PlanCacheMode = "auto"
+    ) -> "Database":
         """Opens the pool. `retry_seconds`: how long a caller waits for a database that is being restarted.
 
         `plan_cache_mode="force_generic_plan"` is for a caller that always selects rows by session: one cached plan then
@@ -170,7 +172,9 @@ class Database:
 
     async def _acquire(self) -> Connection:
         """Acquires a connection. Retries, because connections that were idle during a database restart are dead."""
-        return await call_with_retries(self._pool.acquire, on=_CONNECTION_ERRORS, seconds=self._retry_seconds, wait_max=0.5)
+        return await call_with_retries(
+            self._pool.acquire, on=_CONNECTION_ERRORS, seconds=self._retry_seconds, wait_max=0.5
+        )
 
 
 async def call_with_retries(
@@ -201,7 +205,9 @@ class _PooledConnection(_BaseConnection):
 
 async def _set_codecs(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     for name in ("json", "jsonb"):
-        await connection.set_type_codec(name, encoder=_encode_json, decoder=orjson.loads, schema="pg_catalog", format="text")
+        await connection.set_type_codec(
+            name, encoder=_encode_json, decoder=orjson.loads, schema="pg_catalog", format="text"
+        )
 
 
 def _encode_json(value: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Final, Self
 import structlog
 from redis.exceptions import RedisError
 
-from footplate.stream import connections, keys
+from footplate.stream import redis_connections, redis_keys
 
 log = structlog.get_logger(__name__)
 
@@ -28,11 +28,11 @@ class NudgeSender:
     """Sends nudges."""
 
     def __init__(self, url: str) -> None:
-        self._redis = connections.create_command_client(url)
+        self._redis = redis_connections.create_command_client(url)
 
     async def nudge(self, session_id: str) -> None:
         try:
-            await self._redis.publish(keys.NUDGE_CHANNEL, session_id)
+            await self._redis.publish(redis_keys.NUDGE_CHANNEL, session_id)
         except (RedisError, OSError) as error:
             log.warning("nudge lost; the turn will check by itself", action="nudge.lost", reason=repr(error))
 
@@ -44,7 +44,7 @@ class NudgeListener:
     """Receives nudges in a worker, with one connection and one subscription for all its turns."""
 
     def __init__(self, url: str) -> None:
-        self._redis = connections.create_reader_client(url)
+        self._redis = redis_connections.create_reader_client(url)
         self._callbacks: dict[str, list[Callback]] = {}
         self._stopping = False
         """Set in addition to the cancellation, which can be lost while redis-py aborts a read."""
@@ -59,7 +59,7 @@ class NudgeListener:
     ) -> None:
         self._stopping = True
         if self._task is not None:
-            await connections.cancel_tasks(self._task)
+            await redis_connections.cancel_tasks(self._task)
         await self._redis.aclose()
 
     @contextmanager
@@ -85,7 +85,7 @@ class NudgeListener:
 
     async def _listen(self) -> None:
         async with self._redis.pubsub() as pubsub:
-            await pubsub.subscribe(keys.NUDGE_CHANNEL)
+            await pubsub.subscribe(redis_keys.NUDGE_CHANNEL)
             while not self._stopping:
                 message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
                 if message is not None:

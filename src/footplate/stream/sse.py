@@ -10,10 +10,10 @@ from typing import Final
 
 import orjson
 
-from footplate.domain import events
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject, clean_object
-from footplate.domain.services import Cursor
+from footplate.domain.ports.api import Cursor
+from footplate.domain.sessions import events
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 

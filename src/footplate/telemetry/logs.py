@@ -11,8 +11,8 @@ from typing import Final, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from footplate.domain.visible_text import show_line, show_prose
-from footplate.telemetry import errors, traces
+from footplate.domain.text.visible_text import show_line, show_prose
+from footplate.telemetry import error_reports, traces
 
 _INFO: Final = 20
 _MULTILINE_KEYS: Final = frozenset({"exception", "stack"})
@@ -25,7 +25,7 @@ def configure_logging() -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         traces.add_trace_ids,
-        errors.report_exception,
+        error_reports.report_exception,
         structlog.processors.format_exc_info,
     ]
     structlog.configure(

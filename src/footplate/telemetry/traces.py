@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from structlog.typing import EventDict, WrappedLogger
 
-from footplate.telemetry.scrubbing import scrub_secrets
+from footplate.telemetry.secret_scrubbing import scrub_secrets
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -10,9 +10,9 @@ streaming.
 `strict` validates responses against the models of the official SDK.
 """
 
-from footplate.testing.journal import Record
-from footplate.testing.model import ScriptedModel
+from footplate.testing.scripted_model import ScriptedModel
 from footplate.testing.scripts import Replies, Reply, Request, Script, ScriptError, replies, reply
+from footplate.testing.server.request_journal import Record
 from footplate.testing.steps import (
     Step,
     cut,

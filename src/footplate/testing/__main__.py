@@ -18,9 +18,9 @@ import orjson
 import uvloop
 
 from footplate.testing import script_json
-from footplate.testing.journal import MAX_BODY_BYTES
-from footplate.testing.model import ScriptedModel
+from footplate.testing.scripted_model import ScriptedModel
 from footplate.testing.scripts import Script, ScriptError
+from footplate.testing.server.request_journal import MAX_BODY_BYTES
 
 KEY_VARIABLE: Final = "FOOTPLATE_SCRIPTED_KEY"
 
@@ -52,7 +52,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--script", type=Path, action="append", default=[], help="a JSON file with scripts; may be repeated"
     )
-    parser.add_argument("--keep-bytes", type=int, default=MAX_BODY_BYTES, help="size limit of the recorded request bodies")
+    parser.add_argument(
+        "--keep-bytes", type=int, default=MAX_BODY_BYTES, help="size limit of the recorded request bodies"
+    )
     parser.add_argument("--any-key", action="store_true", help="accept requests with any key, from every local user")
     parser.add_argument("--exit-with-stdin", action="store_true", help="exit when stdin, a pipe, is closed")
     return parser

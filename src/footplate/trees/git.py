@@ -214,7 +214,15 @@ class Git:
         work_tree = [] if self.work_tree is None else [f"--work-tree={self.work_tree}"]
         as_user = [] if self.user is None or os.geteuid() != 0 else switch_user_prefix(self.user)
         change_directory = [] if self.work_tree is None or not self.runs_in_work_tree else ["-C", str(self.work_tree)]
-        return [*as_user, *self._limit_prefix(), find_git(), *change_directory, f"--git-dir={self.git_dir}", *work_tree, *argv]
+        return [
+            *as_user,
+            *self._limit_prefix(),
+            find_git(),
+            *change_directory,
+            f"--git-dir={self.git_dir}",
+            *work_tree,
+            *argv,
+        ]
 
     def _limit_prefix(self) -> list[str]:
         limits = {"fsize": self.max_file_bytes, "data": self.max_memory_bytes, "cpu": self.max_cpu_seconds}

@@ -17,7 +17,7 @@ from dulwich.object_store import DiskObjectStore
 from dulwich.objects import S_ISGITLINK, Blob, ObjectID, ShaFile, Tree
 from dulwich.pack import write_pack_objects
 
-from footplate.domain.snapshots import EMPTY_TREE
+from footplate.domain.files.snapshots import EMPTY_TREE
 
 MAX_BYTES: Final = 1 << 20
 MAX_FILES: Final = 200
@@ -127,7 +127,9 @@ class ObjectDatabase:
                 continue
             if stat.S_ISDIR(mode):
                 old_entry = old.get(name)
-                directory = old_entry.sha.decode() if old_entry is not None and stat.S_ISDIR(old_entry.mode) else EMPTY_TREE
+                directory = (
+                    old_entry.sha.decode() if old_entry is not None and stat.S_ISDIR(old_entry.mode) else EMPTY_TREE
+                )
                 yield from self.iter_added_objects(directory, object_id.decode())
             else:
                 yield object_id.decode(), False
@@ -135,7 +137,10 @@ class ObjectDatabase:
     def build_pack(self, ids: Collection[str]) -> bytes:
         """Returns a pack of these objects. The whole pack is in memory."""
         written = io.BytesIO()
-        objects = [(self._unpacked_cache.get(object_id) or self._store[ObjectID(object_id.encode())], None) for object_id in ids]
+        objects = [
+            (self._unpacked_cache.get(object_id) or self._store[ObjectID(object_id.encode())], None)
+            for object_id in ids
+        ]
         write_pack_objects(written, objects, object_format=self._store.object_format)
         self._unpacked_cache.clear()
         return written.getvalue()

@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from footplate.config import Settings
-from footplate.domain.projects import DEFAULT_ORGANISATION as DEFAULT_ORGANISATION
+from footplate.domain.projects.project import DEFAULT_ORGANISATION as DEFAULT_ORGANISATION
 
 
 async def migrate(settings: Settings) -> None:
-    from footplate.store.migrate import upgrade_schema
+    from footplate.store.schema_upgrade import upgrade_schema
 
     await upgrade_schema(settings.database_url)
 
 
 async def create_key(settings: Settings, organisation: str, name: str, roles: list[str]) -> str:
     """Create an API key and return its secret, which cannot be read again."""
-    from footplate.store.keys import ApiKeys
-    from footplate.wiring.parts import open_database
+    from footplate.store.resources.api_keys import ApiKeys
+    from footplate.wiring.shared_components import open_database
 
     async with open_database(settings) as database:
         return await ApiKeys(database).create_key(organisation, name, roles)

@@ -12,43 +12,43 @@ import structlog
 import uvicorn
 
 from footplate.api.app import create_app
-from footplate.api.limited_protocols import LimitedConfig
+from footplate.api.server.http_protocol import LimitedConfig
 from footplate.api.services import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import FootplateError
-from footplate.domain.leaving import BranchTarget, Delivery, DeliveryResult
-from footplate.domain.principals import Principal
-from footplate.domain.request_guard import RequestGuard
-from footplate.domain.running import Waker
-from footplate.domain.services import AcceptedInputs
-from footplate.engine.wake import TemporalWaker
+from footplate.domain.files.delivery import BranchTarget, Delivery, DeliveryResult
+from footplate.domain.network.request_guard import RequestGuard
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import AcceptedInputs
+from footplate.domain.ports.engine import Waker
+from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.harness import registry
+from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
-from footplate.store.diffs import DiffSnapshots
-from footplate.store.files import FileContents
-from footplate.store.keys import ApiKeys
-from footplate.store.leaving import Deliveries
-from footplate.store.objects import Objects
-from footplate.store.reads import ApiReads
-from footplate.store.units import UnitOfWorkFactory
-from footplate.store.usage import UsageReader
-from footplate.store.write_leases import WriteLeases
-from footplate.stream.hub import StreamHub
+from footplate.store.leases.write_leases import WriteLeases
+from footplate.store.log.deliveries import Deliveries
+from footplate.store.log.diff_snapshots import DiffSnapshots
+from footplate.store.object_store import Objects
+from footplate.store.resources.api_keys import ApiKeys
+from footplate.store.resources.files import FileContents
+from footplate.store.resources.usage_report import UsageReader
+from footplate.store.unit_of_work import UnitOfWorkFactory
+from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeSender
-from footplate.stream.publisher import LivePublisher
+from footplate.stream.stream_hub import StreamHub
 from footplate.telemetry import metrics
-from footplate.trees.leaving import Deliverer
-from footplate.trees.reading import DiffReader
-from footplate.wiring.observing import running_telemetry
-from footplate.wiring.parts import (
-    get_backend,
+from footplate.trees.delivery.merge_push_bundle import Deliverer
+from footplate.trees.diffs.diff_reader import DiffReader
+from footplate.wiring.shared_components import (
     connect_temporal,
-    get_hook_access,
-    freeze_loaded_objects,
     create_mirrors,
+    freeze_loaded_objects,
     get_allowed_roots,
+    get_backend,
+    get_hook_access,
     open_database,
 )
+from footplate.wiring.telemetry import running_telemetry
 
 log = structlog.get_logger(__name__)
 

@@ -13,47 +13,53 @@ from pydantic import SecretStr
 from footplate.config import Settings
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
-from footplate.domain.parts import Attachment, AttachmentFailed
-from footplate.domain.ports import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
-from footplate.domain.running import LiveTurn
-from footplate.engine.activities import SweepActivities, TurnActivities
-from footplate.engine.conversations import ConversationCache
-from footplate.engine.kept import WarmPool
-from footplate.engine.leases import WorkerLease
-from footplate.engine.slots import Prewarmer
-from footplate.engine.turn import TurnLimits, TurnServices, TurnRunner
-from footplate.engine.wake import TemporalWaker
-from footplate.engine.worker import run_worker
-from footplate.environments.opening import WORKSPACES, remove_session_directories
-from footplate.environments.reaper.patrol import PeriodicReaper
+from footplate.domain.files.attachments import Attachment, AttachmentFailed
+from footplate.domain.ports.engine import LiveTurn
+from footplate.domain.ports.harness import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
+from footplate.engine.conversation_cache import ConversationCache
+from footplate.engine.temporal.activities import SweepActivities, TurnActivities
+from footplate.engine.temporal.session_waker import TemporalWaker
+from footplate.engine.temporal.worker import run_worker
+from footplate.engine.turn.runner import TurnLimits, TurnRunner, TurnServices
+from footplate.engine.warm.prewarming import Prewarmer
+from footplate.engine.warm.warm_pool import WarmPool
+from footplate.engine.worker_lease import WorkerLease
+from footplate.environments.factory import WORKSPACES, remove_session_directories
+from footplate.environments.reaper.periodic_reaper import PeriodicReaper
 from footplate.environments.reaper.workspaces import WorkspaceReaper
-from footplate.gate.door import TurnGateFactory
+from footplate.gate.turn_gate import TurnGateFactory
 from footplate.harness import registry
-from footplate.harness.fetching import AttachmentFetcher
-from footplate.proxy.models import ModelProxy
-from footplate.store.approvals import ApprovalExpiry
-from footplate.store.audit import HookRunRecorder, AuditSealing
-from footplate.store.claims import Claims
-from footplate.store.expiry import SessionExpiry
-from footplate.store.files import FileContents, FileCleanup
-from footplate.store.leases import WorkerLeases
-from footplate.store.objects import Objects
-from footplate.store.policies import SessionRuleLoader
-from footplate.store.retention import SessionArchiving
-from footplate.store.retention_deletions import DeletionCleanup
-from footplate.store.session_log import SessionRegistry
-from footplate.store.turns import TURN_STATEMENTS, Turns
-from footplate.store.write_leases import WriteLeases
-from footplate.stream.forgetting import SessionCleaner
+from footplate.harness.attachment_fetcher import AttachmentFetcher
+from footplate.proxy.model_proxy import ModelProxy
+from footplate.store.leases.worker_leases import WorkerLeases
+from footplate.store.leases.write_leases import WriteLeases
+from footplate.store.log.approvals import ApprovalExpiry
+from footplate.store.log.claims import Claims
+from footplate.store.log.turns import TURN_STATEMENTS, Turns
+from footplate.store.object_store import Objects
+from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
+from footplate.store.resources.files import FileCleanup, FileContents
+from footplate.store.resources.policies import SessionRuleLoader
+from footplate.store.retention.archiving import SessionArchiving
+from footplate.store.retention.deletion_cleanup import DeletionCleanup
+from footplate.store.retention.expiry import SessionExpiry
+from footplate.store.session_registry import SessionRegistry
+from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener
-from footplate.stream.publisher import LivePublisher
-from footplate.stream.turn_live import TurnPublisher
-from footplate.trees.keeping import SnapshotUploader
-from footplate.trees.sessions import SessionTrees
-from footplate.wiring.collecting import collecting_daily
-from footplate.wiring.environments import create_environment_backend
-from footplate.wiring.observing import running_telemetry
-from footplate.wiring.parts import connect_temporal, get_hook_access, freeze_loaded_objects, create_mirrors, open_database
+from footplate.stream.session_cleanup import SessionCleaner
+from footplate.stream.turn_publisher import TurnPublisher
+from footplate.trees.session_trees import SessionTrees
+from footplate.trees.snapshots.upload import SnapshotUploader
+from footplate.wiring.environment_backend import create_environment_backend
+from footplate.wiring.garbage_collection import collecting_daily
+from footplate.wiring.shared_components import (
+    connect_temporal,
+    create_mirrors,
+    freeze_loaded_objects,
+    get_hook_access,
+    open_database,
+)
+from footplate.wiring.telemetry import running_telemetry
 
 
 async def run(settings: Settings) -> None:
@@ -68,7 +74,9 @@ async def run(settings: Settings) -> None:
         worker = ids.new_id(ids.WORKER)
         leases = WorkerLeases(database)
         trees = _create_trees(settings, objects)
-        backend = await create_environment_backend(settings, worker=worker, is_lease_expired=leases.has_expired, trees=trees)
+        backend = await create_environment_backend(
+            settings, worker=worker, is_lease_expired=leases.has_expired, trees=trees
+        )
         workspaces = WorkspaceReaper(
             settings.data_dir,
             SessionRegistry(database),
@@ -92,7 +100,9 @@ async def run(settings: Settings) -> None:
         harnesses = registry.HarnessRegistry(services)
         harnesses.get(settings.default_harness)
         claims = Claims(database, objects, default_harness=settings.default_harness)
-        conversations = ConversationCache(turns, max_bytes=settings.kept_megabytes << 20, max_idle_seconds=settings.kept_seconds)
+        conversations = ConversationCache(
+            turns, max_bytes=settings.kept_megabytes << 20, max_idle_seconds=settings.kept_seconds
+        )
 
         def create_pool(max_processes: int, seconds: float) -> WarmPool:
             return WarmPool(max_processes=max_processes, max_idle_seconds=seconds, deadline=lambda: lease.deadline)
@@ -114,10 +124,16 @@ async def run(settings: Settings) -> None:
                 live=_LiveTurns(await exits.enter_async_context(LivePublisher(settings.redis_url))),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=backend.environments,
-                gate_factory=TurnGateFactory(SessionRuleLoader(database, settings.resolved_projects_root), HookRunRecorder(database), get_hook_access(settings)),
+                gate_factory=TurnGateFactory(
+                    SessionRuleLoader(database, settings.resolved_projects_root),
+                    HookRunRecorder(database),
+                    get_hook_access(settings),
+                ),
                 trees=trees,
                 write_leases=WriteLeases(database) if settings.allowed_directory_roots else None,
-                attachment_sources=_AttachmentSources(FileContents(database, objects), AttachmentFetcher(services.web, max_bytes=settings.file_bytes)),
+                attachment_sources=_AttachmentSources(
+                    FileContents(database, objects), AttachmentFetcher(services.web, max_bytes=settings.file_bytes)
+                ),
                 snapshot_each_call=settings.snapshots == "calls",
                 models=models,
                 find_harness=harnesses.get,
@@ -189,7 +205,9 @@ def _web_access(settings: Settings) -> WebAccess:
 
 
 def _create_trees(settings: Settings, objects: Objects) -> SessionTrees:
-    return SessionTrees(settings.data_dir, create_mirrors(settings), SnapshotUploader(objects), seconds=settings.git_seconds)
+    return SessionTrees(
+        settings.data_dir, create_mirrors(settings), SnapshotUploader(objects), seconds=settings.git_seconds
+    )
 
 
 def _mcp_access(settings: Settings) -> McpAccess:

@@ -3,9 +3,9 @@
 It imports only Footplate's domain: a `TurnContext` in, an `Outcome` out.
 """
 
-from footplate.domain import events
-from footplate.domain.ports import Entry, Harness, HarnessServices, TurnContext
-from footplate.domain.turns import TurnOutcome, TurnStatus
+from footplate.domain.ports.harness import Entry, Harness, HarnessServices, TurnContext
+from footplate.domain.sessions import events
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 
 MESSAGE_KIND = "echo_demo.heard"
 

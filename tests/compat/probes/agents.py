@@ -4,7 +4,7 @@ from typing import Any
 
 import anthropic
 from bench.support.sdk.door import MODEL, TOOLSET, Door
-from tests.compat.checks import require_equal, read_pages
+from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import different, probe, refused, supported
 
 _CALLER = {"type": "custom", "name": "call_me", "description": "Calls.", "input_schema": {"type": "object"}}

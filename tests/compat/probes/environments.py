@@ -5,7 +5,7 @@ import secrets
 import anthropic
 from anthropic.types.beta import BetaEnvironmentArchivedError, BetaInvalidConfigTypeChangeError
 from bench.support.sdk.door import Door
-from tests.compat.checks import require_equal, read_pages
+from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import different, refused, supported
 
 _NARROWS = "Narrows the network access that the operator allows: `unrestricted` is all of it, `limited` is a part."

@@ -11,7 +11,7 @@ from anthropic import beta_async_tool
 from bench.support.mcp_server.process import McpProcess
 from bench.support.sdk.door import TOOLSET, Door, message, types_of
 from tests.compat import reference
-from tests.compat.checks import require_equal, read_pages
+from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import CLAIMS, Verdict, different, refused, supported
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -156,7 +156,9 @@ async def a_custom_tool_waits_for_its_result(door: Door) -> None:
     result = {"type": "user.custom_tool_result", "custom_tool_use_id": call.id, "is_error": False}
     content = {"content": [{"type": "text", "text": "snow"}]}
     resumed = await door.watch(session.id, lambda: _send(door, session.id, {**result, **content}))
-    require_equal([event.processed_at is not None for event in resumed if event.type == "user.custom_tool_result"], [True])
+    require_equal(
+        [event.processed_at is not None for event in resumed if event.type == "user.custom_tool_result"], [True]
+    )
     require_equal(resumed[-1].stop_reason.type, "end_turn")
     await _refuse(door, session.id, result, "events.0.custom_tool_use_id")
 

@@ -80,7 +80,9 @@ async def a_message_with_files_and_urls(door: Door) -> None:
         event: Any = {"type": "user.message", "content": blocks}
         send = lambda: door.call("sessions.events.send", session.id, events=[event])  # noqa: E731
         received = await door.watch(session.id, send)
-    require_equal([event.type for event in received if event.type in {"agent.message", "session.error"}], ["agent.message"])
+    require_equal(
+        [event.type for event in received if event.type in {"agent.message", "session.error"}], ["agent.message"]
+    )
     nowhere: Any = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}
     none: Any = {"type": "user.message", "content": [nowhere]}
     await door.refused(anthropic.NotFoundError, "sessions.events.send", session.id, events=[none])

@@ -4,7 +4,7 @@ from typing import Any
 
 import anthropic
 from bench.support.sdk.door import TOOLSET, Door, message, types_of
-from tests.compat.checks import require_equal, read_pages
+from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import different, refused, supported
 
 _BUDGET = {"type": "limit", "max_list_cost": {"amount": "100", "currency": "USD"}}
@@ -50,7 +50,9 @@ async def the_agent_by_version_and_with_overrides(door: Door) -> None:
     overrides = {"type": "agent_with_overrides", **by_id, "version": 1, "model": "m-2", "tools": [], "system": None}
     overrides["mcp_servers"] = [_SERVER]
     other = await door.session(overrides)
-    require_equal((other.agent.version, other.agent.model.id, other.agent.tools, other.agent.system), (1, "m-2", [], None))
+    require_equal(
+        (other.agent.version, other.agent.model.id, other.agent.tools, other.agent.system), (1, "m-2", [], None)
+    )
     require_equal([server.to_dict() for server in other.agent.mcp_servers], [_SERVER])
     require_equal((await door.call("agents.retrieve", agent.id)).system, "S2")
     environment = {"environment_id": new.environment_id}
@@ -119,7 +121,9 @@ async def an_update_is_streamed(door: Door) -> None:
     first, second, third = (event.to_dict() for event in received)
     require_equal((first["metadata"], "title" in first, "agent" in first), ({"b": "2"}, False, False))
     require_equal((second["title"], "metadata" in second), (None, False))
-    require_equal(([tool["type"] for tool in third["agent"]["tools"]], "title" in third), ([TOOLSET["type"], "custom"], False))
+    require_equal(
+        ([tool["type"] for tool in third["agent"]["tools"]], "title" in third), ([TOOLSET["type"], "custom"], False)
+    )
     require_equal(len((await door.call("agents.retrieve", session.agent.id)).tools), 1)
     await door.call("sessions.update", session.id, title=None)
     require_equal(len(await door.every("sessions.events.list", session.id, types=["session.updated"])), 3)

@@ -50,7 +50,9 @@ async def the_primary_threads_events_are_those_of_the_session(door: Door) -> Non
     )
     require_equal("event_delta" in types_of(received), True)
     listed = await door.every("sessions.threads.events.list", thread.id, session_id=session.id, limit=2)
-    require_equal([event.id for event in listed], [event.id for event in await door.every("sessions.events.list", session.id)])
+    require_equal(
+        [event.id for event in listed], [event.id for event in await door.every("sessions.events.list", session.id)]
+    )
 
 
 @supported("agents.create", "multiagent", note=_MULTIAGENT)

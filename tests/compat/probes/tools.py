@@ -34,7 +34,9 @@ async def the_toolset_tool_by_tool(door: Door) -> None:
         default = {"enabled": False, "permission_policy": _ALLOW}
         agent = await door.agent(tools=[{**TOOLSET, "configs": [config], "default_config": default}])
         (toolset,) = agent.tools
-        require_equal((toolset.default_config.enabled, toolset.default_config.permission_policy.type), (False, "always_allow"))
+        require_equal(
+            (toolset.default_config.enabled, toolset.default_config.permission_policy.type), (False, "always_allow")
+        )
         (shown,) = [one for one in toolset.configs if one.name == name]
         require_equal((shown.enabled, shown.permission_policy.type), (True, "always_allow"))
     await _refuse(door, [{**TOOLSET, "configs": [{"name": "bash"}, {"name": "bash"}]}], "tools.0.configs")
@@ -110,7 +112,9 @@ _LIMITS = ("allowed_domains", "blocked_domains")
 @refused("WebSearchToolConfigParams", "allowed_domains", "blocked_domains", "user_location")
 async def web_tools_are_off_unless_enabled_by_name(door: Door) -> None:
     bare = await door.agent()
-    require_equal({config.name: config.enabled for config in bare.tools[0].configs}, {"web_fetch": False, "web_search": False})
+    require_equal(
+        {config.name: config.enabled for config in bare.tools[0].configs}, {"web_fetch": False, "web_search": False}
+    )
     config: Any = {"name": "web_fetch", "enabled": True, "permission_policy": _ALLOW}
     agent = await door.agent(tools=[{**TOOLSET, "configs": [config]}])
     require_equal({one.name: one.enabled for one in agent.tools[0].configs}["web_fetch"], True)

@@ -12,11 +12,11 @@ from tests.unit.api.conftest import Api, make_client
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from footplate.api import limited_protocols
-from footplate.api.limited_protocols import LimitedConfig
-from footplate.api.wire.answers import Error
-from footplate.domain.limits import RequestLimits
-from footplate.stack.leftovers import wait_until
+from footplate.api.server import http_protocol
+from footplate.api.server.http_protocol import LimitedConfig
+from footplate.api.wire.responses import Error
+from footplate.domain.network.request_limits import RequestLimits
+from footplate.stack.orphan_processes import wait_until
 
 pytestmark = pytest.mark.timing
 
@@ -66,7 +66,7 @@ class Server:
 
 @pytest.fixture
 async def server(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
-    monkeypatch.setattr(limited_protocols, "_BODY_CHECK_SECONDS", 0.3)
+    monkeypatch.setattr(http_protocol, "_BODY_CHECK_SECONDS", 0.3)
     async with _serve(api, LIMITS) as running:
         yield running
 

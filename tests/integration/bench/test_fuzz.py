@@ -29,7 +29,9 @@ async def serving(response: bytes) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("kind", [malformed.make_cursor, malformed.make_head, malformed.make_frame])
-def test_the_same_seed_gives_the_same_bytes(kind: Callable[[random.Random, RequestParts], malformed.MalformedCase]) -> None:
+def test_the_same_seed_gives_the_same_bytes(
+    kind: Callable[[random.Random, RequestParts], malformed.MalformedCase],
+) -> None:
     wire = RequestParts("host", "key", SEATS)
     first, second = ([kind(chance, wire) for _ in range(200)] for chance in (random.Random(1), random.Random(1)))
     assert first == second

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from footplate.cli.checkout import UserCheckout, PatchConflict
+from footplate.cli.actions.user_checkout import PatchConflict, UserCheckout
 from footplate.client import ClientError
 
 LINES = "".join(f"line {number}\n" for number in range(1, 31))
@@ -130,7 +130,9 @@ def test_a_file_in_place_of_a_directory_is_reported(user: Path, tmp_path: Path) 
     )
     (user / "file").write_text("mine\n")
     before = hash_files(user)
-    with pytest.raises(PatchConflict, match="file/new: the session added it, and what should be its directory is a file"):
+    with pytest.raises(
+        PatchConflict, match="file/new: the session added it, and what should be its directory is a file"
+    ):
         UserCheckout.find(user).apply_patch(tmp_path / "patch")
     assert hash_files(user) == before
     assert not (user / "a").exists()

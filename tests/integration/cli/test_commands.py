@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from footplate.cli.app import app
-from footplate.stack.ports import find_free_port
+from footplate.stack.free_ports import find_free_port
 
 
 def test_the_version_is_printed() -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.integration.client.server import ScriptedServer, json_response, failure
+from tests.integration.client.scripted_server import ScriptedServer, failure, json_response
 
 from footplate.client import (
     ApiError,
@@ -21,7 +21,7 @@ from footplate.client import (
     Unauthenticated,
     Unreachable,
 )
-from footplate.stack.ports import find_free_port
+from footplate.stack.free_ports import find_free_port
 
 pytestmark = pytest.mark.timing
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.integration.client.server import ScriptedServer, json_response, cursors, event, failure, stream
+from tests.integration.client.scripted_server import ScriptedServer, cursors, event, failure, json_response, stream
 
 from footplate.client import AsyncFootplate, ClientError, Event, NotFound, StreamLost, Unreachable
 
@@ -72,9 +72,7 @@ async def test_a_preview_that_restarts_has_a_second_start(server: ScriptedServer
     assert types == ["event_start", "event_delta", "event_start", "event_delta", "session.deleted"]
 
 
-async def test_a_stream_without_a_known_position_is_not_resumed(
-    server: ScriptedServer, client: AsyncFootplate
-) -> None:
+async def test_a_stream_without_a_known_position_is_not_resumed(server: ScriptedServer, client: AsyncFootplate) -> None:
     server.responses = [stream(b": keep-alive\n\n", cut=True), stream(END)]
     with pytest.raises(StreamLost) as caught:
         await _read_all(client, after=None)
@@ -94,7 +92,10 @@ async def test_a_stream_that_fails_on_the_server_is_resumed(server: ScriptedServ
 
 
 async def test_a_deleted_session_ends_the_stream(server: ScriptedServer, client: AsyncFootplate) -> None:
-    server.responses = [stream(event(7, "agent.message", id="a"), cut=True), json_response(failure(404, code="not_found"), 404)]
+    server.responses = [
+        stream(event(7, "agent.message", id="a"), cut=True),
+        json_response(failure(404, code="not_found"), 404),
+    ]
     with pytest.raises(NotFound):
         await _read_all(client)
 

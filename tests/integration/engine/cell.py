@@ -11,35 +11,36 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from tests.integration.store.cell import Cell
 
 from footplate.config import Settings
-from footplate.domain import events, ids
-from footplate.domain.environments import EnvironmentConfig
+from footplate.domain import ids
+from footplate.domain.agents.environment_config import EnvironmentConfig
+from footplate.domain.files.snapshots import NO_FILES, SCRATCH_TREE, SessionFiles
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import TurnContext
-from footplate.domain.principals import Principal
-from footplate.domain.projects import SessionProject
-from footplate.domain.running import LiveTurn, ModelGrant, OpenEnvironment, Trees
-from footplate.domain.services import Input
-from footplate.domain.snapshots import NO_FILES, SCRATCH_TREE, SessionFiles
-from footplate.domain.turns import Mode, TurnOutcome, Turn, TurnStatus
-from footplate.engine.activities import SweepActivities, TurnActivities
-from footplate.engine.conversations import ConversationCache
-from footplate.engine.kept import WarmPool
-from footplate.engine.leases import WorkerLease
-from footplate.engine.slots import Prewarmer
-from footplate.engine.turn import TurnLimits, TurnServices, TurnRunner
-from footplate.engine.wake import TemporalWaker, workflow_id
-from footplate.engine.worker import run_worker
-from footplate.environments.unsandboxed import UnsandboxedEnvironment
-from footplate.gate.door import TurnGateFactory
-from footplate.proxy.models import ModelProxy
-from footplate.stack.leftovers import wait_until
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import Input
+from footplate.domain.ports.engine import LiveTurn, ModelGrant, OpenEnvironment, Trees
+from footplate.domain.ports.harness import TurnContext
+from footplate.domain.projects.project import SessionProject
+from footplate.domain.sessions import events
+from footplate.domain.sessions.turns import Mode, Turn, TurnOutcome, TurnStatus
+from footplate.engine.conversation_cache import ConversationCache
+from footplate.engine.temporal.activities import SweepActivities, TurnActivities
+from footplate.engine.temporal.session_waker import TemporalWaker, workflow_id
+from footplate.engine.temporal.worker import run_worker
+from footplate.engine.turn.runner import TurnLimits, TurnRunner, TurnServices
+from footplate.engine.warm.prewarming import Prewarmer
+from footplate.engine.warm.warm_pool import WarmPool
+from footplate.engine.worker_lease import WorkerLease
+from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.gate.turn_gate import TurnGateFactory
+from footplate.proxy.model_proxy import ModelProxy
+from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
-from footplate.store.leases import WorkerLeases
-from footplate.store.policies import SessionRuleLoader
-from footplate.store.write_leases import WriteLeases
+from footplate.store.leases.worker_leases import WorkerLeases
+from footplate.store.leases.write_leases import WriteLeases
+from footplate.store.resources.policies import SessionRuleLoader
+from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener, NudgeSender
-from footplate.stream.publisher import LivePublisher
-from footplate.stream.turn_live import TurnPublisher
+from footplate.stream.turn_publisher import TurnPublisher
 
 Work = Callable[[TurnContext], Awaitable[TurnOutcome]]
 PATIENCE = 30.0
@@ -87,7 +88,11 @@ class Engine:
             )
             conversations = ConversationCache(self.cell.turns, max_bytes=1 << 20, max_idle_seconds=300)
             slots = Prewarmer(
-                WarmPool(max_processes=settings.slots, max_idle_seconds=settings.slot_seconds, deadline=lambda: keeper.deadline),
+                WarmPool(
+                    max_processes=settings.slots,
+                    max_idle_seconds=settings.slot_seconds,
+                    deadline=lambda: keeper.deadline,
+                ),
                 claims=self.cell.claims,
                 conversations=conversations,
                 environments=environments,

@@ -12,7 +12,7 @@ from footplate.config import Settings
 from footplate.domain import ids
 from footplate.stack import Stack
 from footplate.stack.temporal_connection import connect_temporal
-from footplate.store.objects import Objects
+from footplate.store.object_store import Objects
 
 _NAME = "engine_tests"
 

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from tests.integration.engine.cell import DONE, Engine
 
-from footplate.domain import events
 from footplate.domain.errors import Overloaded
-from footplate.domain.ports import TurnContext
-from footplate.domain.turns import Mode, TurnOutcome, TurnStatus
-from footplate.engine import clock
-from footplate.stream.turn_live import TurnPublisher
+from footplate.domain.ports.harness import TurnContext
+from footplate.domain.sessions import events
+from footplate.domain.sessions.turns import Mode, TurnOutcome, TurnStatus
+from footplate.engine.turn import timeout
+from footplate.stream.turn_publisher import TurnPublisher
 
 pytestmark = pytest.mark.timing
 
@@ -37,7 +37,7 @@ async def test_a_turn_that_times_out_keeps_its_partial_result(engine: Engine) ->
 
 
 async def test_a_turn_that_ignores_its_timeout_is_cancelled(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "GRACE", 0.3)
+    monkeypatch.setattr(timeout, "STOP_GRACE_SECONDS", 0.3)
 
     async def work(turn: TurnContext) -> TurnOutcome:
         await asyncio.sleep(120)

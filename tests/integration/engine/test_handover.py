@@ -7,11 +7,11 @@ from functools import partial
 import pytest
 from tests.integration.engine.cell import DONE, PATIENCE, Engine
 
-from footplate.domain import events
 from footplate.domain.errors import HandOver
-from footplate.domain.ports import TurnContext
-from footplate.domain.turns import TurnOutcome, TurnStatus
-from footplate.stack.leftovers import wait_until
+from footplate.domain.ports.harness import TurnContext
+from footplate.domain.sessions import events
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.stack.orphan_processes import wait_until
 
 pytestmark = pytest.mark.timing
 

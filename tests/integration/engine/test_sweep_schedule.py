@@ -17,9 +17,9 @@ from temporalio.service import RPCError
 
 from footplate.config import Settings
 from footplate.domain import ids
-from footplate.engine.sweep_schedule import SweepSchedule
+from footplate.engine.temporal.sweep_schedule import SweepSchedule
 from footplate.stack import Stack
-from footplate.stack.leftovers import wait_until
+from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
 
 pytestmark = pytest.mark.timing

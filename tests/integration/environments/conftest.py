@@ -15,20 +15,20 @@ import psutil
 import pytest
 
 from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
 from footplate.environments.docker.images import ImageRecipe
-from footplate.environments.docker.opening import WorkerSettings, ContainerFactory
 from footplate.environments.docker.probe import probe_docker as find_docker
-from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import lease_clock
-from footplate.environments.output import DEFAULT_OUTPUT_LIMIT
+from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.processes.guardian_client import lease_clock
+from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
 from footplate.environments.sandbox.environment import SandboxEnvironment
+from footplate.environments.sandbox.filesystem_view import STATE_MOUNTS, FilesystemView
 from footplate.environments.sandbox.limits import SandboxLimits
-from footplate.environments.sandbox.probe import SandboxProbe, NoSandbox, probe_sandbox
-from footplate.environments.sandbox.view import STATE_MOUNTS, FilesystemView
-from footplate.environments.unsandboxed import UnsandboxedEnvironment
-from footplate.stack.dockerd import Dockerd, dockerd_obstacle
-from footplate.stack.part import ServiceFailed
-from footplate.testing.scratch import build_context
+from footplate.environments.sandbox.probe import NoSandbox, SandboxProbe, probe_sandbox
+from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.stack.services.dockerd import Dockerd, dockerd_obstacle
+from footplate.stack.services.service import ServiceFailed
+from footplate.testing.docker_image import build_context
 
 EnvironmentOpener = Callable[..., GuardedEnvironment]
 Waiter = Callable[..., Awaitable[float]]
@@ -152,7 +152,9 @@ async def wait_for_containers_to_end(engine: Dockerd, seconds: float) -> list[st
 
 async def open_containers(engine: Dockerd, directory: Path, image: str) -> ContainerFactory:
     worker_settings = WorkerSettings(root=directory / "workspaces", uid=UID, worker="worker_test")
-    found = await find_docker(engine.address, worker_settings, directory / "docker", image_or_container=ImageRecipe(image=image))
+    found = await find_docker(
+        engine.address, worker_settings, directory / "docker", image_or_container=ImageRecipe(image=image)
+    )
     assert isinstance(found.factory, ContainerFactory)
     return found.factory
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tests.integration.environments.conftest import UID, sandbox_view, sandboxed_user
 
-from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import lease_clock
-from footplate.environments.reaper.last_watch import DeathWatch
+from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.processes.guardian_client import lease_clock
+from footplate.environments.reaper.death_watch import DeathWatch
 from footplate.environments.reaper.leases import Lease
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.environments.sandbox.probe import probe_sandbox
-from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 
 
 async def main(data: Path, backend: str, lease: float, watched: str, mark: str, command: str) -> None:
@@ -27,10 +27,14 @@ async def main(data: Path, backend: str, lease: float, watched: str, mark: str, 
         host = (await probe_sandbox(UID)).host
         groups = host.cgroups.paths if host.cgroups else ()
         view = sandbox_view(tree, state)
-        environment = SandboxEnvironment(view, host, user=sandboxed_user(), deadline=deadline, env=env, lease=held_lease)
+        environment = SandboxEnvironment(
+            view, host, user=sandboxed_user(), deadline=deadline, env=env, lease=held_lease
+        )
     else:
         namespaces = backend != "descendants"
-        environment = UnsandboxedEnvironment(str(tree), deadline=deadline, env=env, namespaces=namespaces, lease=held_lease)
+        environment = UnsandboxedEnvironment(
+            str(tree), deadline=deadline, env=env, namespaces=namespaces, lease=held_lease
+        )
     if watched == "watched":
         DeathWatch(data, groups).ensure_running()
     await environment.shell("true", timeout=10)

@@ -15,30 +15,38 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.integration.environments.conftest import BARE, FULL, ENGINE_PROBLEMS, SHARED_PIDS, UID, ProcessMark, wait_for_containers_to_end
+from tests.integration.environments.conftest import (
+    BARE,
+    ENGINE_PROBLEMS,
+    FULL,
+    SHARED_PIDS,
+    UID,
+    ProcessMark,
+    wait_for_containers_to_end,
+)
 
-from footplate.cli import checks
+from footplate.cli.actions import doctor
 from footplate.config import Settings
-from footplate.domain.addresses import AddressPolicy
-from footplate.domain.environments import Backend, EnvironmentConfig
+from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest, Unavailable
-from footplate.domain.named_directories import AllowedRoots
-from footplate.domain.networks import Network
-from footplate.environments.docker import holders, labels, sweep
-from footplate.environments.docker.body import SOCKET_TARGET
+from footplate.domain.network.address_policy import AddressPolicy
+from footplate.domain.network.host_access import Network
+from footplate.domain.projects.allowed_directories import AllowedRoots
+from footplate.environments.docker import container_owner, labels, sweep
+from footplate.environments.docker.container_spec import SOCKET_TARGET
 from footplate.environments.docker.engine import NoContainer, connect_engine, find_container, remove_container
 from footplate.environments.docker.environment import DockerEnvironment, DockerHost
+from footplate.environments.docker.factory import NamedContainerFactory, WorkerSettings
 from footplate.environments.docker.images import ImageRecipe
-from footplate.environments.docker.meeting import RendezvousSocket
-from footplate.environments.docker.opening import WorkerSettings, NamedContainerFactory
+from footplate.environments.docker.portable_python import PortablePython
 from footplate.environments.docker.probe import probe_docker
-from footplate.environments.docker.runtime import PortablePython
-from footplate.environments.guardian import lease_clock
+from footplate.environments.docker.rendezvous_socket import RendezvousSocket
+from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.limits import SandboxLimits
-from footplate.proxy.egress import AllowListProxy
-from footplate.proxy.models import ModelProxy
-from footplate.stack.dockerd import Dockerd
-from footplate.wiring.parts import get_backend
+from footplate.proxy.allow_list_proxy import AllowListProxy
+from footplate.proxy.model_proxy import ModelProxy
+from footplate.stack.services.dockerd import Dockerd
+from footplate.wiring.shared_components import get_backend
 
 pytestmark = pytest.mark.timing
 
@@ -64,8 +72,12 @@ async def opened(dockerd: Dockerd, tmp_path: Path, mark: ProcessMark) -> AsyncIt
     async def open_one(
         image: str = FULL, *, session: str = "session", limits: SandboxLimits | None = None
     ) -> DockerEnvironment:
-        worker_settings = WorkerSettings(root=tmp_path / "workspaces", uid=UID, worker="worker_1", limits=limits or SandboxLimits())
-        found = await probe_docker(dockerd.address, worker_settings, tmp_path / "docker", image_or_container=ImageRecipe(image=image))
+        worker_settings = WorkerSettings(
+            root=tmp_path / "workspaces", uid=UID, worker="worker_1", limits=limits or SandboxLimits()
+        )
+        found = await probe_docker(
+            dockerd.address, worker_settings, tmp_path / "docker", image_or_container=ImageRecipe(image=image)
+        )
         variables = {**mark.env, "FOOTPLATE_TURN_ID": "turn_1"}
         environment = await found.factory.open_environment(
             "acme", session, deadline=lease_clock() + 60, variables=variables, config=EnvironmentConfig(), models=None
@@ -102,13 +114,15 @@ async def test_a_container_is_created_with_limits_and_labels(opened: ContainerOp
     assert (host["Memory"], host["PidsLimit"], host["NanoCpus"]) == (4 << 30, 1024, 2_000_000_000)
     assert not any(dockerd.address.removeprefix("unix://") in mount["Source"] for mount in created["Mounts"])
     container_labels = created["Config"]["Labels"]
-    assert {name: container_labels[name] for name in (labels.ORGANISATION, labels.SESSION, labels.TURN, labels.WORKER)} == {
+    assert {
+        name: container_labels[name] for name in (labels.ORGANISATION, labels.SESSION, labels.TURN, labels.WORKER)
+    } == {
         labels.ORGANISATION: "acme",
         labels.SESSION: "session",
         labels.TURN: "turn_1",
         labels.WORKER: "worker_1",
     }
-    assert holders.is_alive(container_labels[labels.OWNER]) is True
+    assert container_owner.is_alive(container_labels[labels.OWNER]) is True
 
 
 async def test_other_users_of_the_machine_do_not_reach_the_sockets(opened: ContainerOpener, tmp_path: Path) -> None:
@@ -127,7 +141,12 @@ async def test_a_connection_from_another_user_is_not_accepted() -> None:
         with RendezvousSocket(Path(directory), "holder", user=UID) as rendezvous:
             accepting = asyncio.create_task(rendezvous.accept())
             stranger = await asyncio.create_subprocess_exec(
-                *switch_user, "/usr/bin/python3", "-c", FOREIGN_CLIENT, str(rendezvous.path), stdout=asyncio.subprocess.PIPE
+                *switch_user,
+                "/usr/bin/python3",
+                "-c",
+                FOREIGN_CLIENT,
+                str(rendezvous.path),
+                stdout=asyncio.subprocess.PIPE,
             )
             output, _ = await stranger.communicate()
             assert not accepting.done()
@@ -145,7 +164,8 @@ async def test_a_command_has_no_privileges_and_no_network(opened: ContainerOpene
     assert await run_for_output(environment, "whoami; pwd; echo $HOME") == "agent\n/workspace\n/home/agent"
     assert await run_for_output(environment, "touch /usr/x /etc/x /run/x 2>&1 | grep -c 'Read-only file system'") == "3"
     assert (
-        await run_for_output(environment, "cat /sys/class/net/*/operstate 2>/dev/null | wc -l; ls /sys/class/net") == "1\nlo"
+        await run_for_output(environment, "cat /sys/class/net/*/operstate 2>/dev/null | wc -l; ls /sys/class/net")
+        == "1\nlo"
     )
     assert (await environment.shell("touch /tmp/a ~/b /mnt/session/outputs/c d", timeout=20)).exit_code == 0
     assert (tmp_path / "workspaces/acme/session/d").is_file()
@@ -201,7 +221,9 @@ async def test_a_container_is_removed_while_a_command_runs(
     assert (await environment.run(["echo", "fresh"])).stdout == b"fresh\n"
 
 
-async def test_processes_end_with_the_turn_although_the_engine_died(opened: ContainerOpener, dockerd: Dockerd, mark: ProcessMark, until: Until) -> None:
+async def test_processes_end_with_the_turn_although_the_engine_died(
+    opened: ContainerOpener, dockerd: Dockerd, mark: ProcessMark, until: Until
+) -> None:
     """Containers outlive their engine. A turn's processes still end with it, and its container is removed later."""
     environment = await opened()
     command = asyncio.create_task(environment.shell("sleep 3404", timeout=60))
@@ -261,13 +283,20 @@ async def test_a_missing_engine_or_image_is_reported(
 ) -> None:
     worker_settings = WorkerSettings(root=tmp_path / "workspaces", uid=UID)
     with pytest.raises(NoContainer, match=problem) as caught:
-        await probe_docker(address or dockerd.address, worker_settings, tmp_path / "docker", image_or_container=ImageRecipe(image=image))
+        await probe_docker(
+            address or dockerd.address,
+            worker_settings,
+            tmp_path / "docker",
+            image_or_container=ImageRecipe(image=image),
+        )
     assert advice in caught.value.help_text
 
 
 async def test_a_directory_with_the_engines_socket_is_refused(dockerd: Dockerd, tmp_path: Path) -> None:
     worker_settings = WorkerSettings(root=tmp_path / "workspaces", uid=UID, allowed_roots=AllowedRoots({"acme": ["/"]}))
-    found = await probe_docker(dockerd.address, worker_settings, tmp_path / "docker", image_or_container=ImageRecipe(image=FULL))
+    found = await probe_docker(
+        dockerd.address, worker_settings, tmp_path / "docker", image_or_container=ImageRecipe(image=FULL)
+    )
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(dockerd.directory)})}
     with pytest.raises(InvalidRequest, match="docker engine's socket"):
         await found.factory.open_environment(
@@ -282,8 +311,12 @@ async def test_the_data_directory_inside_a_named_directory_is_hidden(dockerd: Do
     (data / "secret").write_text("of the worker")
     for directory in (project, project / "deep"):
         os.chown(directory, UID, UID)
-    worker_settings = WorkerSettings(root=data / "workspaces", uid=UID, allowed_roots=AllowedRoots({"acme": ["/"]}), hidden=[data])
-    found = await probe_docker(dockerd.address, worker_settings, data / "docker", image_or_container=ImageRecipe(image=FULL))
+    worker_settings = WorkerSettings(
+        root=data / "workspaces", uid=UID, allowed_roots=AllowedRoots({"acme": ["/"]}), hidden=[data]
+    )
+    found = await probe_docker(
+        dockerd.address, worker_settings, data / "docker", image_or_container=ImageRecipe(image=FULL)
+    )
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(project)})}
     environment = await found.factory.open_environment(
         "acme", "session", deadline=lease_clock() + 60, variables=variables, config=EnvironmentConfig(), models=None
@@ -303,7 +336,7 @@ async def test_containers_of_dead_owners_are_removed(opened: ContainerOpener, do
     """A container is removed if its owner is dead. If the owner is not visible here, its worker's lease decides."""
     environment = await opened()
     await environment.run(["true"])
-    own_name = holders.owner_name(os.getpid())
+    own_name = container_owner.owner_name(os.getpid())
     boot, namespace, *rest = own_name.split("-")
     owners = {
         "other-boot": f"{'0' * 16}-{namespace}-{'-'.join(rest)}",
@@ -324,9 +357,11 @@ async def test_containers_of_dead_owners_are_removed(opened: ContainerOpener, do
         environment="docker", docker_image=FULL, docker_host=dockerd.address, data_dir=tmp_path / "data",
         database_url="postgresql:///none?host=/nowhere",
     )  # fmt: skip
-    check = await checks.check_leftovers(settings)
+    check = await doctor.check_leftovers(settings)
     assert (check.state, " 2 containers," in check.detail) == ("warning", True)
-    check_without_engine = await checks.check_leftovers(settings.model_copy(update={"docker_host": "unix:///no/such.sock"}))
+    check_without_engine = await doctor.check_leftovers(
+        settings.model_copy(update={"docker_host": "unix:///no/such.sock"})
+    )
     assert "an unknown number of containers (the Docker engine does not respond)" in check_without_engine.detail
     assert len(await sweep.remove_abandoned(dockerd.address, sockets=sockets)) == 2
     assert [path.name for path in sockets.iterdir()] == [f"{own_name}-0"]
@@ -339,9 +374,11 @@ async def test_containers_of_dead_owners_are_removed(opened: ContainerOpener, do
     assert await sweep.remove_abandoned(dockerd.address, is_lease_expired=lapsed) == []
 
 
-async def test_a_stopped_container_of_an_invisible_owner_is_removed_after_a_day(monkeypatch: pytest.MonkeyPatch, dockerd: Dockerd) -> None:
+async def test_a_stopped_container_of_an_invisible_owner_is_removed_after_a_day(
+    monkeypatch: pytest.MonkeyPatch, dockerd: Dockerd
+) -> None:
     """A running container stays as long as its worker's lease is not known to be over."""
-    boot, _, *rest = holders.owner_name(os.getpid()).split("-")
+    boot, _, *rest = container_owner.owner_name(os.getpid()).split("-")
     async with connect_engine(dockerd.address) as docker:
         for name in ("stopped", "running"):
             config: dict[str, Any] = {"Image": FULL, "Cmd": ["sleep", "60"], "HostConfig": {"NetworkMode": "none"}}
@@ -350,7 +387,7 @@ async def test_a_stopped_container_of_an_invisible_owner_is_removed_after_a_day(
             if name == "running":
                 await created.start()
     assert await sweep.find_abandoned(dockerd.address) == []
-    monkeypatch.setattr(sweep, "_OLD", -60.0)
+    monkeypatch.setattr(sweep, "_MAX_STOPPED_AGE", -60.0)
     assert [removed.name for removed in await sweep.remove_abandoned(dockerd.address)] == ["stopped"]
     async with connect_engine(dockerd.address) as docker:
         await remove_container(docker, "running")
@@ -388,7 +425,9 @@ class TestNamedContainer:
         yield environment
         await environment.aclose()
 
-    async def test_commands_run_beside_the_containers_own_processes(self, environment: DockerEnvironment, tmp_path: Path) -> None:
+    async def test_commands_run_beside_the_containers_own_processes(
+        self, environment: DockerEnvironment, tmp_path: Path
+    ) -> None:
         assert (
             await run_for_output(environment, "pwd; id -u; ps -e -o args= | grep -c '^sleep 3500'")
             == f"/srv/trees/acme/session\n{UID}\n1"
@@ -405,7 +444,7 @@ class TestNamedContainer:
         script = "setsid sleep 3501 & (setsid bash -c '(trap \"\" TERM; sleep 3502 &)' &); sleep 3503"
         command = asyncio.create_task(environment.shell(script, timeout=60))
         await until(lambda: mark.list_command_lines() >= {"sleep 3501", "sleep 3502", "sleep 3503"})
-        inside = "for p in /proc/[0-9]*; do case $(cat $p/cmdline 2>/dev/null | tr '\\0' ' ') in *container_main*) "
+        inside = "for p in /proc/[0-9]*; do case $(cat $p/cmdline 2>/dev/null | tr '\\0' ' ') in *container_init*) "
         if how in {"inside", "stopped"}:
             number = "9" if how == "inside" else "STOP"
             await environment.run(
@@ -419,7 +458,9 @@ class TestNamedContainer:
         await until(lambda: mark.find_processes() == [])
         await asyncio.gather(command, return_exceptions=True)
 
-    async def test_a_container_that_does_not_mount_the_files_is_refused(self, dockerd: Dockerd, tmp_path: Path, named: str) -> None:
+    async def test_a_container_that_does_not_mount_the_files_is_refused(
+        self, dockerd: Dockerd, tmp_path: Path, named: str
+    ) -> None:
         worker_settings = WorkerSettings(root=tmp_path / "elsewhere", uid=UID)
         with pytest.raises(NoContainer, match="does not mount") as caught:
             await probe_docker(dockerd.address, worker_settings, tmp_path / "docker", image_or_container=named)
@@ -435,7 +476,13 @@ async def test_mounted_sockets_and_the_environments_hosts(dockerd: Dockerd, tmp_
         egress=AllowListProxy(AddressPolicy(["127.0.0.1"])),
         uid=UID,
     )
-    found = await probe_docker(dockerd.address, worker_settings, tmp_path / "docker", image_or_container=ImageRecipe(image=FULL), network="host")
+    found = await probe_docker(
+        dockerd.address,
+        worker_settings,
+        tmp_path / "docker",
+        image_or_container=ImageRecipe(image=FULL),
+        network="host",
+    )
     config = EnvironmentConfig(limited=True, hosts=("127.0.0.1:81",))
     async with ModelProxy({}) as proxy:
         models = proxy.grant(deadline=lease_clock() + 60)
@@ -445,7 +492,9 @@ async def test_mounted_sockets_and_the_environments_hosts(dockerd: Dockerd, tmp_
         try:
             requests = [(3128, "http://127.0.0.1:80/"), (3128, "http://127.0.0.1:81/"), (3129, "/anthropic/v1/models")]
             statuses = [
-                (await environment.run(["bash", "-c", REQUEST_SCRIPT.format(port=port, target=target)])).stdout.split()[1]
+                (await environment.run(["bash", "-c", REQUEST_SCRIPT.format(port=port, target=target)])).stdout.split()[
+                    1
+                ]
                 for port, target in requests
             ]
             interfaces = await environment.shell("cut -d: -f1 < /proc/net/dev | tail -n +3 | tr -d ' '", timeout=20)
@@ -460,10 +509,17 @@ async def test_mounted_sockets_and_the_environments_hosts(dockerd: Dockerd, tmp_
 async def test_the_network_of_a_named_container_cannot_be_limited(dockerd: Dockerd, tmp_path: Path) -> None:
     settings = Settings(environment="docker", docker_container="theirs")
     worker_settings = WorkerSettings(root=tmp_path / "workspaces", backend=get_backend(settings), uid=UID)
-    host = DockerHost(engine=dockerd.address, runtime=PortablePython(tmp_path, ""), rendezvous_dir=tmp_path, passwd_dir=tmp_path)
+    host = DockerHost(
+        engine=dockerd.address, runtime=PortablePython(tmp_path, ""), rendezvous_dir=tmp_path, passwd_dir=tmp_path
+    )
     with pytest.raises(InvalidRequest, match=r"config\.networking: the backend `docker` cannot limit the network"):
         await NamedContainerFactory(worker_settings, host, "theirs").open_environment(
-            "acme", "session", deadline=lease_clock() + 60, variables={}, config=EnvironmentConfig(limited=True), models=None
+            "acme",
+            "session",
+            deadline=lease_clock() + 60,
+            variables={},
+            config=EnvironmentConfig(limited=True),
+            models=None,
         )
 
 

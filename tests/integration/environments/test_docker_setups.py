@@ -14,24 +14,24 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.integration.environments.conftest import BARE, FULL, ENGINE_PROBLEMS, UID, wait_for_containers_to_end
+from tests.integration.environments.conftest import BARE, ENGINE_PROBLEMS, FULL, UID, wait_for_containers_to_end
 
-from footplate.domain.addresses import AddressPolicy
-from footplate.domain.environments import Backend, EnvironmentConfig
+from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.networks import Network
+from footplate.domain.network.address_policy import AddressPolicy
+from footplate.domain.network.host_access import Network
 from footplate.environments.docker import images, sweep
 from footplate.environments.docker.engine import connect_engine, find_container
 from footplate.environments.docker.environment import DockerEnvironment
+from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
 from footplate.environments.docker.images import ImageRecipe
-from footplate.environments.docker.opening import WorkerSettings, ContainerFactory
 from footplate.environments.docker.probe import probe_docker
-from footplate.environments.docker.setup import ImageProvider, SetupFailed
-from footplate.environments.guardian import lease_clock
-from footplate.environments.reaper.reaping import Reaper
+from footplate.environments.docker.setup_images import ImageProvider, SetupFailed
+from footplate.environments.processes.guardian_client import lease_clock
+from footplate.environments.reaper.host_reaper import Reaper
 from footplate.environments.sandbox.limits import SandboxLimits
-from footplate.proxy.egress import AllowListProxy
-from footplate.stack.dockerd import Dockerd
+from footplate.proxy.allow_list_proxy import AllowListProxy
+from footplate.stack.services.dockerd import Dockerd
 
 pytestmark = pytest.mark.timing
 
@@ -48,7 +48,7 @@ BUILDER_PROGRAM = """
 import asyncio, sys
 from pathlib import Path
 from footplate.environments.docker.images import Recipe
-from footplate.environments.docker.opening import Ground
+from footplate.environments.docker.factory import Ground
 from footplate.environments.docker.probe import find
 async def main():
     engine, data, image, setup = sys.argv[1:]
@@ -77,14 +77,20 @@ def worker_settings(tmp_path: Path) -> WorkerSettings:
     return WorkerSettings(root=tmp_path / "workspaces", data=tmp_path, backend=BACKEND, uid=UID, worker="worker_1")
 
 
-async def open_containers(dockerd: Dockerd, worker_settings: WorkerSettings, *, network: str = "none") -> ContainerFactory:
+async def open_containers(
+    dockerd: Dockerd, worker_settings: WorkerSettings, *, network: str = "none"
+) -> ContainerFactory:
     directory = worker_settings.root.parent / "docker"
-    found = await probe_docker(dockerd.address, worker_settings, directory, image_or_container=ImageRecipe(image=FULL), network=network)
+    found = await probe_docker(
+        dockerd.address, worker_settings, directory, image_or_container=ImageRecipe(image=FULL), network=network
+    )
     assert isinstance(found.factory, ContainerFactory)
     return found.factory
 
 
-async def run_for_output(environments: ContainerFactory, config: EnvironmentConfig, command: str, organisation: str = "acme") -> str:
+async def run_for_output(
+    environments: ContainerFactory, config: EnvironmentConfig, command: str, organisation: str = "acme"
+) -> str:
     environment = await environments.open_environment(
         organisation, "session", deadline=lease_clock() + 60, variables={}, config=config, models=None
     )
@@ -105,7 +111,9 @@ async def test_an_environment_uses_its_own_image(dockerd: Dockerd, worker_settin
         await run_for_output(environments, EnvironmentConfig(image="secret:1"), "true")
 
 
-async def test_a_script_runs_once_for_turns_that_start_together(dockerd: Dockerd, worker_settings: WorkerSettings) -> None:
+async def test_a_script_runs_once_for_turns_that_start_together(
+    dockerd: Dockerd, worker_settings: WorkerSettings
+) -> None:
     """The script runs as root, and its changes to the root file system persist. Turns run as their usual user."""
     environments = await open_containers(dockerd, worker_settings)
     script = "id -u > /made; date +%N >> /made; chmod 4755 /bin/true; chown 7 /made; sleep 1"
@@ -118,11 +126,15 @@ async def test_a_script_runs_once_for_turns_that_start_together(dockerd: Dockerd
     assert await run_for_output(environments, config, "cat /made") == "\n".join(lines[:2]), "later turns have the same"
     other = await run_for_output(environments, config, "cat /made", organisation="other")
     assert other.splitlines()[1] != lines[1], "organisations do not share the results of scripts"
-    assert await run_for_output(environments, replace(config, setup=f"{script}; :"), "cat /made") != "\n".join(lines[:2])
+    assert await run_for_output(environments, replace(config, setup=f"{script}; :"), "cat /made") != "\n".join(
+        lines[:2]
+    )
     assert [*(worker_settings.root.parent / "leases").iterdir()] == []
 
 
-async def test_a_turn_that_is_interrupted_does_not_end_the_script(dockerd: Dockerd, worker_settings: WorkerSettings) -> None:
+async def test_a_turn_that_is_interrupted_does_not_end_the_script(
+    dockerd: Dockerd, worker_settings: WorkerSettings
+) -> None:
     environments = await open_containers(dockerd, worker_settings)
     config = EnvironmentConfig(setup="sleep 6; date +%N > /made")
     turn = asyncio.create_task(run_for_output(environments, config, "cat /made"))
@@ -186,16 +198,27 @@ printf 'GET http://127.0.0.1:%s/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\
     listed = EnvironmentConfig(limited=True, hosts=("127.0.0.1:81",), setup=f"{interfaces}; {asked}; env > /env")
     seen = await run_for_output(environments, listed, "cat /net; cut -d' ' -f2 /asked; grep -c ^https_proxy= /env")
     assert seen.split() == ["lo", "403", "502", "1"]
-    with_host = await run_for_output(environments, EnvironmentConfig(setup=interfaces), "cat /net; ls /sys/class/net | wc -l")
+    with_host = await run_for_output(
+        environments, EnvironmentConfig(setup=interfaces), "cat /net; ls /sys/class/net | wc -l"
+    )
     assert with_host.split()[0] == "lo"
 
 
 @pytest.mark.parametrize("at", ["running", "over"])
-async def test_another_worker_takes_over_from_a_killed_builder(dockerd: Dockerd, tmp_path: Path, worker_settings: WorkerSettings, at: str) -> None:
+async def test_another_worker_takes_over_from_a_killed_builder(
+    dockerd: Dockerd, tmp_path: Path, worker_settings: WorkerSettings, at: str
+) -> None:
     """Another worker waits while the builder lives and takes over when it is dead. Nothing of the builder remains."""
     setup = "sleep 2; date +%N > /made"
     builder = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", BUILDER_PROGRAM, dockerd.address, str(tmp_path), FULL, setup, cwd=Path(__file__).parents[3]
+        sys.executable,
+        "-c",
+        BUILDER_PROGRAM,
+        dockerd.address,
+        str(tmp_path),
+        FULL,
+        setup,
+        cwd=Path(__file__).parents[3],
     )
     wanted = ImageRecipe(image=FULL, setup=setup, setup_network="none")
     async with connect_engine(dockerd.address) as docker:

@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.output import DEFAULT_OUTPUT_LIMIT
+from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
 
 if TYPE_CHECKING:
-    from tests.integration.environments.conftest import ProcessMark, EnvironmentOpener
+    from tests.integration.environments.conftest import EnvironmentOpener, ProcessMark
 
 Until = Callable[..., Awaitable[float]]
 
@@ -54,7 +54,9 @@ async def test_run_beside_the_shell(environment: GuardedEnvironment) -> None:
     assert (await shell).stdout == b"shell\n"
 
 
-async def test_run_does_not_wait_for_background_processes(environment: GuardedEnvironment, mark: ProcessMark, until: Until) -> None:
+async def test_run_does_not_wait_for_background_processes(
+    environment: GuardedEnvironment, mark: ProcessMark, until: Until
+) -> None:
     result = await environment.run(["bash", "-c", "sleep 3301 & echo done"])
     assert result.stdout == b"done\n"
     await until(lambda: "sleep 3301" in mark.list_command_lines())

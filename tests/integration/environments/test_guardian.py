@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.guardian import Guardian, lease_clock
+from footplate.environments.processes.guardian_client import Guardian, lease_clock
 
 pytestmark = pytest.mark.timing
 
@@ -41,7 +41,9 @@ async def test_mode(guardian: Guardian, namespaces: bool) -> None:  # noqa: FBT0
     assert guardian.mode == ("namespace" if namespaces else "descendants")
 
 
-async def test_a_command_has_only_the_given_descriptors_and_variables(guardian: Guardian, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_has_only_the_given_descriptors_and_variables(
+    guardian: Guardian, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SECRET", "of the worker")
     code, printed = await run_for_output(guardian, "bash", "-c", "echo /proc/$$/fd/*; env", target=1)
     fds, *variables = printed.decode().splitlines()

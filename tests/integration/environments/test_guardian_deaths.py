@@ -17,12 +17,12 @@ from tests.integration.environments.conftest import ALL_BACKENDS, ENGINE_PROBLEM
 
 import footplate
 from footplate.domain.errors import Unavailable
-from footplate.environments.docker.opening import ContainerFactory
-from footplate.environments.guardian import lease_clock
+from footplate.environments.docker.factory import ContainerFactory
+from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import SandboxProbe
 
 if TYPE_CHECKING:
-    from tests.integration.environments.conftest import ProcessMark, EnvironmentOpener
+    from tests.integration.environments.conftest import EnvironmentOpener, ProcessMark
 
 pytestmark = pytest.mark.timing
 
@@ -165,7 +165,9 @@ async def test_guardian_killed(open_environment: EnvironmentOpener, mark: Proces
 
 
 @pytest.mark.parametrize("backend", ["descendants"], indirect=True)
-async def test_guardian_behind_its_watcher_killed(open_environment: EnvironmentOpener, mark: ProcessMark, until: Until) -> None:
+async def test_guardian_behind_its_watcher_killed(
+    open_environment: EnvironmentOpener, mark: ProcessMark, until: Until
+) -> None:
     environment = open_environment()
     command = asyncio.create_task(environment.shell(UNRULY_SCRIPT, timeout=600))
     await until(all_sleeps_run(mark))

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from footplate.domain.environments import EnvironmentConfig, build_setup_script
+from footplate.domain.agents.environment_config import EnvironmentConfig, build_setup_script
 
 
 def test_packages_are_installed_before_the_script_and_stop_at_the_first_failure(tmp_path: Path) -> None:
@@ -14,7 +14,11 @@ def test_packages_are_installed_before_the_script_and_stop_at_the_first_failure(
         program.write_text(f'#!/bin/sh\necho "{name}:$#:$*"\n')
         program.chmod(0o755)
     ran = subprocess.run(
-        ["/bin/sh", "-c", build_setup_script(config)], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True
+        ["/bin/sh", "-c", build_setup_script(config)],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert ran.stdout.splitlines() == [
         *("apt-get:1:update", "apt-get:3:install -y a", "go:2:install g.dev/x@v1", "go:2:install $h"),
@@ -22,7 +26,11 @@ def test_packages_are_installed_before_the_script_and_stop_at_the_first_failure(
     ]
     (tmp_path / "go").write_text("#!/bin/sh\nexit 1\n")
     failed = subprocess.run(
-        ["/bin/sh", "-c", build_setup_script(config)], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+        ["/bin/sh", "-c", build_setup_script(config)],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert failed.returncode == 1
     assert "script" not in failed.stdout

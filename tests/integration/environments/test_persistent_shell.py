@@ -12,10 +12,10 @@ import pytest
 from tests.integration.environments.conftest import ALL_BACKENDS
 
 from footplate import failpoints
-from footplate.environments.guarded import GuardedEnvironment
+from footplate.environments.guarded_environment import GuardedEnvironment
 
 if TYPE_CHECKING:
-    from tests.integration.environments.conftest import ProcessMark, EnvironmentOpener
+    from tests.integration.environments.conftest import EnvironmentOpener, ProcessMark
 
 pytestmark = pytest.mark.timing
 
@@ -35,7 +35,9 @@ async def test_result(environment: GuardedEnvironment) -> None:
 
 
 async def test_shell_state_lasts_between_commands(environment: GuardedEnvironment) -> None:
-    await run_for_output(environment, "mkdir -p sub && cd sub; X=5; export Y=6; f() { echo f $1; }; declare -A map=([k]=v)")
+    await run_for_output(
+        environment, "mkdir -p sub && cd sub; X=5; export Y=6; f() { echo f $1; }; declare -A map=([k]=v)"
+    )
     assert await run_for_output(environment, 'basename "$PWD"; echo $X; bash -c "echo \\$Y"; f 1; echo ${map[k]}') == (
         "sub\n5\n6\nf 1\nv\n"
     )
@@ -90,7 +92,9 @@ async def test_background_jobs_continue(environment: GuardedEnvironment, mark: P
 async def test_background_output_never_blocks_and_comes_with_the_next_command(
     environment: GuardedEnvironment, until: Until, tmp_path: Path
 ) -> None:
-    first = await run_for_output(environment, "(sleep 0.1; head -c 1000000 /dev/zero | tr '\\0' x; touch printed) & echo first")
+    first = await run_for_output(
+        environment, "(sleep 0.1; head -c 1000000 /dev/zero | tr '\\0' x; touch printed) & echo first"
+    )
     assert first == "first\n"
     await until((tmp_path / "printed").exists)
     result = await environment.shell("echo next", timeout=10)
@@ -152,7 +156,9 @@ async def test_timeout_lets_a_command_clean_up(open_environment: EnvironmentOpen
 
 
 @ALL_BACKENDS
-async def test_cancellation_kills_the_command(open_environment: EnvironmentOpener, mark: ProcessMark, until: Until) -> None:
+async def test_cancellation_kills_the_command(
+    open_environment: EnvironmentOpener, mark: ProcessMark, until: Until
+) -> None:
     environment = open_environment()
     command = asyncio.create_task(environment.shell("trap '' TERM; setsid sleep 3206 & sleep 3207", timeout=60))
     await until(lambda: mark.list_command_lines() >= {"sleep 3206", "sleep 3207"})

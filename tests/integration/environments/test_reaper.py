@@ -19,12 +19,12 @@ from tests.integration.environments.conftest import ALL_BACKENDS
 from tests.integration.environments.test_guardian_deaths import UNRULY_SCRIPT, Until, all_sleeps_run
 
 import footplate
-from footplate.environments.guardian import lease_clock
+from footplate.environments.directory_removal import remove_directory
+from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.reaper import leases, processes
-from footplate.environments.reaper.leases import MAX_FOREIGN_AGE, EXPIRY_MARGIN, Lease, PidScope, LeaseRecord, is_over
+from footplate.environments.reaper.host_reaper import Reaper, new_trial_name
+from footplate.environments.reaper.leases import EXPIRY_MARGIN, MAX_FOREIGN_AGE, Lease, LeaseRecord, PidScope, is_over
 from footplate.environments.reaper.processes import NO_PROCESS, ProcessIdentity
-from footplate.environments.reaper.reaping import Reaper, new_trial_name
-from footplate.environments.removal import remove_directory
 from footplate.environments.sandbox.probe import SandboxProbe
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def test_a_new_directory_without_a_record_stays_and_an_old_one_is_removed(tmp_pa
 def test_a_trial_directory_is_removed_with_its_creator(tmp_path: Path) -> None:
     mine = tmp_path / new_trial_name()
     printed = subprocess.run(
-        [sys.executable, "-c", "from footplate.environments.reaper.reaping import trial_name; print(trial_name())"],
+        [sys.executable, "-c", "from footplate.environments.reaper.host_reaper import trial_name; print(trial_name())"],
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -11,19 +11,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from footplate.domain.environments import Backend, EnvironmentConfig
+from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.named_directories import AllowedRoots
-from footplate.domain.networks import Network
-from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import lease_clock
-from footplate.environments.opening import WORKSPACES, SandboxFactory, remove_session_directories
-from footplate.environments.sandbox import disk
+from footplate.domain.network.host_access import Network
+from footplate.domain.projects.allowed_directories import AllowedRoots
+from footplate.environments.factory import WORKSPACES, SandboxFactory, remove_session_directories
+from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.processes.guardian_client import lease_clock
+from footplate.environments.sandbox import disk_usage
+from footplate.environments.sandbox.disk_watch import DiskWatch
+from footplate.environments.sandbox.filesystem_view import check_named_directory
 from footplate.environments.sandbox.limits import SandboxLimits
 from footplate.environments.sandbox.probe import SandboxProbe
-from footplate.environments.sandbox.view import check_named_directory
-from footplate.environments.sandbox.watch import DiskWatch
-from footplate.proxy.models import ModelProxy
+from footplate.proxy.model_proxy import ModelProxy
 
 from .conftest import UID
 
@@ -89,7 +89,9 @@ async def test_no_signal_reaches_the_init_process(environment: GuardedEnvironmen
 @pytest.mark.parametrize(
     "writer", ["head -c 200M /dev/zero | tr '\\0' 7", "head -c 200M /dev/zero", "yes 0", "echo four"]
 )
-async def test_a_command_that_writes_to_the_shells_status_ends_the_shell(environment: GuardedEnvironment, writer: str) -> None:
+async def test_a_command_that_writes_to_the_shells_status_ends_the_shell(
+    environment: GuardedEnvironment, writer: str
+) -> None:
     """The worker reads one short number from that descriptor, and neither trusts nor buffers anything else."""
     before = psutil.Process().memory_info().rss
     result = await environment.shell(f"({writer}) >&11; sleep 60", timeout=20)
@@ -188,14 +190,16 @@ async def test_a_full_disk_ends_the_sandbox_and_no_file_grows(
         assert (again.stdout, again.error) == (b"more\n", "")
 
 
-async def test_background_jobs_cannot_fill_the_disk_between_commands(sandbox_host: SandboxProbe | None, tmp_path: Path) -> None:
+async def test_background_jobs_cannot_fill_the_disk_between_commands(
+    sandbox_host: SandboxProbe | None, tmp_path: Path
+) -> None:
     async with open_sandbox(sandbox_host, tmp_path, limits=SandboxLimits(disk=20 * MIB)) as environment:
         script = "while :; do head -c 1M /dev/zero > $RANDOM$RANDOM; sleep 0.02; done"
         await environment.shell(f"setsid bash -c '{script}' >/dev/null 2>&1 & disown", timeout=10)
         await asyncio.sleep(6)
-        size = disk.measure_usage(str(tmp_path / WORKSPACES / "org" / "session"))
+        size = disk_usage.measure_usage(str(tmp_path / WORKSPACES / "org" / "session"))
         await asyncio.sleep(1)
-        assert 20 * MIB < size == disk.measure_usage(str(tmp_path / WORKSPACES / "org" / "session"))
+        assert 20 * MIB < size == disk_usage.measure_usage(str(tmp_path / WORKSPACES / "org" / "session"))
         assert "was killed" in (await environment.shell("true", timeout=10)).error
 
 
@@ -215,8 +219,8 @@ async def test_a_disk_that_fills_fast_is_counted_sooner(tmp_path: Path, monkeypa
     free = iter([1000 * MIB, 1000 * MIB, 800 * MIB])
     monkeypatch.setattr(watch, "_free", lambda: next(free))
     monkeypatch.setattr(watch, "_used", used)
-    monkeypatch.setattr("footplate.environments.sandbox.watch._COUNT_EVERY", 3600)
-    monkeypatch.setattr("footplate.environments.sandbox.watch._ASK_EVERY", 0.01)
+    monkeypatch.setattr("footplate.environments.sandbox.disk_watch._COUNT_EVERY", 3600)
+    monkeypatch.setattr("footplate.environments.sandbox.disk_watch._ASK_EVERY", 0.01)
     task = asyncio.create_task(watch.watch(end))
     await asyncio.wait_for(ended.wait(), 5)
     task.cancel()
@@ -227,7 +231,7 @@ async def test_a_disk_that_fills_fast_is_counted_sooner(tmp_path: Path, monkeypa
 def test_empty_files_count_towards_the_limit(tmp_path: Path) -> None:
     for number in range(100):
         (tmp_path / str(number)).touch()
-    assert disk.measure_usage(str(tmp_path)) >= 100 * disk.MIN_FILE_BYTES
+    assert disk_usage.measure_usage(str(tmp_path)) >= 100 * disk_usage.MIN_FILE_BYTES
 
 
 async def test_a_very_deep_tree_is_deleted(sandbox_host: SandboxProbe | None, tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from footplate.environments.enclosed import EnclosedEnvironment
+from footplate.environments.enclosed_environment import EnclosedEnvironment
+from footplate.environments.sandbox.filesystem_view import python_path
 from footplate.environments.sandbox.limits import SandboxLimits
 from footplate.environments.sandbox.probe import SandboxProbe
-from footplate.environments.sandbox.view import python_path
 
 from .test_sandbox_attacks import open_sandbox
 

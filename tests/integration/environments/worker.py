@@ -5,20 +5,22 @@ import sys
 import tempfile
 from pathlib import Path
 
+from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
 from footplate.environments.docker.images import ImageRecipe
-from footplate.environments.docker.opening import WorkerSettings, ContainerFactory
 from footplate.environments.docker.probe import probe_docker as find_docker
-from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import lease_clock
+from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.environments.sandbox.probe import probe_sandbox
-from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 
 
 async def open_environment(root: str, mark: str, lease: float, backend: str, engine: str) -> GuardedEnvironment:
     env = {"FOOTPLATE_TEST_MARK": mark}
     if backend not in {"sandbox", "docker"}:
-        return UnsandboxedEnvironment(root, deadline=lease_clock() + lease, env=env, namespaces=backend != "descendants")
+        return UnsandboxedEnvironment(
+            root, deadline=lease_clock() + lease, env=env, namespaces=backend != "descendants"
+        )
     from tests.integration.environments.conftest import FULL, UID, sandbox_view, sandboxed_user
 
     directory = Path(tempfile.mkdtemp(dir=Path(root).parent))
@@ -27,7 +29,9 @@ async def open_environment(root: str, mark: str, lease: float, backend: str, eng
         found = await probe_sandbox(UID)
         return SandboxEnvironment(view, found.host, user=user, deadline=lease_clock() + lease, env=env)
     worker_settings = WorkerSettings(root=directory / "workspaces", uid=UID, worker="worker_killed")
-    containers = (await find_docker(engine, worker_settings, directory / "docker", image_or_container=ImageRecipe(image=FULL))).factory
+    containers = (
+        await find_docker(engine, worker_settings, directory / "docker", image_or_container=ImageRecipe(image=FULL))
+    ).factory
     assert isinstance(containers, ContainerFactory)
     return containers.create_environment(view, user, {}, deadline=lease_clock() + lease, env=env)
 

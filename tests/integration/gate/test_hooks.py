@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.gate.test_door import GateSetup
+from tests.unit.gate.test_turn_gate import GateSetup
 
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Decision, Layer, PermissionOutcome
-from footplate.gate.hooks import compile_matcher
+from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
+from footplate.gate.hooks.hook_config import compile_matcher
 
 
 @pytest.fixture
@@ -129,9 +129,7 @@ async def test_invalid_hooks_deny_every_call(place: GateSetup, hooks: Any) -> No
         ("Rea.$", ("Read",), ("ReadMcp",)),
     ],
 )
-def test_matchers_match_like_claude_codes(
-    matcher: str, meant: tuple[str, ...], others: tuple[str, ...]
-) -> None:
+def test_matchers_match_like_claude_codes(matcher: str, meant: tuple[str, ...], others: tuple[str, ...]) -> None:
     compiled = compile_matcher(matcher)
     assert [name for name in (*meant, *others) if compiled.search(name)] == [*meant]
 
@@ -139,5 +137,7 @@ def test_matchers_match_like_claude_codes(
 async def test_an_approval_of_another_input_denies_the_call(place: GateSetup) -> None:
     changed_input: JsonObject = {"updatedInput": {"command": "ls"}}
     for more in ({}, {"permissionDecision": "allow"}, {"permissionDecision": "ask"}):
-        decision = await decide_with_hook(place, f"echo '{json.dumps({'hookSpecificOutput': {**changed_input, **more}})}'")
+        decision = await decide_with_hook(
+            place, f"echo '{json.dumps({'hookSpecificOutput': {**changed_input, **more}})}'"
+        )
         assert (decision.outcome, "another input" in decision.reason) == (PermissionOutcome.DENY, True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from bench.support.mcp_server.process import McpProcess
 
-from .twins import LocalEnvironment, World
+from .doubles import LocalEnvironment, World
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from footplate.domain.errors import FootplateError, ModelRefused, Overloaded, RateLimited, Temporary
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import Endpoint, HarnessServices
-from footplate.domain.turns import TurnOutcome, TurnStatus
+from footplate.domain.ports.harness import Endpoint, HarnessServices
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.harness import native
 from footplate.testing import (
     ScriptedModel,
@@ -28,7 +28,7 @@ from footplate.testing import (
     usage,
 )
 
-from .twins import World
+from .doubles import World
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 

@@ -7,10 +7,10 @@ import pytest
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
 from footplate.domain.errors import HandOver
-from footplate.domain.turns import TurnOutcome, TurnStatus
-from footplate.harness.leftovers import UNKNOWN
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.harness.recovery_text import UNKNOWN
 
-from .twins import Chunk, Crash, World, call, make_model, text_of
+from .doubles import Chunk, Crash, World, call, make_model, text_of
 
 APPENDS = 12
 """Appends of an undisturbed run of the script below. `test_script_has_that_many_appends` checks the number."""

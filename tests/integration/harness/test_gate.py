@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import pytest
 from pydantic_ai.models.function import DeltaToolCall
 
-from footplate.domain import events as ev
 from footplate.domain.errors import Unavailable
-from footplate.domain.events import Event
-from footplate.domain.permissions import PermissionOutcome as Gated
-from footplate.domain.turns import TurnStatus
+from footplate.domain.policy.permissions import PermissionOutcome as Gated
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import TurnStatus
 
-from .twins import Chunk, Crash, Script, World, call, make_model, text_of
+from .doubles import Chunk, Crash, Script, World, call, make_model, text_of
 
 FINAL_TEXT = "done"
 

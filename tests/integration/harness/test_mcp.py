@@ -10,19 +10,19 @@ from bench.support.mcp_server.process import McpProcess
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from footplate.domain import events as ev
-from footplate.domain import mcp
-from footplate.domain.events import Event
-from footplate.domain.mcp import McpServer
-from footplate.domain.ports import McpAccess
-from footplate.domain.turns import TurnStatus
-from footplate.harness.leftovers import UNKNOWN
+from footplate.domain.agents import mcp_servers
+from footplate.domain.agents.mcp_servers import McpServer
+from footplate.domain.ports.harness import McpAccess
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import TurnStatus
 from footplate.harness.mcp.servers import McpServers
 from footplate.harness.native.harness import NativeHarness
-from footplate.harness.native.models import AnyModel
+from footplate.harness.native.requests.model_resolver import AnyModel
+from footplate.harness.recovery_text import UNKNOWN
 
-from .pages import PageServer, ok
-from .twins import Crash, World, call, make_model, text_of
+from .doubles import Crash, World, call, make_model, text_of
+from .web_server import PageServer, ok
 
 pytestmark = pytest.mark.timing
 
@@ -105,7 +105,9 @@ async def test_a_huge_response_is_not_read(world: World, notes: McpProcess) -> N
         huge = await servers.call_tool("mcp__notes__large", {"characters": 20_000_000})
         assert huge.is_error
         assert len(str(huge.content)) < 1000
-        assert (await servers.call_tool("mcp__notes__note", {"line": "after"})).content == [ev.text_block("Noted: after")]
+        assert (await servers.call_tool("mcp__notes__note", {"line": "after"})).content == [
+            ev.text_block("Noted: after")
+        ]
     finally:
         await servers.aclose()
 
@@ -207,7 +209,7 @@ async def test_a_server_that_needs_credentials_or_is_no_mcp_server(world: World)
 
 def test_tool_names_are_mapped_to_their_servers() -> None:
     servers = [McpServer(name="a", url="u"), McpServer(name="a__b", url="u"), McpServer(name="my server", url="u")]
-    names = mcp.ToolNames(servers)
+    names = mcp_servers.ToolNames(servers)
     assert names.resolve("mcp__a__b__c") == ("a__b", "c")
     assert names.resolve("mcp__a__c") == ("a", "c")
     assert names.resolve("mcp__my_server__do") == ("my server", "do")

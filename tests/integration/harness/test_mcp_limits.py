@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from footplate.domain.addresses import AddressPolicy
-from footplate.domain.environments import EnvironmentConfig
+from footplate.domain.agents.environment_config import EnvironmentConfig
+from footplate.domain.network.address_policy import AddressPolicy
 from footplate.harness.mcp import transport
 from footplate.harness.mcp.transport import CheckedTransport
 
@@ -40,7 +40,7 @@ async def start_endless_server() -> AsyncIterator[tuple[str, list[int]]]:
 
 
 async def test_reconnected_streams_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LARGEST", 500_000)
+    monkeypatch.setattr(transport, "MAX_RESPONSE_BYTES", 500_000)
     async with start_endless_server() as (url, sent):
         checked = CheckedTransport(AddressPolicy(["127.0.0.1"]), EnvironmentConfig())
         async with transport.create_client(checked, 5) as http:

@@ -8,10 +8,10 @@ from pydantic_ai.usage import RequestUsage
 
 from footplate.domain.errors import FootplateError, ModelRefused, Overloaded, RateLimited, Temporary
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import Endpoint
+from footplate.domain.ports.harness import Endpoint
 from footplate.harness import prices
-from footplate.harness.native import errors, settings
-from footplate.harness.native.models import ModelResolver
+from footplate.harness.native.requests import provider_errors, request_settings
+from footplate.harness.native.requests.model_resolver import ModelResolver
 
 ENDPOINTS = {
     "anthropic": Endpoint("key-a", "http://127.0.0.1:9/a"),
@@ -79,19 +79,21 @@ def test_an_unknown_provider_is_refused_with_a_reason(name: str, problem: str) -
     ],
 )
 def test_settings(parameters: JsonObject, expected: dict[str, object]) -> None:
-    made = settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-sonnet-4-5"), parameters, "sesn_1")
+    made = request_settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-sonnet-4-5"), parameters, "sesn_1")
     assert expected.items() <= made.items()
     assert made["extra_headers"] == {"x-footplate-session": "sesn_1"}
 
 
 def test_an_old_model_keeps_its_own_token_limit() -> None:
-    made = settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-3-haiku-20240307"), {}, "sesn_1")
+    made = request_settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-3-haiku-20240307"), {}, "sesn_1")
     assert "max_tokens" not in made
 
 
 def test_an_unknown_parameter_is_refused_by_name() -> None:
     with pytest.raises(ModelRefused, match="temprature"):
-        settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-sonnet-4-5"), {"temprature": 1}, "sesn_1")
+        request_settings.model_settings(
+            ModelResolver(ENDPOINTS).resolve("claude-sonnet-4-5"), {"temprature": 1}, "sesn_1"
+        )
 
 
 def test_prices_are_known_offline_and_an_unknown_price_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +134,7 @@ def _http(category: type[pai.ModelRateLimitError | pai.ModelRequestRejectedError
 )
 @pytest.mark.requirement("S5")
 def test_provider_errors_are_translated(error: Exception, expected: type[FootplateError]) -> None:
-    translated = errors.translate(error)
+    translated = provider_errors.translate(error)
     assert type(translated) is expected
     if isinstance(translated, RateLimited):
         assert translated.retry_after == 7
@@ -140,4 +142,4 @@ def test_provider_errors_are_translated(error: Exception, expected: type[Footpla
 
 
 def test_an_unexpected_error_is_not_translated() -> None:
-    assert errors.translate(KeyError("x")) is None
+    assert provider_errors.translate(KeyError("x")) is None

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from footplate.domain.errors import InvalidRequest, Permanent
-from footplate.domain.ports import HarnessServices
+from footplate.domain.ports.harness import HarnessServices
 from footplate.harness import registry
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.registry import HarnessRegistry
@@ -41,7 +41,7 @@ def test_a_harness_that_cannot_be_imported_is_reported(monkeypatch: pytest.Monke
 
 _PARALLEL_LOADING = """
 import asyncio, threading
-from footplate.domain.ports import HarnessServices
+from footplate.domain.ports.harness import HarnessServices
 from footplate.harness import loading
 from footplate.harness.registry import Harnesses
 

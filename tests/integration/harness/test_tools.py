@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from footplate.domain.agents import BUILT_IN_TOOLS
+from footplate.domain.agents.agent_config import BUILT_IN_TOOLS
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject
-from footplate.harness.native import commands, globbing, tool_inputs, tools
-from footplate.harness.native.tools import ToolOutput
-from footplate.harness.native.web.access import WebTools
+from footplate.harness.native.toolset import builtin_tools, glob_match, output_overflow, tool_inputs
+from footplate.harness.native.toolset.builtin_tools import ToolOutput
+from footplate.harness.native.web.web_tools import WebTools
 
-from .twins import LocalEnvironment, MemoryLog
+from .doubles import LocalEnvironment, MemoryLog
 
 pytestmark = pytest.mark.timing
 
@@ -23,7 +23,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 async def run_tool(environment: LocalEnvironment, name: str, **arguments: object) -> ToolOutput:
     given: JsonObject = {key: value for key, value in arguments.items()}  # type: ignore[misc] # noqa: C416 - narrowed
-    return await tools.execute_tool(environment, BUILT_IN_TOOLS, name, given, web=WebTools())
+    return await builtin_tools.execute_tool(environment, BUILT_IN_TOOLS, name, given, web=WebTools())
 
 
 def text_of(output: ToolOutput) -> str:
@@ -50,7 +50,7 @@ async def test_output_is_truncated_in_the_middle_and_cleaned(environment: LocalE
     assert text.startswith("first")
     assert text.rstrip().endswith("last")
     assert "characters omitted" in text
-    assert len(text) < tools.OUTPUT_LIMIT + 100
+    assert len(text) < builtin_tools.OUTPUT_LIMIT + 100
     assert "\x00" not in text
 
 
@@ -99,7 +99,9 @@ async def test_write_and_edit(environment: LocalEnvironment) -> None:
     assert file.read_bytes() == b"x = 1\r\ny = 1\r\n"
     await run_tool(environment, "edit", file_path="deep/a.txt", old_string="x = 1", new_string="x = 2")
     assert file.read_bytes() == b"x = 2\r\ny = 1\r\n"
-    output = await run_tool(environment, "edit", file_path="deep/a.txt", old_string=" = ", new_string="=", replace_all=True)
+    output = await run_tool(
+        environment, "edit", file_path="deep/a.txt", old_string=" = ", new_string="=", replace_all=True
+    )
     assert (text_of(output), file.read_bytes()) == ("Replaced 2 occurrences in deep/a.txt.", b"x=2\r\ny=1\r\n")
     assert "does not occur" in text_of(
         await run_tool(environment, "edit", file_path="deep/a.txt", old_string="zz", new_string="")
@@ -165,7 +167,7 @@ async def test_a_lost_environment_is_no_tool_failure(environment: LocalEnvironme
     ],
 )
 def test_glob_patterns(pattern: str, path: str, *, matches: bool) -> None:
-    assert bool(globbing.compile_pattern(pattern).match(path)) is matches
+    assert bool(glob_match.compile_pattern(pattern).match(path)) is matches
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_glob_patterns(pattern: str, path: str, *, matches: bool) -> None:
 def test_no_pattern_is_slow(pattern: str, path: str) -> None:
     """Patterns are matched in the worker, which all turns share."""
     began = time.thread_time()
-    assert not globbing.compile_pattern(pattern).match(path)
+    assert not glob_match.compile_pattern(pattern).match(path)
     assert time.thread_time() - began < 1
 
 
@@ -242,7 +244,9 @@ async def test_large_output_is_stored_and_a_failing_store_fails_nothing(
     *, refuses: bool, object_id: str | None
 ) -> None:
     log = MemoryLog(refuses_output=refuses)
-    given = ToolOutput([], command={"stdout": {"text": "all"}, "stderr": {"text": ""}}, full_output={"stdout": LargeOutput()})
-    output = await commands.store_full_output(given, log)
+    given = ToolOutput(
+        [], command={"stdout": {"text": "all"}, "stderr": {"text": ""}}, full_output={"stdout": LargeOutput()}
+    )
+    output = await output_overflow.store_full_output(given, log)
     assert output.command == {"stdout": {"text": "all", "object": object_id}, "stderr": {"text": ""}}
     assert log.outputs == ([] if refuses else [b"all of it"])

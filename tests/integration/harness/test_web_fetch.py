@@ -13,16 +13,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from footplate.domain.addresses import AddressPolicy
-from footplate.domain.name_lookup import NameLookup
-from footplate.domain.ports import WebAccess
-from footplate.harness import reaching
-from footplate.harness.native.failure import ToolFailure
-from footplate.harness.native.web import convert
-from footplate.harness.native.web.access import WebTools
+from footplate.domain.network.address_policy import AddressPolicy
+from footplate.domain.network.name_lookup import NameLookup
+from footplate.domain.ports.harness import WebAccess
+from footplate.harness import address_check
+from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.web import html_conversion
 from footplate.harness.native.web.download import Downloader
+from footplate.harness.native.web.web_tools import WebTools
 
-from .pages import PageServer, endless, redirect, ok, silent
+from .web_server import PageServer, endless, ok, redirect, silent
 
 pytestmark = pytest.mark.timing
 
@@ -57,7 +57,7 @@ class FakeResolver:
 
 
 def resolve_with(monkeypatch: pytest.MonkeyPatch, names: FakeResolver) -> None:
-    monkeypatch.setattr(reaching, "_NAMES", NameLookup(names.getaddrinfo))
+    monkeypatch.setattr(address_check, "_NAME_LOOKUP", NameLookup(names.getaddrinfo))
 
 
 async def test_html_is_converted_to_markdown(pages: PageServer) -> None:
@@ -292,7 +292,7 @@ async def test_a_certificate_is_checked_against_the_name(tmp_path: Path, monkeyp
 async def test_a_hostile_page_does_not_block_the_worker() -> None:
     """The conversion does not block the worker, and an interrupt ends it."""
     hostile, before = "<blockquote>" * 60_000, psutil.Process().children()
-    working = asyncio.create_task(convert.to_markdown(hostile, "http://x/"))
+    working = asyncio.create_task(html_conversion.to_markdown(hostile, "http://x/"))
     longest, last = 0.0, time.monotonic()
     for _ in range(20):
         await asyncio.sleep(0.01)
@@ -309,11 +309,11 @@ async def test_a_hostile_page_does_not_block_the_worker() -> None:
 async def test_html_that_breaks_the_converter_is_a_failed_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, before = tmp_path / "breaks.py", psutil.Process().children()
     program.write_text("import os; os.abort()")
-    monkeypatch.setattr(convert, "_PROGRAM", str(program))
+    monkeypatch.setattr(html_conversion, "_PROGRAM", str(program))
     with pytest.raises(ToolFailure, match="could not be converted"):
-        await convert.to_markdown("<p>x", "http://x/")
+        await html_conversion.to_markdown("<p>x", "http://x/")
     program.write_text("import time; time.sleep(60)")
-    monkeypatch.setattr(convert, "_SECONDS", 0.2)
+    monkeypatch.setattr(html_conversion, "_MAX_SECONDS", 0.2)
     with pytest.raises(ToolFailure, match=r"within 0\.2 s"):
-        await convert.to_markdown("<p>x", "http://x/")
+        await html_conversion.to_markdown("<p>x", "http://x/")
     assert psutil.Process().children() == before

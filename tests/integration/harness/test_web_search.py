@@ -9,11 +9,11 @@ import pytest
 import structlog
 from inline_snapshot import snapshot
 
-from footplate.domain.ports import SearchProvider, WebAccess
-from footplate.harness.native.failure import ToolFailure
-from footplate.harness.native.web.access import WebTools
+from footplate.domain.ports.harness import SearchProvider, WebAccess
+from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.web.web_tools import WebTools
 
-from .pages import PageResponse, PageServer, redirect, ok, silent
+from .web_server import PageResponse, PageServer, ok, redirect, silent
 
 KEY = "very-secret-key"
 FOUND = {
@@ -112,7 +112,9 @@ async def test_a_search_without_a_provider_fails_with_a_reason() -> None:
         (silent, "does not respond"),
     ],
 )
-async def test_a_providers_failure_is_reported_without_secrets(pages: PageServer, response: PageResponse, why: str) -> None:
+async def test_a_providers_failure_is_reported_without_secrets(
+    pages: PageServer, response: PageResponse, why: str
+) -> None:
     pages.responses |= {"/sx/search": response, "/res/v1/web/search": response}
     for web in (searxng(pages, password=KEY, seconds=1), brave(pages, seconds=1)):
         with structlog.testing.capture_logs() as logged, pytest.raises(ToolFailure) as failed:

@@ -9,12 +9,12 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from footplate.domain.ports import WebAccess
-from footplate.domain.turns import TurnStatus
-from footplate.harness.native.web.access import WebTools
+from footplate.domain.ports.harness import WebAccess
+from footplate.domain.sessions.turns import TurnStatus
+from footplate.harness.native.web.web_tools import WebTools
 
-from .pages import PageServer, ok, silent
-from .twins import World, call, make_model, text_of
+from .doubles import World, call, make_model, text_of
+from .web_server import PageServer, ok, silent
 
 pytestmark = pytest.mark.timing
 

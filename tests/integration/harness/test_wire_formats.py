@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from footplate.domain.errors import FootplateError, ModelRefused, Overloaded, RateLimited, Temporary
-from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.ports import Endpoint, HarnessServices
-from footplate.domain.turns import TurnOutcome, TurnStatus
+from footplate.domain.ports.harness import Endpoint, HarnessServices
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.harness import native
 from footplate.testing import (
     ScriptedModel,
@@ -30,7 +30,7 @@ from footplate.testing import (
 )
 from footplate.testing.scripts import Script
 
-from .twins import Crash, LocalEnvironment, World
+from .doubles import Crash, LocalEnvironment, World
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 PATHS = {
@@ -55,7 +55,9 @@ ROUNDS = replies(
 )
 
 
-async def run(world: World, server: ScriptedModel, model: str, parameters: Mapping[str, Json] | None = None) -> TurnOutcome:
+async def run(
+    world: World, server: ScriptedModel, model: str, parameters: Mapping[str, Json] | None = None
+) -> TurnOutcome:
     world.config = replace(world.config, model=model, model_parameters={**(parameters or {})})
     endpoints = {"anthropic": Endpoint("key", server.url), "openai": Endpoint("key", server.openai_url)}
     return await native.create(HarnessServices(endpoints=endpoints)).run(world.context())
@@ -203,7 +205,9 @@ async def test_refusal_and_length_limit(world: World, model: str) -> None:
         ("openai:gpt-4.1", {"type": "enabled", "budget_tokens": 2000}, None),
     ],
 )
-async def test_thinking_is_requested_from_models_that_support_it(world: World, model: str, thinks: Json, expected: Json) -> None:
+async def test_thinking_is_requested_from_models_that_support_it(
+    world: World, model: str, thinks: Json, expected: Json
+) -> None:
     async with ScriptedModel() as server:
         await run(world, server, model, {"thinking": thinks} if thinks else {})
         (record,) = server.requests()

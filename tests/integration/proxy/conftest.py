@@ -10,12 +10,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from footplate.domain.ports import Endpoint
-from footplate.domain.running import ModelGrant
-from footplate.harness.native.sdk_transport import HttpxModelTransport
-from footplate.proxy.grants import lease_clock
-from footplate.proxy.models import ModelProxy
-from footplate.testing.serving import create_server
+from footplate.domain.ports.engine import ModelGrant
+from footplate.domain.ports.harness import Endpoint
+from footplate.harness.native.requests.sdk_transport import HttpxModelTransport
+from footplate.proxy.model_grants import lease_clock
+from footplate.proxy.model_proxy import ModelProxy
+from footplate.testing.server.http_server import create_server
 
 KEY = 'sk-the-real-key-/+"of-the-account'
 Behaviour = Callable[[dict[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.integration.proxy.conftest import Provider
 
-from footplate.domain.addresses import Address, AddressPolicy
-from footplate.domain.networks import Network
-from footplate.proxy.egress import AllowListProxy
+from footplate.domain.network.address_policy import Address, AddressPolicy
+from footplate.domain.network.host_access import Network
+from footplate.proxy.allow_list_proxy import AllowListProxy
 
 pytestmark = pytest.mark.timing
 
@@ -98,7 +98,9 @@ async def test_one_request_per_connection(egress: EgressSocket, provider: Provid
 @pytest.mark.parametrize(
     "host", ["other.test", "allowed.test.evil.test", "[::1]", "2130706433", "localhost", "169.254.169.254"]
 )
-async def test_a_host_that_is_not_listed_is_not_looked_up(egress: EgressSocket, provider: Provider, form: str, host: str) -> None:
+async def test_a_host_that_is_not_listed_is_not_looked_up(
+    egress: EgressSocket, provider: Provider, form: str, host: str
+) -> None:
     response = await egress.send(f"{form.format(host=host, port=egress.port)} {HEAD}\r\n")
     assert response.startswith(b"HTTP/1.1 403 ")
     assert b"is not in this environment's list of allowed hosts" in response
@@ -111,7 +113,9 @@ async def test_another_port_is_not_listed(egress: EgressSocket) -> None:
 
 
 @pytest.mark.parametrize("host", ["inside.test", "127.0.0.1"])
-async def test_a_listed_name_with_an_internal_address_is_refused(egress: EgressSocket, provider: Provider, host: str) -> None:
+async def test_a_listed_name_with_an_internal_address_is_refused(
+    egress: EgressSocket, provider: Provider, host: str
+) -> None:
     response = await egress.send(f"CONNECT {host}:{egress.port} {HEAD}\r\n")
     assert response.startswith((b"HTTP/1.1 403 ", b"HTTP/1.1 502 "))
     assert provider.seen == []

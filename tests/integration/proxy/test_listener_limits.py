@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from footplate.proxy import serving as proxy_serving
-from footplate.testing import serving as testing_serving
+from footplate.proxy import app_server as proxy_serving
+from footplate.testing.server import http_server as testing_serving
 
-from .conftest import send_response, run_server
+from .conftest import run_server, send_response
 
 pytestmark = pytest.mark.timing
 

@@ -8,13 +8,13 @@ import httpx2
 import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
-from tests.integration.proxy.conftest import KEY, Provider, send_response, make_client, run_server
+from tests.integration.proxy.conftest import KEY, Provider, make_client, run_server, send_response
 
-from footplate.domain.ports import Endpoint
-from footplate.domain.running import ModelGrant
-from footplate.harness.native.sdk_transport import HttpxModelTransport
-from footplate.proxy.grants import lease_clock
-from footplate.proxy.models import ModelProxy
+from footplate.domain.ports.engine import ModelGrant
+from footplate.domain.ports.harness import Endpoint
+from footplate.harness.native.requests.sdk_transport import HttpxModelTransport
+from footplate.proxy.model_grants import lease_clock
+from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import ScriptedModel, replies, text
 
 pytestmark = pytest.mark.timing
@@ -148,7 +148,9 @@ async def test_headers_that_a_client_must_not_set_are_removed(client: httpx2.Asy
 
 async def test_status_and_headers_of_an_error_are_forwarded(client: httpx2.AsyncClient, provider: Provider) -> None:
     async def limit(_scope: Any, _receive: Any, send: Any) -> None:
-        await send_response(send, 429, b'{"no": 1}', (b"retry-after", b"17"), (b"request-id", b"r1"), (b"set-cookie", b"a=b"))
+        await send_response(
+            send, 429, b'{"no": 1}', (b"retry-after", b"17"), (b"request-id", b"r1"), (b"set-cookie", b"a=b")
+        )
 
     provider.behave = limit
     response = await client.post(MESSAGES, json={})
@@ -253,7 +255,9 @@ async def test_a_client_that_disconnects_ends_the_request(client: httpx2.AsyncCl
     await asyncio.wait_for(gone.wait(), 5)
 
 
-async def test_a_client_that_disconnects_before_the_response_ends_the_request(client: httpx2.AsyncClient, provider: Provider) -> None:
+async def test_a_client_that_disconnects_before_the_response_ends_the_request(
+    client: httpx2.AsyncClient, provider: Provider
+) -> None:
     gone = asyncio.Event()
 
     async def wait(_scope: Any, receive: Any, _send: Any) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from footplate.stack import ServiceFailed, leftovers
-from footplate.stack.part import Service
+from footplate.stack import ServiceFailed, orphan_processes
+from footplate.stack.services.service import Service
 
 pytestmark = pytest.mark.timing
 
@@ -92,7 +92,7 @@ async def test_a_service_that_never_responds_fails_to_start(tmp_path: Path) -> N
     part.start_timeout = 0.3
     with pytest.raises(ServiceFailed, match="did not respond"):
         await part.start()
-    assert not leftovers.find_processes(Path("/bin/sleep"), tmp_path)
+    assert not orphan_processes.find_processes(Path("/bin/sleep"), tmp_path)
 
 
 async def test_a_service_inherits_no_environment_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,4 +132,4 @@ async def test_a_service_dies_with_its_killed_launcher(tmp_path: Path) -> None:
     async def gone() -> bool:
         return not _is_alive(pid)
 
-    assert await leftovers.wait_until(gone, 30)
+    assert await orphan_processes.wait_until(gone, 30)

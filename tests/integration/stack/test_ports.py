@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from footplate.stack.ports import LOOPBACK, find_free_port, is_port_free
+from footplate.stack.free_ports import LOOPBACK, find_free_port, is_port_free
 
 
 def test_a_free_port_can_be_listened_on() -> None:

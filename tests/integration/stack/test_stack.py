@@ -14,9 +14,9 @@ import pytest
 from redis.asyncio import Redis as RedisClient
 from redis.exceptions import AuthenticationError
 
-from footplate.stack import Postgres, Stack, Temporal, leftovers
-from footplate.stack.part import Service
-from footplate.stack.ports import LOOPBACK
+from footplate.stack import Postgres, Stack, Temporal, orphan_processes
+from footplate.stack.free_ports import LOOPBACK
+from footplate.stack.services.service import Service
 from footplate.stack.temporal_connection import connect_temporal
 
 pytestmark = pytest.mark.timing
@@ -70,7 +70,7 @@ def test_temporal_listens_on_no_port_of_the_machine(stack: Stack) -> None:
     temporal = stack.temporal
     assert temporal is not None
     assert temporal.exposure == ""
-    for pid in (temporal.pid, *leftovers.find_processes(temporal.program, temporal.directory)):
+    for pid in (temporal.pid, *orphan_processes.find_processes(temporal.program, temporal.directory)):
         assert Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
     with socket.socket() as client:
         assert client.connect_ex((LOOPBACK, temporal.port)) == errno.ECONNREFUSED
@@ -114,7 +114,7 @@ async def test_a_killed_temporal_restarts_at_the_same_address(tmp_path: Path) ->
 async def test_without_a_namespace_temporal_reports_its_exposure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("footplate.stack.temporal.namespace_obstacle", lambda: "Operation not permitted.")
+    monkeypatch.setattr("footplate.stack.services.temporal.namespace_obstacle", lambda: "Operation not permitted.")
     temporal = Temporal(tmp_path / "temporal", log_file=tmp_path / "log", in_memory=True)
     assert temporal.exposure == "Operation not permitted."
     assert temporal.address == f"{LOOPBACK}:{temporal.port}"
@@ -166,4 +166,4 @@ async def test_a_configured_address_starts_no_service(tmp_path: Path, stack: Sta
 
 
 def _find_orphans(part: Service) -> list[int]:
-    return leftovers.find_processes(part.program, part.working_directory())
+    return orphan_processes.find_processes(part.program, part.working_directory())

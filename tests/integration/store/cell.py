@@ -6,19 +6,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from footplate.domain import events, ids
-from footplate.domain.events import Event, Position
+from footplate.domain import ids
 from footplate.domain.json import JsonObject
-from footplate.domain.principals import Principal
-from footplate.domain.running import Claim, NothingToClaim
-from footplate.domain.services import AcceptedInputs, ForkPoint, Input
-from footplate.domain.turns import Mode, TurnOutcome, Session, TurnStatus, WhenBusy
-from footplate.store.claims import Claims
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import AcceptedInputs, ForkPoint, Input
+from footplate.domain.ports.engine import Claim, NothingToClaim
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event, Position
+from footplate.domain.sessions.turns import Mode, Session, TurnOutcome, TurnStatus, WhenBusy
+from footplate.store.api_reads import ApiReads
 from footplate.store.database import Connection, Database
-from footplate.store.objects import Objects
-from footplate.store.reads import ApiReads
-from footplate.store.turns import Turns
-from footplate.store.units import UnitOfWorkFactory
+from footplate.store.log.claims import Claims
+from footplate.store.log.turns import Turns
+from footplate.store.object_store import Objects
+from footplate.store.unit_of_work import UnitOfWorkFactory
 
 AGENT: JsonObject = {"id": "agent_1", "version": 1, "name": "a", "model": {"id": "claude-opus-5"}}
 COMPLETED = TurnOutcome(status=TurnStatus.COMPLETED, text="done")

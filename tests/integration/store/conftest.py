@@ -6,9 +6,9 @@ import pytest
 import pytest_asyncio
 from bench.support import databases
 
-from footplate.domain.principals import Principal
+from footplate.domain.organisations.principals import Principal
 from footplate.stack import Stack
-from footplate.store.objects import Objects
+from footplate.store.object_store import Objects
 
 from .cell import Cell, LossyDatabase, new_principal
 

@@ -4,22 +4,23 @@ from dataclasses import replace
 
 import pytest
 
-from footplate.domain import events, ids
-from footplate.domain.approvals import DECIDED_BY_TIMEOUT, InputEdited
+from footplate.domain import ids
 from footplate.domain.audit import AuditFilter
-from footplate.domain.call_display import describe_call
 from footplate.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.pages import Page
-from footplate.domain.permissions import Decision, Layer, PermissionOutcome
-from footplate.domain.running import Claim
-from footplate.domain.services import AcceptedInputs, Input
-from footplate.domain.turns import TurnOutcome as Ending
-from footplate.domain.turns import TurnStatus
-from footplate.store.approvals import ApprovalExpiry
-from footplate.store.keys import ApiKeys
-from footplate.store.policies import SessionRuleLoader
+from footplate.domain.pagination import Page
+from footplate.domain.policy.approvals import DECIDED_BY_TIMEOUT, InputEdited
+from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
+from footplate.domain.ports.api import AcceptedInputs, Input
+from footplate.domain.ports.engine import Claim
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import TurnOutcome as Ending
+from footplate.domain.sessions.turns import TurnStatus
+from footplate.domain.text.call_display import describe_call
+from footplate.store.log.approvals import ApprovalExpiry
+from footplate.store.resources.api_keys import ApiKeys
+from footplate.store.resources.policies import SessionRuleLoader
 
 from .cell import Cell, new_principal
 
@@ -75,7 +76,9 @@ async def test_a_decision_is_accepted_once(cell: Cell) -> None:
     mixed = await send(decision_on(first), decision_on(second, "deny", deny_message="no"))
     assert len(mixed.positions) == 2
     resumed = await cell.claim(session_id, principal)
-    decisions = [event for event in await cell.turns.turn_events(resumed) if event.type == events.USER_TOOL_CONFIRMATION]
+    decisions = [
+        event for event in await cell.turns.turn_events(resumed) if event.type == events.USER_TOOL_CONFIRMATION
+    ]
     assert [event.body["result"] for event in decisions] == ["allow", "deny"]
     with pytest.raises(Conflict):
         await send(decision_on(second))

@@ -3,15 +3,16 @@
 import asyncpg
 import pytest
 
-from footplate.domain import audit, events
+from footplate.domain import audit
 from footplate.domain.audit import AuditFilter
 from footplate.domain.json import JsonObject
-from footplate.domain.pages import Page
-from footplate.domain.permissions import Decision, Layer, PermissionOutcome
-from footplate.domain.principals import Principal
-from footplate.domain.turns import TurnOutcome as Ending
-from footplate.domain.turns import TurnStatus
-from footplate.store.audit import HookRunRecorder, AuditSealing, verify_trail
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
+from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
+from footplate.domain.sessions import events
+from footplate.domain.sessions.turns import TurnOutcome as Ending
+from footplate.domain.sessions.turns import TurnStatus
+from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder, verify_trail
 
 from .cell import Cell, new_principal
 
@@ -139,7 +140,9 @@ async def test_characters_that_columns_refuse_are_stored_as_in_the_log(cell: Cel
     decision = Decision(PermissionOutcome.ASK, f"No rule allows {odd}.", None, None)
     use = events.tool_use(odd, {"command": odd}, call_id="c1", decision=decision)
     await cell.turns.append(claim, [use])
-    ran = audit.build_hook_entry({"reason": odd}, outcome="deny", tool="bash", layer="session", tool_input={"command": odd})
+    ran = audit.build_hook_entry(
+        {"reason": odd}, outcome="deny", tool="bash", layer="session", tool_input={"command": odd}
+    )
     await HookRunRecorder(cell.database).record(principal.organisation, session_id, claim.turn_id, [ran])
     await AuditSealing(cell.database).run()
     assert await faults(cell, principal) == []

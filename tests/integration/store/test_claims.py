@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.domain.principals import Principal
-from footplate.domain.running import Claim, NothingToClaim
-from footplate.domain.turns import Session
-from footplate.stack.leftovers import wait_until
-from footplate.store.claims import Claims
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.engine import Claim, NothingToClaim
+from footplate.domain.sessions.turns import Session
+from footplate.stack.orphan_processes import wait_until
 from footplate.store.database import SQL
-from footplate.store.leases import WorkerLeases
+from footplate.store.leases.worker_leases import WorkerLeases
+from footplate.store.log.claims import Claims
 
-from .cell import COMPLETED, Cell, custom_tool_call, message, types, awaiting
+from .cell import COMPLETED, Cell, awaiting, custom_tool_call, message, types
 
 pytestmark = pytest.mark.timing
 
@@ -63,7 +63,9 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
         claimed = await connection.fetchrow(SQL["claim_step"], session_id, principal.organisation, "wrkr_dead")
         assert claimed is not None
     sweep = WorkerLeases(cell.database)
-    assert (principal.organisation, session_id) in await sweep.find_sessions_to_wake(older_than=0, lost_for=60, limit=1000)
+    assert (principal.organisation, session_id) in await sweep.find_sessions_to_wake(
+        older_than=0, lost_for=60, limit=1000
+    )
     claim = await cell.claim(session_id, principal)
     assert (claim.attempt, claim.old_holder_may_live) == (1, False)
     async with cell.database.connection() as connection:  # in case the first worker is still alive

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from footplate.domain.events import Position
-from footplate.domain.principals import Principal
-from footplate.domain.services import StoredResponse, RequestAttempt
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import RequestAttempt, StoredResponse
+from footplate.domain.sessions.events import Position
 from footplate.stack import Stack
-from footplate.stack.leftovers import wait_until
-from footplate.store import archives_writing
-from footplate.store.retention_deletions import DeletionCleanup
-from footplate.stream import keys
-from footplate.stream.forgetting import SessionCleaner
-from footplate.stream.publisher import LivePublisher
-from footplate.stream.turn_live import TurnPublisher
+from footplate.stack.orphan_processes import wait_until
+from footplate.store.archive import writer
+from footplate.store.retention.deletion_cleanup import DeletionCleanup
+from footplate.stream import redis_keys
+from footplate.stream.live_publisher import LivePublisher
+from footplate.stream.session_cleanup import SessionCleaner
+from footplate.stream.turn_publisher import TurnPublisher
 
-from .archiving import ArchivableSession, create_archivable_session
+from .archivable_session import ArchivableSession, create_archivable_session
 from .cell import Cell
 
 pytestmark = pytest.mark.timing
@@ -47,7 +47,7 @@ async def _rows(cell: Cell, session_id: str) -> dict[str, int]:
 
 async def _in_redis(redis: Redis, session_id: str) -> list[Any]:
     named = [key async for key in redis.scan_iter(match=f"*{session_id}*")]
-    entries: Any = await redis.xrange(keys.stream_key(keys.shard_of(session_id)))
+    entries: Any = await redis.xrange(redis_keys.stream_key(redis_keys.shard_of(session_id)))
     return [*named, *[number for number, fields in entries if session_id.encode() in fields.values()]]
 
 
@@ -73,7 +73,10 @@ async def _archived_session_with_rows(cell: Cell, principal: Principal) -> Archi
 
 
 async def test_a_deletion_removes_everything(cell: Cell, principal: Principal, stack: Stack, tmp_path: Path) -> None:
-    session, other = await _archived_session_with_rows(cell, principal), await create_archivable_session(cell, principal, 1)
+    session, other = (
+        await _archived_session_with_rows(cell, principal),
+        await create_archivable_session(cell, principal, 1),
+    )
     url = stack.settings.redis_url
     positions: list[Position] = [*await cell.positions(session.id, principal)]
     redis = Redis.from_url(url)
@@ -139,17 +142,19 @@ async def test_the_sweep_finishes_a_killed_deletion(
     assert (principal.organisation, session.id) in forgotten
 
 
-async def test_a_session_can_be_deleted_while_it_is_archived(cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_can_be_deleted_while_it_is_archived(
+    cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = await create_archivable_session(cell, principal)
-    real = archives_writing.ArchiveWriter.write_archive
+    real = writer.ArchiveWriter.write_archive
 
-    async def write(self: archives_writing.ArchiveWriter, *args: Any) -> Any:
+    async def write(self: writer.ArchiveWriter, *args: Any) -> Any:
         archive = await real(self, *args)
         assert session.archives
         await _delete(session)
         return archive
 
-    monkeypatch.setattr(archives_writing.ArchiveWriter, "write", write)
+    monkeypatch.setattr(writer.ArchiveWriter, "write_archive", write)
     await session.archive()
     assert session.files == []
     assert await _rows(cell, session.id) == {"deletions": 1}

@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from footplate.domain import events
-from footplate.domain.principals import Principal
-from footplate.domain.snapshots import SCRATCH_TREE, StoredSnapshot, Snapshot, TreeSnapshot
-from footplate.store.expiry import SessionExpiry
-from footplate.store.session_log import SessionRegistry
+from footplate.domain.files.snapshots import SCRATCH_TREE, Snapshot, StoredSnapshot, TreeSnapshot
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.sessions import events
+from footplate.store.retention.expiry import SessionExpiry
+from footplate.store.session_registry import SessionRegistry
 
-from .archiving import INACTIVE_AFTER, ArchivableSession, create_archivable_session
-from .cell import COMPLETED, Cell, custom_tool_call, awaiting
+from .archivable_session import INACTIVE_AFTER, ArchivableSession, create_archivable_session
+from .cell import COMPLETED, Cell, awaiting, custom_tool_call
 
 pytestmark = pytest.mark.timing
 
@@ -21,7 +21,9 @@ async def _old_session(cell: Cell, principal: Principal, *, waits: bool = False)
     session = ArchivableSession(cell, principal, await cell.session(principal, "hello"))
     claim = await cell.claim(session.id, principal)
     question = custom_tool_call()
-    await cell.turns.append(claim, [question], files=[TreeSnapshot(SCRATCH_TREE, StoredSnapshot(0, Snapshot("a" * 40)))])
+    await cell.turns.append(
+        claim, [question], files=[TreeSnapshot(SCRATCH_TREE, StoredSnapshot(0, Snapshot("a" * 40)))]
+    )
     await cell.turns.finish(claim, awaiting(question) if waits else COMPLETED)
     await session.make_old()
     return session

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from footplate.domain import files as domain
 from footplate.domain import ids
 from footplate.domain.errors import NotFound, Unavailable
-from footplate.domain.files import StoredFile
+from footplate.domain.files import uploaded_files as domain
+from footplate.domain.files.uploaded_files import StoredFile
 from footplate.domain.json import JsonObject
-from footplate.domain.pages import Page
-from footplate.domain.principals import Principal
-from footplate.domain.running import Claim
-from footplate.domain.turns import TurnOutcome, TurnStatus
-from footplate.store import files
-from footplate.store.files import FileContents, FileCleanup
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
+from footplate.domain.ports.engine import Claim
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.store.resources import files
+from footplate.store.resources.files import FileCleanup, FileContents
 
 from .cell import Cell, new_principal
 

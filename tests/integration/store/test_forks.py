@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from footplate.domain import events
 from footplate.domain.errors import InvalidRequest, NotFound
-from footplate.domain.events import Event, Position
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Layer
-from footplate.domain.ports import Entry
-from footplate.domain.principals import Principal
-from footplate.domain.services import EventPage, ForkPoint
-from footplate.domain.turns import WhenBusy
-from footplate.store.policies import SessionRuleLoader
-from footplate.store.retention_deletions import DeletionCleanup
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.policy.permissions import Layer
+from footplate.domain.ports.api import EventPage, ForkPoint
+from footplate.domain.ports.harness import Entry
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event, Position
+from footplate.domain.sessions.turns import WhenBusy
+from footplate.store.resources.policies import SessionRuleLoader
+from footplate.store.retention.deletion_cleanup import DeletionCleanup
 
-from .archiving import ArchivableSession, create_archivable_session
+from .archivable_session import ArchivableSession, create_archivable_session
 from .cell import COMPLETED, Cell, message, new_principal, text_of, types
 
 _ALL = EventPage(limit=1000)
@@ -388,7 +388,9 @@ async def test_deleting_an_archived_parent_restores_the_rows_of_its_forks(
 async def test_a_fork_may_change_title_metadata_and_environment(cell: Cell, principal: Principal) -> None:
     recorded = await _record_session(cell, principal)
     async with cell.units.unit(principal, None) as unit:
-        environment = await unit.create_environment(principal, name=recorded.id, description=None, config={"a": 1}, metadata={})
+        environment = await unit.create_environment(
+            principal, name=recorded.id, description=None, config={"a": 1}, metadata={}
+        )
         fork, accepted = await unit.fork_session(
             principal,
             recorded.id,

@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from footplate.domain import events, ids
+from footplate.domain import ids
 from footplate.domain.errors import NotFound
-from footplate.domain.events import Event
-from footplate.domain.ports import Entry
-from footplate.domain.principals import Principal
-from footplate.domain.services import TranscriptImport, EventPage
-from footplate.domain.transcripts import TranscriptOrigin, ImportedLine
-from footplate.domain.turns import Session
-from footplate.store import imports
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import EventPage, TranscriptImport
+from footplate.domain.ports.harness import Entry
+from footplate.domain.ports.transcripts import ImportedLine, TranscriptOrigin
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import Session
+from footplate.store.log import transcript_import
 
 from .cell import AGENT, Cell, new_principal, text_of
 
@@ -34,10 +35,14 @@ def _lines(count: int) -> Iterator[ImportedLine]:
 async def _import(cell: Cell, principal: Principal, name: str, count: int = 3) -> Session:
     async with cell.units.unit(principal, None) as unit:
         name_of_environment = ids.new_id("name")
-        environment = await unit.create_environment(principal, name=name_of_environment, description=None, config={}, metadata={})
+        environment = await unit.create_environment(
+            principal, name=name_of_environment, description=None, config={}, metadata={}
+        )
     async with cell.units.unit(principal, None) as unit:
         arrival = TranscriptImport(
-            digest=hashlib.sha256(name.encode()).digest(), origin=TranscriptOrigin("theirs", "2.1"), pieces=_lines(count)
+            digest=hashlib.sha256(name.encode()).digest(),
+            origin=TranscriptOrigin("theirs", "2.1"),
+            pieces=_lines(count),
         )
         session, _ = await unit.import_session(
             principal, arrival, agent=AGENT, environment_id=environment.id, title=None, metadata={}, context={}
@@ -94,5 +99,5 @@ async def test_an_import_is_not_visible_to_another_organisation(cell: Cell) -> N
 
 def test_large_lines_are_stored_a_few_at_a_time() -> None:
     large = (ImportedLine([Entry("claude", {"large": "x" * (1 << 20)})]) for _ in range(12))
-    assert [len(imports._next_pieces(large)) for _ in range(4)] == [4, 4, 4, 0]
-    assert len(imports._next_pieces(_lines(300))) == 200
+    assert [len(transcript_import._next_pieces(large)) for _ in range(4)] == [4, 4, 4, 0]
+    assert len(transcript_import._next_pieces(_lines(300))) == 200

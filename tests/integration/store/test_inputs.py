@@ -4,12 +4,23 @@ import asyncio
 
 import pytest
 
-from footplate.domain import events
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
-from footplate.domain.principals import Principal
-from footplate.domain.turns import SessionStatus, TurnStatus, WhenBusy
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.sessions import events
+from footplate.domain.sessions.turns import SessionStatus, TurnStatus, WhenBusy
 
-from .cell import COMPLETED, Cell, tool_result_for, custom_tool_call, interrupt, message, new_principal, text_of, types, awaiting
+from .cell import (
+    COMPLETED,
+    Cell,
+    awaiting,
+    custom_tool_call,
+    interrupt,
+    message,
+    new_principal,
+    text_of,
+    tool_result_for,
+    types,
+)
 
 
 async def test_many_messages_cause_one_wake(cell: Cell, principal: Principal) -> None:
@@ -48,7 +59,7 @@ async def test_a_message_between_the_end_and_the_next_claim_is_not_lost(cell: Ce
 
 
 async def test_sessions_with_a_lost_wake_are_found(cell: Cell, principal: Principal) -> None:
-    from footplate.store.leases import WorkerLeases
+    from footplate.store.leases.worker_leases import WorkerLeases
 
     asleep = await cell.session(principal, "hello")
     running = await cell.session(principal, "hello")

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from footplate.domain import events, threads
-from footplate.domain.events import Position
-from footplate.domain.pages import Order, Page
-from footplate.domain.principals import Principal
-from footplate.domain.services import EventPage, SessionFilter
-from footplate.domain.turns import Session, SessionStatus
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Order, Page
+from footplate.domain.ports.api import EventPage, SessionFilter
+from footplate.domain.sessions import events, threads
+from footplate.domain.sessions.events import Position
+from footplate.domain.sessions.turns import Session, SessionStatus
 
 from .cell import COMPLETED, Cell, interrupt
 from .test_approvals import ASK

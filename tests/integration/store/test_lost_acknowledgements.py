@@ -2,11 +2,11 @@
 
 import pytest
 
-from footplate.domain import events
-from footplate.domain.events import Usage
-from footplate.domain.ports import Entry
-from footplate.domain.principals import Principal
-from footplate.domain.turns import WhenBusy
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.harness import Entry
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Usage
+from footplate.domain.sessions.turns import WhenBusy
 
 from .cell import COMPLETED, Cell, interrupt, message, types
 

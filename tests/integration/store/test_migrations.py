@@ -9,7 +9,7 @@ from alembic import command
 from bench.support import databases
 
 from footplate.stack import Stack
-from footplate.store import migrate
+from footplate.store import schema_upgrade
 from footplate.store.database import SQL
 
 _NAME = "migration_tests"
@@ -37,12 +37,12 @@ async def dsn(stack: Stack) -> AsyncIterator[str]:
 
 
 async def test_earlier_deliveries_are_migrated_for_sessions_and_their_forks(dsn: str) -> None:
-    await asyncio.to_thread(command.upgrade, migrate.alembic_config(dsn), "0014")
+    await asyncio.to_thread(command.upgrade, schema_upgrade.alembic_config(dsn), "0014")
     connection = await asyncpg.connect(dsn)
     try:
         await connection.executemany(_SNAPSHOT, [(3, "f3", "First"), (5, "f5", None), (7, "f7", "Second")])
         await connection.execute(_FORK)
-        await migrate.upgrade_schema(dsn)
+        await schema_upgrade.upgrade_schema(dsn)
         for session, expected in (("sesn_1", ["First", "Second"]), ("sesn_2", ["First"])):
             rows = await connection.fetch(SQL["departures"], session, "proj_1", 99, "")
             assert [row["departed"] for row in rows] == expected
@@ -52,7 +52,7 @@ async def test_earlier_deliveries_are_migrated_for_sessions_and_their_forks(dsn:
 
 async def test_rules_of_an_archived_project_apply_to_its_location(dsn: str) -> None:
     """Also if the project was created again without rules."""
-    await asyncio.to_thread(command.upgrade, migrate.alembic_config(dsn), "0017")
+    await asyncio.to_thread(command.upgrade, schema_upgrade.alembic_config(dsn), "0017")
     connection = await asyncpg.connect(dsn)
     try:
         await connection.executemany(
@@ -64,7 +64,7 @@ async def test_rules_of_an_archived_project_apply_to_its_location(dsn: str) -> N
                 ("free", "other", None, "{}", False),
             ],
         )
-        await migrate.upgrade_schema(dsn)
+        await schema_upgrade.upgrade_schema(dsn)
         rows = await connection.fetch("select id, place, permissions #>> '{deny,0}' as denied from projects")
         assert {row["id"]: (row["place"], row["denied"]) for row in rows} == {
             "ruled": ("path:/app", "Bash(rm *)"),

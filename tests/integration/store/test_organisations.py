@@ -10,16 +10,16 @@ import pytest_asyncio
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
-from footplate.domain.pages import Page
-from footplate.domain.permissions import Layer
-from footplate.domain.principals import Principal
-from footplate.domain.projects import Trust
-from footplate.domain.running import NothingToClaim
-from footplate.domain.services import EventPage, ForkPoint, SessionFilter
-from footplate.domain.turns import Session
-from footplate.store.keys import ApiKeys
-from footplate.store.policies import SessionRuleLoader
-from footplate.store.units import UnitOfWork
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
+from footplate.domain.policy.permissions import Layer
+from footplate.domain.ports.api import EventPage, ForkPoint, SessionFilter
+from footplate.domain.ports.engine import NothingToClaim
+from footplate.domain.projects.project import Trust
+from footplate.domain.sessions.turns import Session
+from footplate.store.resources.api_keys import ApiKeys
+from footplate.store.resources.policies import SessionRuleLoader
+from footplate.store.unit_of_work import UnitOfWork
 
 from .cell import AGENT, Cell, message, new_principal
 
@@ -107,7 +107,9 @@ async def _create_project(unit: UnitOfWork, principal: Principal, rules: JsonObj
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_resources_of_another_organisation_cannot_be_read(cell: Cell, principal: Principal, owned: OwnedResources, name: str) -> None:
+async def test_resources_of_another_organisation_cannot_be_read(
+    cell: Cell, principal: Principal, owned: OwnedResources, name: str
+) -> None:
     await READS[name](cell, principal, owned)
     with pytest.raises(NotFound) as foreign:
         await READS[name](cell, new_principal(), owned)
@@ -118,7 +120,9 @@ async def test_resources_of_another_organisation_cannot_be_read(cell: Cell, prin
 
 
 @pytest.mark.parametrize("name", CHANGES)
-async def test_resources_of_another_organisation_cannot_be_changed(cell: Cell, principal: Principal, owned: OwnedResources, name: str) -> None:
+async def test_resources_of_another_organisation_cannot_be_changed(
+    cell: Cell, principal: Principal, owned: OwnedResources, name: str
+) -> None:
     before = await cell.all_rows(owned.session)
     with pytest.raises(NotFound):
         async with cell.units.unit(new_principal(), None) as unit:

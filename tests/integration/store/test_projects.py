@@ -10,12 +10,12 @@ from footplate.domain import ids
 from footplate.domain.audit import AuditFilter
 from footplate.domain.errors import Conflict, Fenced, Forbidden, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
-from footplate.domain.pages import Page
-from footplate.domain.permissions import Layer
-from footplate.domain.principals import Principal
-from footplate.domain.projects import BaseCommit, ProjectSelection, Project, Trust, Workspace
-from footplate.domain.running import Claim
-from footplate.store.policies import SessionRuleLoader
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
+from footplate.domain.policy.permissions import Layer
+from footplate.domain.ports.engine import Claim
+from footplate.domain.projects.project import BaseCommit, Project, ProjectSelection, Trust, Workspace
+from footplate.store.resources.policies import SessionRuleLoader
 
 from .cell import AGENT, Cell, message, new_principal
 
@@ -36,7 +36,9 @@ async def create_workspace(cell: Cell, principal: Principal, project_ids: Sequen
 
 async def start_session(cell: Cell, principal: Principal, choice: ProjectSelection) -> str:
     async with cell.units.unit(principal, None) as unit:
-        environment = await unit.create_environment(principal, name=ids.new_id("name"), description=None, config={}, metadata={})
+        environment = await unit.create_environment(
+            principal, name=ids.new_id("name"), description=None, config={}, metadata={}
+        )
         session, _ = await unit.create_session(
             principal,
             agent=AGENT,
@@ -139,7 +141,9 @@ async def test_a_base_is_decided_once(cell: Cell) -> None:
 RULES: JsonObject = {"deny": ["Bash(rm *)"]}
 
 
-async def create_project_at(cell: Cell, principal: Principal, permissions: JsonObject | None = None, **more: str) -> Project:
+async def create_project_at(
+    cell: Cell, principal: Principal, permissions: JsonObject | None = None, **more: str
+) -> Project:
     location = {"path": "app", "url": None, **more} if "url" not in more else {"path": None, **more}
     async with cell.units.unit(principal, None) as unit:
         return await unit.create_project(
@@ -154,7 +158,9 @@ async def create_project_at(cell: Cell, principal: Principal, permissions: JsonO
         )
 
 
-async def project_rules(cell: Cell, principal: Principal, session_id: str, directory: str | None = None) -> list[JsonObject]:
+async def project_rules(
+    cell: Cell, principal: Principal, session_id: str, directory: str | None = None
+) -> list[JsonObject]:
     rules = SessionRuleLoader(cell.database, "/srv/{organisation}")
     found = await rules.rules(principal.organisation, session_id, directory=directory)
     return [permissions for layer, permissions in found if layer is Layer.PROJECT]
@@ -218,7 +224,9 @@ async def test_rules_apply_to_projects_inside_and_around_a_location(cell: Cell) 
         session_id = await start_session(cell, admin, ProjectSelection([made.id]))
         assert RULES in await project_rules(cell, admin, session_id)
     beside = await create_project_at(cell, admin, path="team/app2")
-    assert RULES not in await project_rules(cell, admin, await start_session(cell, admin, ProjectSelection([beside.id])))
+    assert RULES not in await project_rules(
+        cell, admin, await start_session(cell, admin, ProjectSelection([beside.id]))
+    )
     plain = await cell.session(admin)
     assert await project_rules(cell, admin, plain) == []
     assert {**RULES, "allow": ["Bash(ls)"]} in await project_rules(
@@ -233,7 +241,9 @@ async def test_path_rules_and_hooks_of_another_location_still_apply(cell: Cell) 
     admin = replace(new_principal(), roles=frozenset({"admin"}))
     hooks: JsonObject = {"PreToolUse": [{"matcher": "", "hooks": [{"type": "command", "command": "check"}]}]}
     await create_project_at(cell, admin, {"deny": ["Read(/secrets/**)"], "hooks": hooks}, path="team/app")
-    (found,) = await project_rules(cell, admin, await cell.session(admin), f"/srv/{admin.organisation}/team/app/secrets")
+    (found,) = await project_rules(
+        cell, admin, await cell.session(admin), f"/srv/{admin.organisation}/team/app/secrets"
+    )
     assert found["deny"] == ["Read(/secrets/**)"]
     assert found["ask"] == ["Bash", "Edit", "Glob", "Grep", "Read"]
     assert found["hooks"] == hooks

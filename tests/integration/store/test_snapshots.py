@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from footplate.domain import events
 from footplate.domain.errors import Fenced, InvalidRequest, NotFound
-from footplate.domain.principals import Principal
-from footplate.domain.running import Claim
-from footplate.domain.services import DiffRequest, ForkPoint
-from footplate.domain.snapshots import SCRATCH_TREE, StoredSnapshot, Snapshot, TreeSnapshot, packs_prefix
-from footplate.store.diffs import DiffSnapshots
-from footplate.store.retention_deletions import DeletionCleanup
+from footplate.domain.files.snapshots import SCRATCH_TREE, Snapshot, StoredSnapshot, TreeSnapshot, packs_prefix
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import DiffRequest, ForkPoint
+from footplate.domain.ports.engine import Claim
+from footplate.domain.sessions import events
+from footplate.store.log.diff_snapshots import DiffSnapshots
+from footplate.store.retention.deletion_cleanup import DeletionCleanup
 
 from .cell import COMPLETED, Cell, new_principal
 

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from footplate.domain.events import Usage
-from footplate.domain.principals import Principal
-from footplate.domain.running import Claim
-from footplate.domain.turns import TurnOutcome, TurnStatus
-from footplate.domain.usage import Grouping, UsageRow, UsageQuery
-from footplate.store.usage import UsageReader, _whole_days
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.engine import Claim
+from footplate.domain.ports.usage_report import Grouping, UsageQuery, UsageRow
+from footplate.domain.sessions.events import Usage
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.store.resources.usage_report import UsageReader, _whole_days
 
 from .cell import COMPLETED, Cell, new_principal
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from footplate.domain.leases import LeaseHeld, LeaseLost
-from footplate.store.write_leases import WriteLeases
+from footplate.domain.projects.write_leases import LeaseHeld, LeaseLost
+from footplate.store.leases.write_leases import WriteLeases
 
 from .cell import Cell, new_principal
 

@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from footplate.domain import ids
-from footplate.stream.hub import StreamHub
-from footplate.stream.publisher import LivePublisher
+from footplate.stream.live_publisher import LivePublisher
+from footplate.stream.stream_hub import StreamHub
 
 from .memory_log import MemoryLog
 from .redis_server import RedisServer

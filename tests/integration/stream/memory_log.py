@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from footplate.domain.errors import Unavailable
-from footplate.domain.events import Event, Position
+from footplate.domain.sessions.events import Event, Position
 
 
 class MemoryLog:

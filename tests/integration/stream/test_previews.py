@@ -8,18 +8,18 @@ from anthropic.lib.sessions import AccumulatedEvent, accumulate_managed_agents_e
 from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
 from pydantic import TypeAdapter
 
-from footplate.domain import events
-from footplate.domain.events import Event
-from footplate.domain.ports import Preview
-from footplate.domain.services import Cursor
-from footplate.stream import keys
-from footplate.stream.entries import PreviewDelta, PreviewStart
-from footplate.stream.hub import StreamHub
-from footplate.stream.publisher import LivePublisher
-from footplate.stream.turn_live import TurnPublisher
+from footplate.domain.ports.api import Cursor
+from footplate.domain.ports.harness import Preview
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event
+from footplate.stream import redis_keys
+from footplate.stream.live_entries import PreviewDelta, PreviewStart
+from footplate.stream.live_publisher import LivePublisher
+from footplate.stream.stream_hub import StreamHub
+from footplate.stream.turn_publisher import TurnPublisher
 
-from .client import ALL, ORGANISATION, Client, Received
 from .memory_log import MemoryLog
+from .stream_client import ALL, ORGANISATION, Client, Received
 
 pytestmark = pytest.mark.timing
 
@@ -41,7 +41,9 @@ def text_of(received: Sequence[Received]) -> str:
 
 
 @pytest.mark.requirement("S2")
-async def test_a_client_that_joins_midway_receives_the_whole_message(hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str) -> None:
+async def test_a_client_that_joins_midway_receives_the_whole_message(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
+) -> None:
     """Twenty clients join at different positions of the message and use the SDK's own accumulator."""
     turn = TurnPublisher(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running(), events.model_request_start()))
@@ -102,7 +104,9 @@ async def test_a_stream_resumes_a_message_at_the_offset(
     await second.close()
 
 
-async def test_only_selected_types_are_previewed(hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str) -> None:
+async def test_only_selected_types_are_previewed(
+    hub: StreamHub, live: LivePublisher, log: MemoryLog, session_id: str
+) -> None:
     selections = [frozenset[str](), frozenset({"agent.message"}), frozenset({"agent.thinking"}), ALL]
     clients = [await Client(hub, session_id, deltas=selection).open() for selection in selections]
     turn = TurnPublisher(live, ORGANISATION, session_id)
@@ -221,7 +225,7 @@ async def test_a_chunk_that_cannot_be_restored_ends_the_preview_but_not_the_stre
     preview = turn.preview("agent.message")
     preview.write("one ")
     await client.until("event_delta")
-    await hub._command_client.delete(keys.open_preview_key(ORGANISATION, session_id))
+    await hub._command_client.delete(redis_keys.open_preview_key(ORGANISATION, session_id))
     turn._sent_chars += 4  # as if a chunk had been dropped
     preview.write("three")
     await asyncio.sleep(0.05)

@@ -10,15 +10,15 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError
 
-from footplate.domain import events
-from footplate.domain.services import Cursor
-from footplate.stream.hub import StreamHub
-from footplate.stream.publisher import LivePublisher
-from footplate.stream.turn_live import TurnPublisher
+from footplate.domain.ports.api import Cursor
+from footplate.domain.sessions import events
+from footplate.stream.live_publisher import LivePublisher
+from footplate.stream.stream_hub import StreamHub
+from footplate.stream.turn_publisher import TurnPublisher
 
-from .client import ORGANISATION, Client
 from .memory_log import MemoryLog
 from .redis_server import RedisServer
+from .stream_client import ORGANISATION, Client
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "streams.md"
 Entries = list[tuple[bytes, dict[bytes, bytes]]]
@@ -97,7 +97,9 @@ async def test_redis_entries_have_the_same_frames_as_sse(
 
 
 @pytest.mark.requirement("K3")
-async def test_a_reader_needs_only_the_documented_permissions(own_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
+async def test_a_reader_needs_only_the_documented_permissions(
+    own_redis: RedisServer, log: MemoryLog, session_id: str
+) -> None:
     """The Redis user that the page proposes can read the streams and nothing else."""
     (rights,) = re.findall(r"`ACL SETUSER reader on >… ([^`]+)`", PAGE.read_text())
     async with LivePublisher(own_redis.url) as live, Redis.from_url(own_redis.url) as owner:
@@ -113,7 +115,9 @@ async def test_a_reader_needs_only_the_documented_permissions(own_redis: RedisSe
                 await reader.xrange("footplate:open:{00}:org:session")
 
 
-async def test_the_length_of_a_shard_is_limited(shared_redis: RedisServer, live: LivePublisher, log: MemoryLog, session_id: str) -> None:
+async def test_the_length_of_a_shard_is_limited(
+    shared_redis: RedisServer, live: LivePublisher, log: MemoryLog, session_id: str
+) -> None:
     """About ten thousand entries, as the page states. Later clients read the log."""
     for _ in range(12_000):
         await live.publish(ORGANISATION, session_id, log.append(session_id, events.status_running()))

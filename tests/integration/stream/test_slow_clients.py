@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from footplate.domain import events
-from footplate.stream.hub import StreamHub
-from footplate.stream.publisher import LivePublisher
-from footplate.stream.tail import QUEUE_BYTES
-from footplate.stream.turn_live import TurnPublisher
+from footplate.domain.sessions import events
+from footplate.stream.live_publisher import LivePublisher
+from footplate.stream.stream_hub import StreamHub
+from footplate.stream.subscriber import QUEUE_BYTES
+from footplate.stream.turn_publisher import TurnPublisher
 
-from .client import ORGANISATION, Client
 from .memory_log import MemoryLog
+from .stream_client import ORGANISATION, Client
 
 pytestmark = pytest.mark.timing
 

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.stream import sse
-from footplate.stream.hub import StreamHub
-from footplate.stream.publisher import LivePublisher
-from footplate.stream.turn_live import TurnPublisher
+from footplate.stream.live_publisher import LivePublisher
+from footplate.stream.stream_hub import StreamHub
+from footplate.stream.turn_publisher import TurnPublisher
 
-from .client import ALL, ORGANISATION
 from .memory_log import MemoryLog
+from .stream_client import ALL, ORGANISATION
 
 pytestmark = pytest.mark.timing
 

@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from footplate.domain.errors import InvalidRequest
-from footplate.telemetry import metrics, serving
-from footplate.telemetry.serving import MetricsAddress
+from footplate.telemetry import metrics, metrics_server
+from footplate.telemetry.metrics_server import MetricsAddress
 
 _open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
@@ -42,13 +42,13 @@ def test_unknown_tools_share_one_label() -> None:
 def test_an_address_may_be_written_in_several_ways(
     text: str | None, default: int | None, address: MetricsAddress | None
 ) -> None:
-    assert serving.parse_address(text, default_port=default) == address
+    assert metrics_server.parse_address(text, default_port=default) == address
 
 
 @pytest.mark.parametrize("text", ["localhost", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:70000"])
 def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="is not a valid address"):
-        serving.parse_address(text, default_port=None)
+        metrics_server.parse_address(text, default_port=None)
 
 
 def _status(address: str, **headers: str) -> int:
@@ -61,7 +61,7 @@ def _status(address: str, **headers: str) -> int:
 
 
 def test_metrics_are_served_while_the_process_runs() -> None:
-    with capture_logs() as logs, serving.serve_metrics(MetricsAddress("127.0.0.1", 0), "t0ken"):
+    with capture_logs() as logs, metrics_server.serve_metrics(MetricsAddress("127.0.0.1", 0), "t0ken"):
         address = next(line["address"] for line in logs if line["action"] == "metrics.served")
         bearer = {"authorization": "Bearer t0ken"}
         request = urllib.request.Request(f"http://{address}/metrics", headers=bearer)
@@ -77,20 +77,26 @@ def test_metrics_are_served_while_the_process_runs() -> None:
 
 
 def test_the_token_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
-    made = serving.find_token(None, tmp_path / "data")
+    made = metrics_server.find_token(None, tmp_path / "data")
     assert made is not None
     assert len(made) == 48
-    assert serving.find_token(None, tmp_path / "data") == made
+    assert metrics_server.find_token(None, tmp_path / "data") == made
     (file,) = (tmp_path / "data").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-    assert serving.find_token("given", tmp_path / "other") == "given"
-    assert serving.find_token("open", tmp_path / "other") is None
+    assert metrics_server.find_token("given", tmp_path / "other") == "given"
+    assert metrics_server.find_token("open", tmp_path / "other") is None
 
 
 def test_an_address_in_use_is_an_error_only_if_it_was_configured() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with capture_logs() as logs, serving.serve_metrics(MetricsAddress("127.0.0.1", port, is_required=False), None):
+        with (
+            capture_logs() as logs,
+            metrics_server.serve_metrics(MetricsAddress("127.0.0.1", port, is_required=False), None),
+        ):
             assert [line["action"] for line in logs] == ["metrics.not_served"]
-        with pytest.raises(InvalidRequest, match="cannot be served"), serving.serve_metrics(MetricsAddress("127.0.0.1", port), None):
+        with (
+            pytest.raises(InvalidRequest, match="cannot be served"),
+            metrics_server.serve_metrics(MetricsAddress("127.0.0.1", port), None),
+        ):
             pass

@@ -6,10 +6,10 @@ import pytest
 
 from footplate.domain.json import Json, JsonObject
 from footplate.testing import text, tool
-from footplate.testing.selection import match_tool_names, select_script
+from footplate.testing.server.script_selection import match_tool_names, select_script
 from footplate.testing.steps import Step
-from footplate.testing.wire import chat, messages, responses
-from footplate.testing.wire.format import ConversationMessage
+from footplate.testing.wire import anthropic_messages, openai_chat, openai_responses
+from footplate.testing.wire.wire_format import ConversationMessage
 
 
 def make_body(*messages: tuple[str, Json], system: Json = None) -> JsonObject:
@@ -17,7 +17,7 @@ def make_body(*messages: tuple[str, Json], system: Json = None) -> JsonObject:
 
 
 def choose(data: JsonObject, headers: Mapping[str, str] | None = None, *installed: str) -> tuple[str, int]:
-    chosen = select_script(headers or {}, messages.read_conversation(data), installed)
+    chosen = select_script(headers or {}, anthropic_messages.read_conversation(data), installed)
     return chosen.script, chosen.n
 
 
@@ -70,25 +70,30 @@ RESPONSES_ROUND: list[Json] = [
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_choice_in_a_chat(user: Json, rounds: int) -> None:
     system: Json = {"role": "developer", "content": "[[script:sys]]"}
-    messages_of_chat = chat.read_conversation({"messages": [system, {"role": "user", "content": user}, *CHAT_ROUND * rounds]})
+    messages_of_chat = openai_chat.read_conversation(
+        {"messages": [system, {"role": "user", "content": user}, *CHAT_ROUND * rounds]}
+    )
     chosen = select_script({}, messages_of_chat, ())
     assert (chosen.script, chosen.n) == ("a", rounds)
     assert chosen.prompt == "[[script:a]]"
-    assert choose_plain(chat.read_conversation({"messages": [system, *CHAT_ROUND * rounds]})) == ("sys", rounds)
+    assert choose_plain(openai_chat.read_conversation({"messages": [system, *CHAT_ROUND * rounds]})) == ("sys", rounds)
 
 
 @pytest.mark.parametrize("user", ["[[script:a]]", [{"type": "input_text", "text": "[[script:a]]"}]])
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_choice_in_responses(user: Json, rounds: int) -> None:
     """A reply of several items counts as one."""
-    items = responses.read_conversation(
+    items = openai_responses.read_conversation(
         {"instructions": "[[script:sys]]", "input": [{"role": "user", "content": user}, *RESPONSES_ROUND * rounds]}
     )
     chosen = select_script({}, items, ())
     assert (chosen.script, chosen.n) == ("a", rounds)
     assert chosen.prompt == "[[script:a]]"
-    assert choose_plain(responses.read_conversation({"instructions": "[[script:sys]]", "input": "hi"})) == ("sys", 0)
-    assert choose_plain(responses.read_conversation({"input": "[[script:b]]"})) == ("b", 0)
+    assert choose_plain(openai_responses.read_conversation({"instructions": "[[script:sys]]", "input": "hi"})) == (
+        "sys",
+        0,
+    )
+    assert choose_plain(openai_responses.read_conversation({"input": "[[script:b]]"})) == ("b", 0)
 
 
 def choose_plain(conversation: list[ConversationMessage]) -> tuple[str, int]:
@@ -105,12 +110,18 @@ def test_a_script_named_like_the_session_wins() -> None:
 
 
 def test_conversations_are_distinguished_by_session_or_by_content() -> None:
-    one, other = messages.read_conversation(make_body(("user", "one"))), messages.read_conversation(make_body(("user", "other")))
+    one, other = (
+        anthropic_messages.read_conversation(make_body(("user", "one"))),
+        anthropic_messages.read_conversation(make_body(("user", "other"))),
+    )
     session = {"x-footplate-session": "s"}
     assert select_script({}, one, ()).conversation == select_script({}, one, ()).conversation
     assert select_script({}, one, ()).conversation != select_script({}, other, ()).conversation
     assert select_script(session, one, ()).conversation == select_script(session, other, ()).conversation
-    assert select_script(session, one, ()).conversation != select_script({"x-footplate-session": "t"}, one, ()).conversation
+    assert (
+        select_script(session, one, ()).conversation
+        != select_script({"x-footplate-session": "t"}, one, ()).conversation
+    )
 
 
 TOOLS: JsonObject = {"tools": [{"name": "Bash"}, {"type": "function", "function": {"name": "grep"}}, {}]}

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from footplate.testing import Request, ScriptedModel, Step, replies, script_json, text
-from footplate.testing.journal import RequestJournal, Record
+from footplate.testing.server.request_journal import Record, RequestJournal
 
 pytestmark = pytest.mark.timing
 

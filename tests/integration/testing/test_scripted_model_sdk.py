@@ -20,11 +20,11 @@ from footplate.testing import (
     rate_limited,
     replies,
     reply,
+    sdk_validation,
     server_error,
     sleep,
     stamps,
     stop,
-    strict,
     text,
     thinking,
     tool,
@@ -72,7 +72,7 @@ ALL_BLOCKS = replies(
 async def test_all_blocks_arrive(model: ScriptedModel, client: anthropic.AsyncAnthropic, request_message: Ask) -> None:
     model.install("s", ALL_BLOCKS)
     message: Message = await request_message(client)
-    strict.assert_valid(Message, message)
+    sdk_validation.assert_valid(Message, message)
     kinds = [block.type for block in message.content]
     assert kinds == ["thinking", "text", "tool_use", "tool_use"]
     thought, message_text, call, given = message.content

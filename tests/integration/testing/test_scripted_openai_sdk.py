@@ -21,11 +21,11 @@ from footplate.testing import (
     rate_limited,
     replies,
     reply,
+    sdk_validation,
     server_error,
     sleep,
     stamps,
     stop,
-    strict,
     text,
     thinking,
     tool,
@@ -61,7 +61,7 @@ async def chat_whole(client: openai.AsyncOpenAI, script: str = "s") -> ReceivedR
     completion = await client.chat.completions.create(
         model="gpt-5", messages=[{"role": "user", "content": prompt(script)}]
     )
-    strict.assert_valid(ChatCompletion, completion)
+    sdk_validation.assert_valid(ChatCompletion, completion)
     (choice,) = completion.choices
     message = choice.message
     calls = [call for call in message.tool_calls or [] if isinstance(call, ChatCompletionMessageFunctionToolCall)]
@@ -74,7 +74,9 @@ async def chat_whole(client: openai.AsyncOpenAI, script: str = "s") -> ReceivedR
     )
 
 
-async def chat_streamed(client: openai.AsyncOpenAI, script: str = "s", into: ReceivedReply | None = None) -> ReceivedReply:
+async def chat_streamed(
+    client: openai.AsyncOpenAI, script: str = "s", into: ReceivedReply | None = None
+) -> ReceivedReply:
     got = into or ReceivedReply()
     began = time.monotonic()
     calls: dict[int, list[str]] = {}
@@ -84,7 +86,7 @@ async def chat_streamed(client: openai.AsyncOpenAI, script: str = "s", into: Rec
         stream=True,
         stream_options={"include_usage": True},
     ):
-        strict.assert_valid(ChatCompletionChunk, chunk)
+        sdk_validation.assert_valid(ChatCompletionChunk, chunk)
         got.tokens = _chat_tokens(chunk) if chunk.usage else got.tokens
         for choice in chunk.choices:
             got.thought += getattr(choice.delta, "reasoning_content", "")
@@ -115,12 +117,14 @@ async def responses_whole(client: openai.AsyncOpenAI, script: str = "s") -> Rece
     return _of_response(response, ReceivedReply())
 
 
-async def responses_streamed(client: openai.AsyncOpenAI, script: str = "s", into: ReceivedReply | None = None) -> ReceivedReply:
+async def responses_streamed(
+    client: openai.AsyncOpenAI, script: str = "s", into: ReceivedReply | None = None
+) -> ReceivedReply:
     got = into or ReceivedReply()
     began = time.monotonic()
     numbers = []
     async for event in await client.responses.create(model="gpt-5", input=prompt(script), stream=True):
-        strict.assert_valid(ResponseStreamEvent, event)
+        sdk_validation.assert_valid(ResponseStreamEvent, event)
         numbers.append(event.sequence_number)
         if event.type == "response.output_text.delta":
             got.text += event.delta
@@ -136,7 +140,7 @@ async def responses_streamed(client: openai.AsyncOpenAI, script: str = "s", into
 
 
 def _of_response(response: Response, got: ReceivedReply) -> ReceivedReply:
-    strict.assert_valid(Response, response)
+    sdk_validation.assert_valid(Response, response)
     got.thought = "".join(part.text for item in response.output if item.type == "reasoning" for part in item.summary)
     got.text = response.output_text
     got.calls = [(i.call_id, i.name, i.arguments) for i in response.output if i.type == "function_call"]
@@ -216,9 +220,7 @@ async def test_the_order_of_response_events(model: ScriptedModel, openai_client:
     ]
 
 
-async def test_usage_is_in_a_chat_only_when_requested(
-    model: ScriptedModel, openai_client: openai.AsyncOpenAI
-) -> None:
+async def test_usage_is_in_a_chat_only_when_requested(model: ScriptedModel, openai_client: openai.AsyncOpenAI) -> None:
     model.install("s", replies([text("x")]))
     stream = await openai_client.chat.completions.create(
         model="gpt-5", messages=[{"role": "user", "content": prompt("s")}], stream=True
@@ -343,7 +345,7 @@ async def test_an_error_after_content(model: ScriptedModel, openai_client: opena
     assert caught.value.code == "rate_limit_exceeded"
     stream = await openai_client.responses.create(model="gpt-5", input=prompt("s"), stream=True)
     (*_, last) = [event async for event in stream]
-    strict.assert_valid(ResponseStreamEvent, last)
+    sdk_validation.assert_valid(ResponseStreamEvent, last)
     assert last.type == "error"
     assert last.code == "rate_limit_exceeded"
 

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.integration.trees.worlds import git
+from tests.integration.trees.snapshot_fixtures import git
 
 NAMES = ("a", "b", "c.log", "ü", "d\udcff", "e f")
 

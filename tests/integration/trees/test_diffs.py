@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.integration.trees.worlds import World, contents, git, make_world
+from tests.integration.trees.snapshot_fixtures import World, contents, git, make_world
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.snapshots import FileChange, display_path
-from footplate.trees import diffs
+from footplate.domain.files.snapshots import FileChange, display_path
+from footplate.trees.diffs import tree_diff
 from footplate.trees.git import GitFailed
 
 
@@ -41,7 +41,7 @@ async def change_files(world: World) -> tuple[str, str]:
 @pytest.mark.requirement("C6")
 async def test_the_summary_has_a_line_for_each_file(world: World) -> None:
     old, new = await change_files(world)
-    found = await diffs.summarise_changes(world.git_dir, old, new)
+    found = await tree_diff.summarise_changes(world.git_dir, old, new)
     assert {line.path: line for line in found} == {
         line.path: line
         for line in (
@@ -60,15 +60,15 @@ async def test_the_summary_has_a_line_for_each_file(world: World) -> None:
 
 async def test_a_summary_of_too_many_files_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = await change_files(world)
-    monkeypatch.setattr(diffs, "MOST_LISTED", 500)
+    monkeypatch.setattr(tree_diff, "MAX_SUMMARY_BYTES", 500)
     with pytest.raises(InvalidRequest, match="too many changed files"):
-        await diffs.summarise_changes(world.git_dir, old, new)
+        await tree_diff.summarise_changes(world.git_dir, old, new)
 
 
 async def test_the_same_tree_has_no_difference(world: World) -> None:
     old, _ = await change_files(world)
-    assert await diffs.summarise_changes(world.git_dir, old, old) == []
-    async with diffs.stream_patch(world.git_dir, old, old) as pieces:
+    assert await tree_diff.summarise_changes(world.git_dir, old, old) == []
+    async with tree_diff.stream_patch(world.git_dir, old, old) as pieces:
         assert [piece async for piece in pieces] == []
 
 
@@ -76,7 +76,7 @@ async def test_the_patch_turns_one_tree_into_the_other(world: World) -> None:
     first = await world.take_snapshot()
     old, new = await change_files(world)
     assert first.snapshot.tree != old
-    async with diffs.stream_patch(world.git_dir, old, new) as pieces:
+    async with tree_diff.stream_patch(world.git_dir, old, new) as pieces:
         patch = b"".join([piece async for piece in pieces])
     now = contents(world.files)
     target = world.root / "applied"
@@ -132,7 +132,7 @@ async def test_names_are_quoted_wherever_the_chunks_end(size: int) -> None:
         for at in range(0, len(whole), size):
             yield whole[at : at + size]
 
-    assert b"".join([piece async for piece in diffs.quote_headers(pieces())]) == wanted % (content + b"\n")
+    assert b"".join([piece async for piece in tree_diff.quote_headers(pieces())]) == wanted % (content + b"\n")
 
 
 async def test_attributes_and_drivers_of_the_tree_change_nothing(world: World) -> None:
@@ -143,7 +143,7 @@ async def test_attributes_and_drivers_of_the_tree_change_nothing(world: World) -
     old = (await world.take_snapshot()).snapshot.tree
     (world.files / "a.txt").write_text("two\n")
     new = (await world.take_snapshot()).snapshot.tree
-    assert await diffs.summarise_changes(world.git_dir, old, new) == [
+    assert await tree_diff.summarise_changes(world.git_dir, old, new) == [
         FileChange(path=b"a.txt", status="modified", added=1, deleted=1)
     ]
     assert b"\n-one\n+two\n" in await read_patch(world, old, new)
@@ -155,14 +155,14 @@ async def test_closing_a_patch_early_ends_git_and_an_unknown_tree_is_an_error(wo
     old = (await world.take_snapshot()).snapshot.tree
     (world.files / "large").write_text("".join(f"{number}\n" for number in range(500_000)))
     new = (await world.take_snapshot()).snapshot.tree
-    async with diffs.stream_patch(world.git_dir, old, new) as pieces:
+    async with tree_diff.stream_patch(world.git_dir, old, new) as pieces:
         assert len(await anext(pieces)) <= 1 << 16
     with pytest.raises(GitFailed):
         await read_patch(world, old, "1" * 40)
 
 
 async def read_patch(world: World, old: str, new: str) -> bytes:
-    async with diffs.stream_patch(world.git_dir, old, new) as pieces:
+    async with tree_diff.stream_patch(world.git_dir, old, new) as pieces:
         return b"".join([piece async for piece in pieces])
 
 

@@ -4,10 +4,10 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.integration.trees.worlds import World, git, make_world
+from tests.integration.trees.snapshot_fixtures import World, git, make_world
 
-from footplate.trees.beneath import SafeDirectory
-from footplate.trees.gitignore import GitignoreMatcher, UnsupportedRule
+from footplate.trees.safe_open import SafeDirectory
+from footplate.trees.snapshots.gitignore import GitignoreMatcher, UnsupportedRule
 
 NAMES = ("a", "b", "ab", "a.log", "build", "a b", "ü")
 PATTERNS = (

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 from tests.integration.trees.random_changes import CHANGES
-from tests.integration.trees.worlds import World, git, make_host, make_world
+from tests.integration.trees.snapshot_fixtures import World, git, make_host, make_world
 
-from footplate.domain.snapshots import TakenSnapshot
-from footplate.trees import incremental_snapshots, snapshots, watches
-from footplate.trees.incremental_snapshots import IncrementalSnapshots
+from footplate.domain.files.snapshots import TakenSnapshot
 from footplate.trees.object_database import ObjectDatabase
-from footplate.trees.remembered import SnapshotCache
-from footplate.trees.staging import SnapshotLimits
-from footplate.trees.watches import TreeWatch
+from footplate.trees.snapshots import full_snapshot as snapshots
+from footplate.trees.snapshots import incremental_snapshots, tree_watch
+from footplate.trees.snapshots.incremental_snapshots import IncrementalSnapshots
+from footplate.trees.snapshots.snapshot_cache import SnapshotCache
+from footplate.trees.snapshots.staging import SnapshotLimits
+from footplate.trees.snapshots.tree_watch import TreeWatch
 
 pytestmark = pytest.mark.timing
 
@@ -100,7 +101,9 @@ async def test_the_agents_own_repository_is_followed(
     assert await followed.take_snapshot(None) == await full_snapshot(world)
 
 
-async def test_a_tree_that_starts_empty_needs_no_full_scan(world: World, followed: IncrementalSnapshots, full_scans: list[Path]) -> None:
+async def test_a_tree_that_starts_empty_needs_no_full_scan(
+    world: World, followed: IncrementalSnapshots, full_scans: list[Path]
+) -> None:
     await followed.watch_empty_tree()
     (world.files / "new").write_text("one")
     taken = await followed.take_snapshot(None)
@@ -141,7 +144,7 @@ async def test_a_file_with_two_names_changes_under_both(world: World, followed: 
 async def test_too_many_directories_cause_full_scans(
     world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
+    monkeypatch.setattr(tree_watch, "MAX_DIRECTORIES", 5)
     for number in range(9):
         (world.files / str(number)).mkdir()
         (world.files / str(number) / "file").write_text("one")
@@ -167,7 +170,7 @@ async def test_very_many_packs_cause_full_scans(
 async def test_many_ignored_directories_do_not_count(
     world: World, followed: IncrementalSnapshots, full_scans: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
+    monkeypatch.setattr(tree_watch, "MAX_DIRECTORIES", 5)
     (world.files / ".gitignore").write_text("packages/\n")
     for number in range(9):
         (world.files / "packages" / str(number)).mkdir(parents=True)
@@ -256,13 +259,13 @@ async def test_files_found_in_a_directory_that_is_not_watched_yet_are_followed(
 async def test_a_directory_that_is_ignored_no_longer_is_watched(
     world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
+    monkeypatch.setattr(tree_watch, "MAX_DIRECTORIES", 5)
     (world.files / ".gitignore").write_text("packages/\n")
     for number in range(9):
         (world.files / "packages" / str(number)).mkdir(parents=True)
     (world.files / "packages" / "file").write_text("one")
     await followed.take_snapshot(None)
-    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 50)
+    monkeypatch.setattr(tree_watch, "MAX_DIRECTORIES", 50)
     (world.files / ".gitignore").write_text("")
     assert await followed.take_snapshot(None) == await full_snapshot(world)
     (world.files / "packages" / "file").write_text("two")
@@ -272,7 +275,7 @@ async def test_a_directory_that_is_ignored_no_longer_is_watched(
 async def test_a_directory_whose_files_happen_to_be_ignored_is_watched(
     world: World, followed: IncrementalSnapshots, full_scans: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
+    monkeypatch.setattr(tree_watch, "MAX_DIRECTORIES", 5)
     (world.files / ".gitignore").write_text("packages/\n*.log\n")
     for number in range(9):
         (world.files / "packages" / str(number)).mkdir(parents=True)
@@ -299,8 +302,8 @@ async def test_a_nested_repository_that_is_moved_away_is_noticed(world: World, f
 async def test_very_deep_and_very_many_new_directories_cause_full_scans(
     world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "_MAX_TOUCHED", 20)
-    monkeypatch.setattr(watches, "_MAX_DEPTH", 10)
+    monkeypatch.setattr(tree_watch, "_MAX_TOUCHED", 20)
+    monkeypatch.setattr(tree_watch, "_MAX_DEPTH", 10)
     await followed.take_snapshot(None)
     for number in range(4):
         (world.files / str(number)).mkdir()
@@ -331,12 +334,14 @@ async def test_git_builds_a_pack_that_is_too_deep_for_this_process(
     (world.files / "a").write_text("one")
     taken = await followed.take_snapshot(None)
     assert await followed.build_pack(first.snapshot, taken.snapshot) is not None
-    monkeypatch.setattr(ObjectDatabase, "added", too_deep)
+    monkeypatch.setattr(ObjectDatabase, "iter_added_objects", too_deep)
     assert await followed.build_pack(first.snapshot, taken.snapshot) is None
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_random_changes_have_the_same_ids_as_a_full_snapshot(world: World, followed: IncrementalSnapshots, seed: int) -> None:
+async def test_random_changes_have_the_same_ids_as_a_full_snapshot(
+    world: World, followed: IncrementalSnapshots, seed: int
+) -> None:
     chance = random.Random(seed)
     git(world.files, "init", "--quiet")
     await followed.take_snapshot(None)
@@ -345,7 +350,11 @@ async def test_random_changes_have_the_same_ids_as_a_full_snapshot(world: World,
         changes = [chance.choice(CHANGES) for _ in range(chance.randint(1, 4))]
         for change in changes:
             change(world.files, chance)
-        assert await followed.take_snapshot(None) == await snapshots.take_snapshot(other, world.files), (seed, number, changes)
+        assert await followed.take_snapshot(None) == await snapshots.take_snapshot(other, world.files), (
+            seed,
+            number,
+            changes,
+        )
 
 
 async def full_snapshot(world: World) -> object:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.integration.trees.worlds import World, git, make_host, make_world
+from tests.integration.trees.snapshot_fixtures import World, git, make_host, make_world
 
-from footplate.domain.snapshots import EMPTY_TREE
+from footplate.domain.files.snapshots import EMPTY_TREE
 from footplate.trees.object_database import ObjectDatabase, TreeEntry
 
 

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.integration.trees.worlds import World, contents, git, make_host, make_world
+from tests.integration.trees.snapshot_fixtures import World, contents, git, make_host, make_world
 
 from footplate.domain.errors import Permanent
-from footplate.domain.snapshots import Snapshot
-from footplate.store.objects import Objects
-from footplate.trees import packs, restoring
-from footplate.trees.packs import SnapshotStep
+from footplate.domain.files.snapshots import Snapshot
+from footplate.store.object_store import Objects
+from footplate.trees.snapshots import packs, restore
+from footplate.trees.snapshots.packs import SnapshotStep
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ class SnapshotChain:
         await packs.download_packs(self.objects, [self.prefix], host, step.number, step.snapshot)
         target = self.world.root / name
         target.mkdir()
-        await restoring.restore_snapshot(host, step.snapshot, target)
+        await restore.restore_snapshot(host, step.snapshot, target)
         return target
 
 
@@ -125,7 +125,7 @@ async def test_a_fork_continues_from_its_parents_packs(world: World, objects: Ob
     await packs.download_packs(objects, ["org/fork/trees", parent.prefix], host, 1, fork.snapshot)
     target = world.root / "elsewhere"
     target.mkdir()
-    await restoring.restore_snapshot(host, fork.snapshot, target)
+    await restore.restore_snapshot(host, fork.snapshot, target)
     assert sorted(contents(target)) == [b"forked", b"parent"]
 
 
@@ -136,7 +136,7 @@ async def _forked(world: World) -> Snapshot:
 
 
 async def test_a_large_pack_is_several_objects(world: World, objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "PART", 1000)
+    monkeypatch.setattr(packs, "MAX_PART_BYTES", 1000)
     (world.files / "noise").write_bytes(os.urandom(4500))
     chain = SnapshotChain(world, objects)
     await chain.add()

@@ -8,16 +8,17 @@ import zlib
 from pathlib import Path
 
 import pytest
-from tests.integration.trees.test_leaving import World, change
-from tests.integration.trees.test_trees import git, project, repository
+from tests.integration.trees.test_delivery import World, change
+from tests.integration.trees.test_session_trees import git, project, repository
 
-from footplate.domain.addresses import AddressPolicy
 from footplate.domain.errors import Conflict, Unavailable
-from footplate.trees import commits, size_limits
-from footplate.trees.commits import CommitCollectionFailed
+from footplate.domain.network.address_policy import AddressPolicy
+from footplate.trees.delivery import agent_commits
+from footplate.trees.delivery.agent_commits import CommitCollectionFailed
 from footplate.trees.git import Git
-from footplate.trees.mirrors import Mirrors
-from footplate.trees.size_limits import RepositoryTooLarge
+from footplate.trees.projects import size_limits
+from footplate.trees.projects.mirrors import Mirrors
+from footplate.trees.projects.size_limits import RepositoryTooLarge
 
 pytestmark = pytest.mark.timing
 
@@ -27,12 +28,20 @@ MAX_BYTES = 1 << 20
 @pytest.fixture
 def mirrors(tmp_path: Path) -> Mirrors:
     return Mirrors(
-        tmp_path / "data", root=str(tmp_path / "projects"), address_policy=AddressPolicy(), seconds=30, max_bytes=MAX_BYTES
+        tmp_path / "data",
+        root=str(tmp_path / "projects"),
+        address_policy=AddressPolicy(),
+        seconds=30,
+        max_bytes=MAX_BYTES,
     )
 
 
 def run_git(directory: Path, *argv: str, stdin: bytes) -> str:
-    return subprocess.run(["git", *argv], cwd=directory, input=stdin, check=True, capture_output=True).stdout.decode().strip()
+    return (
+        subprocess.run(["git", *argv], cwd=directory, input=stdin, check=True, capture_output=True)
+        .stdout.decode()
+        .strip()
+    )
 
 
 def explode(at: Path, *, wide: int, deep: int, ref: str = "HEAD") -> None:
@@ -88,13 +97,13 @@ async def test_an_endless_list_of_branches_is_refused(
     source = repository(tmp_path / "projects" / "app")
     for number in range(50):
         git(source, "branch", f"b{number}")
-    monkeypatch.setattr(size_limits, "MOST_LISTED", 1000)
+    monkeypatch.setattr(size_limits, "MAX_LISTING_BYTES", 1000)
     with pytest.raises((RepositoryTooLarge, Unavailable), match="branches and tags"):
         await mirrors.refresh("default", project())
 
 
 async def test_a_branch_that_became_a_tree_bomb_is_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(size_limits, "MOST_FILES", 10_000)
+    monkeypatch.setattr(size_limits, "MAX_FILES", 10_000)
     world = World(tmp_path)
     (world.user / "text").write_text("one\ntwo\n")
     git(world.user, "add", "-A")
@@ -136,10 +145,10 @@ def _head(kind: int, size: int) -> bytes:
 async def test_a_bundle_that_takes_hours_to_unpack_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(tmp_path, "init", "-q", "--bare", "host.git")
     host = Git(git_dir=tmp_path / "host.git")
-    await commits.import_bundle(bundle_of_copies(1 << 20, 2), host)
-    monkeypatch.setattr(commits, "PROCESSOR_SECONDS", 1)
+    await agent_commits.import_bundle(bundle_of_copies(1 << 20, 2), host)
+    monkeypatch.setattr(agent_commits, "MAX_CPU_SECONDS", 1)
     content = bundle_of_copies(64 << 20, 100)
     assert len(content) < 1 << 20
     with pytest.raises(CommitCollectionFailed):
-        await commits.import_bundle(content, host)
+        await agent_commits.import_bundle(content, host)
     assert not [*(tmp_path / "host.git" / "objects" / "pack").glob("tmp_*")]

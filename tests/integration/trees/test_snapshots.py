@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from tests.integration.trees.worlds import World, contents, git, make_world
+from tests.integration.trees.snapshot_fixtures import World, contents, git, make_world
 
-from footplate.trees import snapshots
 from footplate.trees.git import Git
-from footplate.trees.indexing import update_index
-from footplate.trees.staging import SnapshotLimits
+from footplate.trees.git_plumbing import update_index
+from footplate.trees.snapshots import full_snapshot
+from footplate.trees.snapshots.staging import SnapshotLimits
 
 pytestmark = pytest.mark.timing
 
@@ -55,7 +55,7 @@ async def test_a_change_of_the_same_size_in_the_same_second_is_detected(
     await world.take_snapshot()
     (world.files / "same size").write_bytes(b"two")
     (world.files / "goes").unlink()
-    monkeypatch.setattr(snapshots, "update", in_the_next_second)
+    monkeypatch.setattr(full_snapshot, "update", in_the_next_second)
     restored = await world.restore(await world.take_snapshot())
     assert contents(restored) == contents(world.files)
 

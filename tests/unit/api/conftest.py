@@ -10,16 +10,16 @@ from fastapi import FastAPI
 
 from footplate.api.app import create_app
 from footplate.api.services import ApiServices
-from footplate.domain.environments import Backend
-from footplate.domain.limits import RequestLimits
-from footplate.domain.named_directories import AllowedRoots
-from footplate.domain.networks import Network
-from footplate.domain.request_guard import RequestGuard
+from footplate.domain.agents.environment_config import Backend
+from footplate.domain.network.host_access import Network
+from footplate.domain.network.request_guard import RequestGuard
+from footplate.domain.network.request_limits import RequestLimits
+from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.harness import registry
 
-from .diff_twins import FakeDiffs
-from .leaving_twins import FakeDelivery
-from .twins import FakeHealth, FakeKeys, FakeNotifier, FakeReads, FakeEventStreams, FakeUnits, FakeUsage, World
+from .fake_delivery import FakeDelivery
+from .fake_diffs import FakeDiffs
+from .fake_services import FakeEventStreams, FakeHealth, FakeKeys, FakeNotifier, FakeReads, FakeUnits, FakeUsage, World
 
 LIMITS = RequestLimits(json_bytes=1_000_000, message_bytes=1_000_000)
 BASE = "http://footplate.test"

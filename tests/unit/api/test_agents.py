@@ -9,10 +9,10 @@ from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaManagedAgentsAgent
 from inline_snapshot import snapshot
 
-from footplate.api.wire.answers import Agent
+from footplate.api.wire.responses import Agent
 
 from .conftest import Api
-from .strict import validate_strictly
+from .sdk_validation import validate_strictly
 
 TOOLSET = {"type": "agent_toolset_20260401"}
 CUSTOM: dict[str, Any] = {
@@ -183,7 +183,9 @@ async def test_list_pages_to_the_end(sdk: AsyncAnthropic) -> None:
 
 @pytest.mark.requirement("F1")
 async def test_an_agent_has_a_provider_prefix_and_model_parameters(http: httpx2.AsyncClient) -> None:
-    agent = await create_agent(http, model={"id": "openai:gpt-5"}, harness="native", model_parameters={"temperature": 0.2})
+    agent = await create_agent(
+        http, model={"id": "openai:gpt-5"}, harness="native", model_parameters={"temperature": 0.2}
+    )
     assert agent["model"]["id"] == "openai:gpt-5"
     assert agent["harness"] == "native"
     assert agent["model_parameters"] == {"temperature": 0.2}

@@ -9,8 +9,8 @@ from anthropic import AsyncAnthropic
 from tests.unit.api.conftest import Api
 from tests.unit.api.test_agents import post_refused
 
-from footplate.domain.approvals import Approval
 from footplate.domain.json import JsonObject
+from footplate.domain.policy.approvals import Approval
 
 
 async def create_session(sdk: AsyncAnthropic) -> str:
@@ -89,7 +89,9 @@ async def test_approval_terms_are_stored_and_validated(http: httpx2.AsyncClient)
 
 
 @pytest.mark.requirement("K9")
-async def test_a_decision_may_edit_the_input_and_add_a_session_rule(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
+async def test_a_decision_may_edit_the_input_and_add_a_session_rule(
+    api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic
+) -> None:
     session_id = await create_session(sdk)
     decision = {"type": "user.tool_confirmation", "tool_use_id": "sevt_0", "result": "allow"}
     more = {"updated_input": {"command": "ls"}, "session_rule": "Bash(ls *)"}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import httpx2
 from tests.unit.api.conftest import Api
-from tests.unit.api.twins import ALICE
+from tests.unit.api.fake_services import ALICE
 
 from footplate.domain import audit
 

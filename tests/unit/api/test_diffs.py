@@ -8,11 +8,11 @@ from inline_snapshot import snapshot
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from footplate.api.opened_stream import stream_resource
-from footplate.api.wire.diffs import PATCH_MEDIA_TYPE
+from footplate.api.streams.resource_stream import stream_resource
+from footplate.api.wire.session.diffs import PATCH_MEDIA_TYPE
 from footplate.domain.errors import Unavailable
-from footplate.domain.services import DiffRequest, ForkPoint
-from footplate.domain.snapshots import SCRATCH_TREE, FileChange, StoredSnapshot, Snapshot, TreeDiff
+from footplate.domain.files.snapshots import SCRATCH_TREE, FileChange, Snapshot, StoredSnapshot, TreeDiff
+from footplate.domain.ports.api import DiffRequest, ForkPoint
 
 from .conftest import Api
 

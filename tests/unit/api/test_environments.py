@@ -9,12 +9,12 @@ from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaEnvironment, BetaEnvironmentDeleteResponse
 from inline_snapshot import snapshot
 
-from footplate.api.wire.answers import Environment
-from footplate.domain.environments import Backend
-from footplate.domain.networks import Network
+from footplate.api.wire.responses import Environment
+from footplate.domain.agents.environment_config import Backend
+from footplate.domain.network.host_access import Network
 
 from .conftest import Api, make_client
-from .strict import validate_strictly
+from .sdk_validation import validate_strictly
 
 
 def _limited(**fields: Any) -> dict[str, Any]:
@@ -86,7 +86,11 @@ async def test_a_limited_network_without_hosts_is_stored(sdk: AsyncAnthropic, ht
 
 async def test_images_and_setup_scripts_are_stored_if_the_backend_has_them(api: Api) -> None:
     api.backend = Backend(
-        name="docker", network=Network(), can_limit_network=True, images=frozenset({"tests:1", "tests:2"}), supports_setup=True
+        name="docker",
+        network=Network(),
+        can_limit_network=True,
+        images=frozenset({"tests:1", "tests:2"}),
+        supports_setup=True,
     )
     async with make_client(api.build()) as http:
         config = {"type": "cloud", "image": "tests:1", "setup": "make tools"}

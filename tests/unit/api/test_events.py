@@ -11,13 +11,13 @@ from anthropic.types.beta.sessions import BetaManagedAgentsSendSessionEvents, Be
 from pydantic import TypeAdapter
 from starlette.types import Message
 
-from footplate.api.wire.answers import SentEvents
+from footplate.api.wire.responses import SentEvents
 from footplate.domain.errors import Unavailable
-from footplate.domain.services import Cursor
-from footplate.domain.turns import WhenBusy
+from footplate.domain.ports.api import Cursor
+from footplate.domain.sessions.turns import WhenBusy
 
 from .conftest import Api
-from .strict import validate_strictly
+from .sdk_validation import validate_strictly
 
 TEXT = [{"type": "text", "text": "hello"}]
 
@@ -251,7 +251,9 @@ async def test_a_broken_stream_ends_with_an_error_event(api: Api, path: str, fai
         ("after=7", {"last-event-id": "9.sevt_1.12"}, Cursor(9, "sevt_1", 12)),
     ],
 )
-async def test_a_stream_starts_at_its_cursor(api: Api, path: str, query: str, headers: dict[str, str], cursor: Cursor | None) -> None:
+async def test_a_stream_starts_at_its_cursor(
+    api: Api, path: str, query: str, headers: dict[str, str], cursor: Cursor | None
+) -> None:
     await Connection(api, path, query, headers).task
     assert api.tails.requests == [("org_a", path.rsplit("/", 1)[1], cursor, frozenset())]
 

@@ -10,10 +10,10 @@ from anthropic import AsyncAnthropic, BadRequestError, NotFoundError
 from anthropic.types.beta import BetaDeletedFile, BetaFileMetadata
 from anthropic.types.beta.sessions import BetaManagedAgentsFileResource
 
-from footplate.api.wire import answers
-from footplate.cli import attaching
+from footplate.api.wire import responses
+from footplate.cli.actions.run import message_content
 from footplate.client import AsyncFootplate, ClientError
-from footplate.testing.strict import assert_valid
+from footplate.testing.sdk_validation import assert_valid
 
 from .conftest import BASE, Api, make_client
 
@@ -45,7 +45,7 @@ async def test_the_sdk_uploads_lists_reads_and_deletes(sdk: AsyncAnthropic, http
         await sdk.beta.files.download(made.id)
     raw = (await http.get(f"/v1/files/{other.id}")).json()
     assert_valid(BetaFileMetadata, raw)
-    answers.File.model_validate(raw)
+    responses.File.model_validate(raw)
     assert_valid(BetaDeletedFile, (await http.delete(f"/v1/files/{other.id}")).json())
 
 
@@ -209,7 +209,7 @@ async def test_footplates_client_uploads_and_attaches_files(api: Api, tmp_path: 
         assert [file.id async for file in client.files.list(ids=[made.id])] == [made.id]
         assert b"".join([piece async for piece in client.files.content(made.id)]) == b"%PDF-"
         (tmp_path / "b.png").write_bytes(b"png")
-        blocks = await attaching.build_content(
+        blocks = await message_content.build_content(
             client, "Look.", [made.id, str(tmp_path / "b.png")], ["https://example.com/c.png?x=1"]
         )
         uploaded = blocks[2]["source"]["file_id"]
@@ -221,5 +221,5 @@ async def test_footplates_client_uploads_and_attaches_files(api: Api, tmp_path: 
             {"type": "image", "source": {"type": "url", "url": "https://example.com/c.png?x=1"}, "deliver": "inline"},
         ]
         with pytest.raises(ClientError, match="No such file"):
-            await attaching.build_content(client, "x", [str(tmp_path / "none")], [])
+            await message_content.build_content(client, "x", [str(tmp_path / "none")], [])
         assert (await client.files.delete(made.id)).id == made.id

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from footplate.domain import events
+from footplate.domain.sessions import events
 
 from .conftest import Api, make_client
 

@@ -11,14 +11,14 @@ from anthropic import AsyncAnthropic
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.api.connection_limits import ConnectionSlots, client_network
 from footplate.api.errors import LimitExceeded
-from footplate.api.json_limits import check_json
 from footplate.api.key_quotas import UNCOUNTED_BYTES, KeyQuotas
-from footplate.domain.limits import MIB, RequestLimits, setting_name
+from footplate.api.requests.json_limits import check_json
+from footplate.api.server.connection_limits import ConnectionSlots, client_network
+from footplate.domain.network.request_limits import MIB, RequestLimits, setting_name
 
 from .conftest import Api, make_client
-from .test_edge import check_error
+from .test_all_routes import check_error
 
 SMALL = RequestLimits(json_depth=8, json_nodes=100)
 _JSON = st.recursive(

@@ -37,7 +37,9 @@ def model(name: str, base: type[BaseModel], **fields: Any) -> type[Any]:
 
 
 def test_request_bodies_and_nested_models_are_found_by_their_routes() -> None:
-    document = build_document({"openapi_extra": openapi.describe_request(body=Wanted, media_type="text/x", description="Nuts.")})
+    document = build_document(
+        {"openapi_extra": openapi.describe_request(body=Wanted, media_type="text/x", description="Nuts.")}
+    )
     assert document["components"]["schemas"].keys() == {"Wanted", "Nut"}
     assert document["paths"]["/0"]["post"]["requestBody"] == {
         "required": True,

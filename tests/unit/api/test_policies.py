@@ -6,11 +6,11 @@ from typing import Any
 import httpx2
 import pytest
 from tests.unit.api.conftest import Api, make_client
+from tests.unit.api.fake_services import START
 from tests.unit.api.test_agents import create_agent, post_refused
-from tests.unit.api.twins import START
 
-from footplate.domain.permissions import PermissionOutcome
-from footplate.domain.replays import StoredCall
+from footplate.domain.policy.call_replay import StoredCall
+from footplate.domain.policy.permissions import PermissionOutcome
 
 RULES = {"deny": ["Bash(rm *)"], "ask": ["WebFetch"], "allow": ["Read(src/**)"]}
 

@@ -9,12 +9,12 @@ import pytest
 from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaManagedAgentsDeletedSession, BetaManagedAgentsSession
 
-from footplate.api.wire.answers import Session
-from footplate.domain.agents import resolve_config
-from footplate.domain.turns import SessionStatus
+from footplate.api.wire.responses import Session
+from footplate.domain.agents.agent_config import resolve_config
+from footplate.domain.sessions.turns import SessionStatus
 
 from .conftest import Api
-from .strict import validate_strictly
+from .sdk_validation import validate_strictly
 
 
 @pytest.fixture
@@ -57,7 +57,9 @@ async def test_a_session_is_created_and_retrieved(http: httpx2.AsyncClient, ids:
 
 
 @pytest.mark.requirement("K1")
-async def test_a_session_has_an_agent_by_version_or_with_overrides(sdk: AsyncAnthropic, ids: tuple[str, str], api: Api) -> None:
+async def test_a_session_has_an_agent_by_version_or_with_overrides(
+    sdk: AsyncAnthropic, ids: tuple[str, str], api: Api
+) -> None:
     await sdk.beta.agents.update(ids[0], system="S2")
     old = await sdk.beta.sessions.create(agent={"type": "agent", "id": ids[0], "version": 1}, environment_id=ids[1])
     assert (old.agent.version, old.agent.system) == (1, "S")
@@ -128,7 +130,9 @@ async def test_pages_are_read_forward_and_back(
     assert back[-1]["next_page"] is not None
 
 
-async def test_sessions_are_filtered(sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple[str, str], api: Api) -> None:
+async def test_sessions_are_filtered(
+    sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple[str, str], api: Api
+) -> None:
     other = await sdk.beta.agents.create(name="Other", model="m")
     first = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
     second = await sdk.beta.sessions.create(agent=other.id, environment_id=ids[1])

@@ -5,14 +5,14 @@ from datetime import timedelta
 import httpx2
 from anthropic import AsyncAnthropic
 
-from footplate.api.wire.answers import Listing
-from footplate.api.wire.answers import Turn as TurnResponse
+from footplate.api.wire.responses import Listing
+from footplate.api.wire.responses import Turn as TurnResponse
 from footplate.domain import ids
-from footplate.domain.events import Usage
-from footplate.domain.turns import Turn, TurnStatus
+from footplate.domain.sessions.events import Usage
+from footplate.domain.sessions.turns import Turn, TurnStatus
 
 from .conftest import Api
-from .twins import START
+from .fake_services import START
 
 
 async def test_turns_are_listed_and_retrieved(http: httpx2.AsyncClient, sdk: AsyncAnthropic, api: Api) -> None:

@@ -6,11 +6,11 @@ import httpx2
 import pytest
 from inline_snapshot import snapshot
 
-from footplate.domain.events import Usage
-from footplate.domain.usage import UsageRow
+from footplate.domain.ports.usage_report import UsageRow
+from footplate.domain.sessions.events import Usage
 
 from .conftest import Api, make_client
-from .twins import ALICE, BOB
+from .fake_services import ALICE, BOB
 
 DAY = datetime(2026, 11, 15, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 from bench.support.crash import account, work
 from bench.support.crash.account import Call
 
-from footplate.domain import events
+from footplate.domain.sessions import events
 from footplate.testing.steps import Tool
 
 

@@ -35,7 +35,9 @@ def test_tests_that_use_processes_or_clocks_are_marked() -> None:
 
 
 def test_samples_are_claims_that_exist() -> None:
-    arguments = [argument for lane in load_lanes().values() if "bench.prove" in lane.command for argument in lane.command]
+    arguments = [
+        argument for lane in load_lanes().values() if "bench.prove" in lane.command for argument in lane.command
+    ]
     named = arguments[arguments.index("bench.prove") + 1 :]
     assert named
     assert [name for name in named if not registry.select(name)] == []

@@ -13,11 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import footplate.cli
-from footplate.cli import output, tables
-from footplate.cli.output import ContentWriter
-from footplate.cli.safe_console import SafeConsole
+from footplate.cli.render import output, tables
+from footplate.cli.render.output import ContentWriter
+from footplate.cli.render.safe_console import SafeConsole
 from footplate.client import Agent, Approval
-from footplate.domain.visible_text import recover_text
+from footplate.domain.text.visible_text import recover_text
 
 HOSTILE = "a\x1b]0;evil\x07\x9b31m\r\u202eb\u200b"
 SHOWN = "a<U+001B>]0;evil<U+0007><U+009B>31m<U+000D><U+202E>b<U+200B>"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from footplate.cli import tables
+from footplate.cli.render import tables
 from footplate.client import Session, Turn
 
 TURN_ID = "turn_01kx0000000000000000000000"

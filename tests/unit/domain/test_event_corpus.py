@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 import pytest
 
-from footplate.domain import events
-from footplate.domain.events import Event, Position, Usage
-from footplate.testing import strict
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.testing import sdk_validation
 
 CORPUS = Path(__file__).parent / "corpus"
 MOMENT = datetime(2026, 11, 1, 10, 0, tzinfo=UTC)
@@ -33,7 +33,7 @@ ALL = [(version, line) for version in range(1, events.VERSION + 1) for line in _
 def test_a_stored_event_loads_and_is_valid_for_clients(version: int, line: dict[str, Any]) -> None:
     event = Event(line["type"], line["body"], "sevt_1")
     body = events.to_wire(Position(1, event, MOMENT, MOMENT if line["processed"] else None))
-    strict.assert_valid_event(body)
+    sdk_validation.assert_valid_event(body)
     assert {name: body[name] for name in line["body"]} == line["body"]
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain import events
-from footplate.domain.events import Event, Position, Usage, to_wire
-from footplate.domain.turns import TurnOutcome, TurnStatus
-from footplate.testing import strict
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event, Position, Usage, to_wire
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.testing import sdk_validation
 
 MOMENT = datetime(2026, 11, 1, 10, 0, 0, 500_000, UTC)
 _counts = st.integers(0, 10**9)
@@ -29,7 +29,7 @@ def test_a_position_on_the_wire() -> None:
 def test_a_queued_input_has_no_processing_time() -> None:
     body = to_wire(Position(1, Event(events.USER_MESSAGE, {"content": [events.text_block("hi")]}), MOMENT, None))
     assert body["processed_at"] is None
-    strict.assert_valid_event(body)
+    sdk_validation.assert_valid_event(body)
 
 
 def test_a_body_cannot_override_its_processing_time() -> None:
@@ -58,9 +58,11 @@ def test_every_time_is_readable_by_clients(moment: datetime) -> None:
         ),
     ],
 )
-def test_every_outcome_has_a_stop_reason_that_is_valid_for_clients(outcome: TurnOutcome, stop_reason: dict[str, object]) -> None:
+def test_every_outcome_has_a_stop_reason_that_is_valid_for_clients(
+    outcome: TurnOutcome, stop_reason: dict[str, object]
+) -> None:
     assert outcome.stop_reason == stop_reason
-    strict.assert_valid_event(to_wire(Position(1, events.status_idle(outcome.stop_reason), MOMENT, MOMENT)))
+    sdk_validation.assert_valid_event(to_wire(Position(1, events.status_idle(outcome.stop_reason), MOMENT, MOMENT)))
 
 
 @given(_usages, _usages, _usages)

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.files import StoredFile, safe_file_name, resolve_mount_path
-from footplate.domain.parts import Attachment
+from footplate.domain.files.attachments import Attachment
+from footplate.domain.files.uploaded_files import StoredFile, resolve_mount_path, safe_file_name
 
 HOSTILE = [".git", ".GIT", ".git.", ".Git ", ".g\u200cit", "git~1", "GIT~1", ".git:x", "\ufeff.git", "\uff0egit"]
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from footplate.domain.json import Json, JsonObject, clean, clean_object, clean_text
 
-from .values import json_objects, json_values, texts
+from .json_strategies import json_objects, json_values, texts
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from footplate.domain.linear_regex import LinearRegex, UnsupportedPattern
+from footplate.domain.text.linear_regex import LinearRegex, UnsupportedPattern
 
 
 @pytest.mark.parametrize("pattern", ["(.?.?.?.?.?){24}!", "(a+)+$", "(a|aa)*b", "(.*a){20}", "a*" * 30 + "!"])

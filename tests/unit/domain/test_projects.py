@@ -3,7 +3,15 @@
 import pytest
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.projects import SessionProject, Trust, check_branch, derive_name, normalize_path, resolve_projects_root, check_url
+from footplate.domain.projects.project import (
+    SessionProject,
+    Trust,
+    check_branch,
+    check_url,
+    derive_name,
+    normalize_path,
+    resolve_projects_root,
+)
 
 ROOT = "/srv/projects"
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from footplate.domain.request_guard import ForeignRequest, GuardedApp, Message, Receive, RequestGuard, Scope, Send
+from footplate.domain.network.request_guard import (
+    ForeignRequest,
+    GuardedApp,
+    Message,
+    Receive,
+    RequestGuard,
+    Scope,
+    Send,
+)
 
 OPEN = RequestGuard.parse()
 LISTED = RequestGuard.parse("footplate.example.com, *.internal", "https://app.example.com/")

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from footplate.domain import threads
-from footplate.domain.events import Event, Position, Usage
+from footplate.domain.sessions import threads
+from footplate.domain.sessions.events import Event, Position, Usage
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain.visible_text import (
+from footplate.domain.text.visible_text import (
     Layout,
     _escape,
     count_columns,
-    wrap_line,
     mark_missing,
     neutralise,
     recover_text,
     show_block,
     show_line,
     show_prose,
+    wrap_line,
 )
 
 HOSTILE = (

@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import cast
 
-from footplate.domain.running import Claim, LiveTurn, Nudges, TurnStore
-from footplate.engine.controls import ControlInputs
-from footplate.engine.leases import HeldTurn
+from footplate.domain.ports.engine import Claim, LiveTurn, Nudges, TurnStore
+from footplate.engine.turn.control_inputs import ControlInputs
+from footplate.engine.worker_lease import HeldTurn
 
-from .test_files import CLAIM
+from .test_file_snapshots import CLAIM
 
 
 class Interrupted:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from footplate.engine.activities import SweepActivities
+from footplate.engine.temporal.activities import SweepActivities
 
 pytestmark = pytest.mark.timing
 

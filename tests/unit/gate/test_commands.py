@@ -1,10 +1,10 @@
 """Decisions about commands: which are allowed, which need approval, and which a deny rule matches."""
 
 import pytest
-from tests.unit.gate.sayings import CONTEXT, policy, decide_outcome
+from tests.unit.gate.rule_setup import CONTEXT, decide_outcome, policy
 
-from footplate.domain.permissions import PermissionOutcome
-from footplate.gate.commands import explain_command
+from footplate.domain.policy.permissions import PermissionOutcome
+from footplate.gate.evaluation.commands import explain_command
 
 DENY_RM = policy("Bash", deny=("Bash(rm *)",))
 

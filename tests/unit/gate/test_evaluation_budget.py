@@ -3,16 +3,16 @@
 import time
 
 import pytest
-from tests.unit.gate.sayings import CONTEXT
+from tests.unit.gate.rule_setup import CONTEXT
 
-from footplate.domain.permissions import Decision, Layer, PermissionOutcome
-from footplate.gate import commands, searching
-from footplate.gate.calls import decide_tool_call
+from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate.errors import InvalidRule
-from footplate.gate.hooks import compile_matcher
-from footplate.gate.places import FileTarget
-from footplate.gate.policy import Policy
-from footplate.gate.rules import parse_rule
+from footplate.gate.evaluation import commands, searches
+from footplate.gate.evaluation.tool_calls import decide_tool_call
+from footplate.gate.hooks.hook_config import compile_matcher
+from footplate.gate.rules.path_context import FileTarget
+from footplate.gate.rules.policy import Policy
+from footplate.gate.rules.rule_parser import parse_rule
 
 DENY = PermissionOutcome.DENY
 
@@ -57,10 +57,10 @@ def test_a_long_field_with_many_rules_is_denied() -> None:
 
 
 def test_a_search_over_too_many_files_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "_MAX_STEPS", 10_000)
+    monkeypatch.setattr(searches, "_MAX_STEPS", 10_000)
     policy = Policy.parse({Layer.SESSION: {DENY: ["Read(*.secret)"]}})
-    search = searching.Search(FileTarget("/work/tree", "/work/tree"), "")
-    decision = searching.decide_search(policy, search, [f"file-{number}" for number in range(1000)], CONTEXT)
+    search = searches.Search(FileTarget("/work/tree", "/work/tree"), "")
+    decision = searches.decide_search(policy, search, [f"file-{number}" for number in range(1000)], CONTEXT)
     assert decision is not None
     assert decision.outcome is DENY
     assert "smaller directory" in decision.reason

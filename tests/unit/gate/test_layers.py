@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from itertools import product
 
 import pytest
-from tests.unit.gate.sayings import CONTEXT
+from tests.unit.gate.rule_setup import CONTEXT
 
-from footplate.domain.agents import resolve_config
+from footplate.domain.agents.agent_config import resolve_config
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Decision, Layer, PermissionOutcome
-from footplate.gate.calls import decide_tool_call
-from footplate.gate.commands import explain_command
-from footplate.gate.policy import Policy
-from footplate.gate.reference import convert_toolset_policies
+from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
+from footplate.gate.evaluation.commands import explain_command
+from footplate.gate.evaluation.tool_calls import decide_tool_call
+from footplate.gate.rules.policy import Policy
+from footplate.gate.rules.toolset_permissions import convert_toolset_policies
 
 TOOLSET = "agent_toolset_20260401"
 
@@ -44,7 +44,9 @@ def _policies(*tools: JsonObject) -> Mapping[str, str]:
 
 
 def _reference(tools: list[JsonObject], tool: str) -> str:
-    return decide_tool_call(Policy(convert_toolset_policies(_policies(*tools))), tool, {"command": "make"}, CONTEXT).outcome.value
+    return decide_tool_call(
+        Policy(convert_toolset_policies(_policies(*tools))), tool, {"command": "make"}, CONTEXT
+    ).outcome.value
 
 
 def test_toolset_policies_are_rules_of_the_agent() -> None:

@@ -9,12 +9,17 @@ from footplate.stack import binaries
 
 
 def test_each_program_is_installed_and_executable() -> None:
-    for path in (binaries.find_postgres_program("postgres"), binaries.find_postgres_program("initdb"), binaries.find_redis(), binaries.find_temporal()):
+    for path in (
+        binaries.find_postgres_program("postgres"),
+        binaries.find_postgres_program("initdb"),
+        binaries.find_redis(),
+        binaries.find_temporal(),
+    ):
         assert os.access(path, os.X_OK)
 
 
 def test_temporal_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binaries, "_script", lambda _distribution, _name: None)
+    monkeypatch.setattr(binaries, "_find_script", lambda _distribution, _name: None)
     monkeypatch.setattr("shutil.which", lambda name: f"/opt/{name}")
     assert str(binaries.find_temporal()) == "/opt/temporal"
 

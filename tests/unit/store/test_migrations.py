@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from footplate.store import migrate, migrations
+from footplate.store import migrations, schema_upgrade
 
 
 def test_migrations_form_one_chain() -> None:
     versions = Path(migrations.__file__).parent / "versions"
     names = sorted(file.name[:4] for file in versions.glob("0*.py"))
-    assert migrate.newest_revision() == names[-1]
+    assert schema_upgrade.newest_revision() == names[-1]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from footplate.stream import connections
+from footplate.stream import redis_connections
 
 pytestmark = pytest.mark.timing
 
@@ -20,7 +20,7 @@ async def test_a_task_that_loses_a_cancellation_still_ends() -> None:
     await asyncio.sleep(0.01)
     sent.set_result(None)  # Python 3.11 returns this result instead of the cancellation that follows
     async with asyncio.timeout(30):
-        await connections.cancel_tasks(task)
+        await redis_connections.cancel_tasks(task)
     assert task.cancelled()
 
 
@@ -30,6 +30,6 @@ async def test_a_completed_task_is_ignored() -> None:
 
     task = asyncio.create_task(fails())
     await asyncio.wait({task})
-    await connections.cancel_tasks(task)
-    await connections.cancel_tasks()
+    await redis_connections.cancel_tasks(task)
+    await redis_connections.cancel_tasks()
     assert isinstance(task.exception(), ValueError)

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from footplate.domain.json import JsonObject
 from footplate.stream import sse
-from footplate.stream.messages import to_websocket_messages
+from footplate.stream.websocket_messages import to_websocket_messages
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 frames = st.one_of(
     st.builds(lambda seq, text: sse.encode_event(seq, _event(text)), st.integers(0, 2**63 - 1), texts),
-    st.builds(lambda seq, text: sse.encode_preview_delta(seq, "sevt_1", text, offset=len(text)), st.integers(0, 9), texts),
+    st.builds(
+        lambda seq, text: sse.encode_preview_delta(seq, "sevt_1", text, offset=len(text)), st.integers(0, 9), texts
+    ),
     st.just(sse.encode_preview_start(7, "sevt_1", "agent.message")),
     st.builds(sse.encode_start_position, st.integers(0, 2**63 - 1)),
 )

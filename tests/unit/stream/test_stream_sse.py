@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain import events, ids
+from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject, clean_text
-from footplate.domain.services import Cursor
+from footplate.domain.ports.api import Cursor
+from footplate.domain.sessions import events
 from footplate.stream import sse
 
 MOMENT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from footplate.telemetry.errors import scrub_event
-from footplate.telemetry.scrubbing import scrub_secrets
+from footplate.telemetry.error_reports import scrub_event
+from footplate.telemetry.secret_scrubbing import scrub_secrets
 
 
 @pytest.mark.parametrize(

@@ -3,27 +3,28 @@
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api import cursors
+from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.changes import ChangeResult, execute_change
+from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
-from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_body, read_empty_body, read_query
+from footplate.api.requests.idempotency import ChangeResult, execute_change
+from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
-from footplate.api.wire import agents, answers, multiagent
-from footplate.api.wire.agents import AgentCreate, AgentUpdate
-from footplate.api.wire.lists import ChooseVersion, ListAgents, ListVersions
-from footplate.api.wire.tools import check_search_available
+from footplate.api.wire import responses
+from footplate.api.wire.agent import agents, multiagent
+from footplate.api.wire.agent.agents import AgentCreate, AgentUpdate
+from footplate.api.wire.agent.tools import check_search_available
+from footplate.api.wire.list_queries import ChooseVersion, ListAgents, ListVersions
 from footplate.domain.json import JsonObject
-from footplate.domain.pages import Page
-from footplate.domain.principals import Principal
-from footplate.domain.services import UnitOfWork
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
+from footplate.domain.ports.api import UnitOfWork
 
 router = create_router("/v1/agents", "agents")
 
 
-@router.post("", response_model=answers.Agent, openapi_extra=describe_request(body=AgentCreate))
+@router.post("", response_model=responses.Agent, openapi_extra=describe_request(body=AgentCreate))
 async def create_agent(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentCreate)
     agents.check_harness(body, get_services(request).harnesses)
@@ -48,10 +49,10 @@ async def _resolve_multiagent(
     return multiagent.build_stored_references([await services.reads.agent(principal, *member) for member in members])
 
 
-@router.get("", response_model=answers.Listing[answers.Agent], openapi_extra=describe_request(query=ListAgents))
+@router.get("", response_model=responses.Listing[responses.Agent], openapi_extra=describe_request(query=ListAgents))
 async def list_agents(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListAgents)
-    cursor = cursors.decode_row_cursor("agents", query.page, "desc")
+    cursor = pagination.decode_row_cursor("agents", query.page, "desc")
     page = Page(
         limit=query.limit + 1,
         after=cursor.position if cursor else None,
@@ -60,19 +61,21 @@ async def list_agents(request: Request, principal: Caller) -> Response:
         include_archived=query.include_archived,
     )
     rows = await get_services(request).reads.agents(principal, page)
-    page_rows, page_cursors = cursors.cut_page(
+    page_rows, page_cursors = pagination.cut_page(
         "agents", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
     return list_response([agents.serialize_agent(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
-@router.get("/{agent_id}", response_model=answers.Agent, openapi_extra=describe_request(query=ChooseVersion))
+@router.get("/{agent_id}", response_model=responses.Agent, openapi_extra=describe_request(query=ChooseVersion))
 async def retrieve_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     query = read_query(request, ChooseVersion)
-    return json_response(agents.serialize_agent(await get_services(request).reads.agent(principal, agent_id, query.version)))
+    return json_response(
+        agents.serialize_agent(await get_services(request).reads.agent(principal, agent_id, query.version))
+    )
 
 
-@router.post("/{agent_id}", response_model=answers.Agent, openapi_extra=describe_request(body=AgentUpdate))
+@router.post("/{agent_id}", response_model=responses.Agent, openapi_extra=describe_request(body=AgentUpdate))
 async def update_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentUpdate)
     agents.check_harness(body, get_services(request).harnesses)
@@ -87,7 +90,7 @@ async def update_agent(request: Request, agent_id: str, principal: Caller) -> Re
     return await execute_change(request, principal, raw, work, audit_action="agent.update")
 
 
-@router.post("/{agent_id}/archive", response_model=answers.Agent)
+@router.post("/{agent_id}/archive", response_model=responses.Agent)
 async def archive_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 
@@ -99,17 +102,17 @@ async def archive_agent(request: Request, agent_id: str, principal: Caller) -> R
 
 @router.get(
     "/{agent_id}/versions",
-    response_model=answers.Listing[answers.Agent],
+    response_model=responses.Listing[responses.Agent],
     openapi_extra=describe_request(query=ListVersions),
 )
 async def list_versions(request: Request, agent_id: str, principal: Caller) -> Response:
     """Lists the versions of an agent, newest first."""
     query = read_query(request, ListVersions)
-    cursor = cursors.decode_number_cursor("versions", query.page, "desc")
+    cursor = pagination.decode_number_cursor("versions", query.page, "desc")
     rows = await get_services(request).reads.agent_versions(
         principal, agent_id, limit=query.limit + 1, before_version=cursor[1] if cursor else None
     )
     page_rows = rows[: query.limit]
     has_more = len(rows) > query.limit
-    next_page = cursors.encode_number_cursor("versions", "desc", page_rows[-1].version) if has_more else None
+    next_page = pagination.encode_number_cursor("versions", "desc", page_rows[-1].version) if has_more else None
     return list_response([agents.serialize_agent(row) for row in page_rows], next_page=next_page)

@@ -8,17 +8,18 @@ from typing import Final
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api import cursors
+from footplate.api import pagination
 from footplate.api.auth import Caller
+from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
-from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_query
+from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import answers, approvals, gate_answers
-from footplate.api.wire.approvals import ListApprovals
-from footplate.api.wire.lists import NoParameters
-from footplate.domain.pages import Page
+from footplate.api.wire import responses
+from footplate.api.wire.list_queries import NoParameters
+from footplate.api.wire.policy import approvals, policy_responses
+from footplate.api.wire.policy.approvals import ListApprovals
+from footplate.domain.pagination import Page
 
 _MAX_DISPLAYED_CHARS: Final = 2000
 """Characters of each input that a list escapes, so that a list costs no more than other pages."""
@@ -26,21 +27,25 @@ _MAX_DISPLAYED_CHARS: Final = 2000
 router = create_router("/v1/approvals", "approvals")
 
 
-@router.get("", response_model=answers.Listing[gate_answers.Approval], openapi_extra=describe_request(query=ListApprovals))
+@router.get(
+    "", response_model=responses.Listing[policy_responses.Approval], openapi_extra=describe_request(query=ListApprovals)
+)
 async def list_approvals(request: Request, principal: Caller) -> Response:
     """Lists pending approvals, the oldest first. Decided approvals are not listed."""
     query = read_query(request, ListApprovals)
-    cursor = cursors.decode_row_cursor("approvals", query.page, "asc")
+    cursor = pagination.decode_row_cursor("approvals", query.page, "asc")
     page = Page(limit=query.limit + 1, order="asc", after=cursor.position if cursor else None)
     rows = await get_services(request).reads.approvals(principal, page, session_id=query.session_id)
-    page_rows, page_cursors = cursors.cut_page(
+    page_rows, page_cursors = pagination.cut_page(
         "approvals", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="asc", cursor=cursor
     )
-    serialized = await asyncio.to_thread(lambda: [approvals.serialize_approval(row, max_displayed_chars=_MAX_DISPLAYED_CHARS) for row in page_rows])
+    serialized = await asyncio.to_thread(
+        lambda: [approvals.serialize_approval(row, max_displayed_chars=_MAX_DISPLAYED_CHARS) for row in page_rows]
+    )
     return list_response(serialized, next_page=page_cursors.next_page)
 
 
-@router.get("/{approval_id}", response_model=gate_answers.Approval)
+@router.get("/{approval_id}", response_model=policy_responses.Approval)
 async def retrieve_approval(request: Request, approval_id: str, principal: Caller) -> Response:
     """Retrieves an approval by the id of the event that requests it, also after the decision."""
     read_query(request, NoParameters)

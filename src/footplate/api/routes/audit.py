@@ -5,25 +5,28 @@ from datetime import datetime
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api import cursors
+from footplate.api import pagination
 from footplate.api.auth import Caller
+from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
-from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_query
+from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import answers, audit, gate_answers
-from footplate.api.wire.audit import ListAudit, VerifyAudit
+from footplate.api.wire import responses
+from footplate.api.wire.policy import audit, policy_responses
+from footplate.api.wire.policy.audit import ListAudit, VerifyAudit
 from footplate.domain.audit import AuditEntry, AuditFilter
-from footplate.domain.pages import Page
+from footplate.domain.pagination import Page
 
 router = create_router("/v1/audit", "audit")
 
 
-@router.get("", response_model=answers.Listing[gate_answers.AuditEntry], openapi_extra=describe_request(query=ListAudit))
+@router.get(
+    "", response_model=responses.Listing[policy_responses.AuditEntry], openapi_extra=describe_request(query=ListAudit)
+)
 async def list_audit(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListAudit)
-    cursor = cursors.decode_row_cursor("audit", query.page, query.order)
+    cursor = pagination.decode_row_cursor("audit", query.page, query.order)
     page = Page(
         limit=query.limit + 1,
         order=query.order,
@@ -31,19 +34,27 @@ async def list_audit(request: Request, principal: Caller) -> Response:
         created_gte=query.created_at_gte,
         created_lte=query.created_at_lte,
     )
-    audit_filter = AuditFilter(kind=query.kind, session=query.session_id, outcome=query.outcome, principal=query.answered_by)
+    audit_filter = AuditFilter(
+        kind=query.kind, session=query.session_id, outcome=query.outcome, principal=query.answered_by
+    )
     rows = await get_services(request).reads.audit(principal, page, audit_filter)
-    page_rows, page_cursors = cursors.cut_page("audit", rows, _cursor_position, limit=query.limit, order=query.order, cursor=cursor)
+    page_rows, page_cursors = pagination.cut_page(
+        "audit", rows, _cursor_position, limit=query.limit, order=query.order, cursor=cursor
+    )
     return list_response([audit.serialize_audit_entry(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
-@router.get("/verify", response_model=gate_answers.AuditVerification, openapi_extra=describe_request(query=VerifyAudit))
+@router.get(
+    "/verify", response_model=policy_responses.AuditVerification, openapi_extra=describe_request(query=VerifyAudit)
+)
 async def verify_audit(request: Request, principal: Caller) -> Response:
     """Reads the whole audit trail and recomputes every hash. Each fault names an entry that differs from its sealed
     state.
     """
     query = read_query(request, VerifyAudit)
-    return json_response(audit.serialize_verification(await get_services(request).reads.verify_audit(principal, query.head)))
+    return json_response(
+        audit.serialize_verification(await get_services(request).reads.verify_audit(principal, query.head))
+    )
 
 
 def _cursor_position(row: AuditEntry) -> tuple[datetime, str]:

@@ -3,24 +3,24 @@
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api import cursors
+from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.changes import ChangeResult, execute_change
+from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
-from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_body, read_empty_body, read_query
+from footplate.api.requests.idempotency import ChangeResult, execute_change
+from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import answers, environments
+from footplate.api.wire import environments, responses
 from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
-from footplate.api.wire.lists import ListEnvironments, NoParameters
-from footplate.domain.pages import Page
-from footplate.domain.services import UnitOfWork
+from footplate.api.wire.list_queries import ListEnvironments, NoParameters
+from footplate.domain.pagination import Page
+from footplate.domain.ports.api import UnitOfWork
 
 router = create_router("/v1/environments", "environments")
 
 
-@router.post("", response_model=answers.Environment, openapi_extra=describe_request(body=EnvironmentCreate))
+@router.post("", response_model=responses.Environment, openapi_extra=describe_request(body=EnvironmentCreate))
 async def create_environment(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, EnvironmentCreate)
     config = environments.build_config(body.config, get_services(request).backend)
@@ -38,41 +38,51 @@ async def create_environment(request: Request, principal: Caller) -> Response:
     return await execute_change(request, principal, raw, work, audit_action="environment.create")
 
 
-@router.get("", response_model=answers.Listing[answers.Environment], openapi_extra=describe_request(query=ListEnvironments))
+@router.get(
+    "", response_model=responses.Listing[responses.Environment], openapi_extra=describe_request(query=ListEnvironments)
+)
 async def list_environments(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListEnvironments)
-    cursor = cursors.decode_row_cursor("environments", query.page, "desc")
+    cursor = pagination.decode_row_cursor("environments", query.page, "desc")
     page = Page(
         limit=query.limit + 1,
         after=cursor.position if cursor else None,
         include_archived=query.include_archived,
     )
     rows = await get_services(request).reads.environments(principal, page)
-    page_rows, page_cursors = cursors.cut_page(
+    page_rows, page_cursors = pagination.cut_page(
         "environments", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return list_response([environments.serialize_environment(row) for row in page_rows], next_page=page_cursors.next_page)
+    return list_response(
+        [environments.serialize_environment(row) for row in page_rows], next_page=page_cursors.next_page
+    )
 
 
-@router.get("/{environment_id}", response_model=answers.Environment)
+@router.get("/{environment_id}", response_model=responses.Environment)
 async def retrieve_environment(request: Request, environment_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(environments.serialize_environment(await get_services(request).reads.environment(principal, environment_id)))
+    return json_response(
+        environments.serialize_environment(await get_services(request).reads.environment(principal, environment_id))
+    )
 
 
-@router.post("/{environment_id}", response_model=answers.Environment, openapi_extra=describe_request(body=EnvironmentUpdate))
+@router.post(
+    "/{environment_id}", response_model=responses.Environment, openapi_extra=describe_request(body=EnvironmentUpdate)
+)
 async def update_environment(request: Request, environment_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, EnvironmentUpdate)
     backend = get_services(request).backend
 
     async def work(unit: UnitOfWork) -> ChangeResult:
-        record = await unit.update_environment(principal, environment_id, environments.make_environment_update(body, backend))
+        record = await unit.update_environment(
+            principal, environment_id, environments.make_environment_update(body, backend)
+        )
         return environments.serialize_environment(record), None
 
     return await execute_change(request, principal, raw, work, audit_action="environment.update")
 
 
-@router.post("/{environment_id}/archive", response_model=answers.Environment)
+@router.post("/{environment_id}/archive", response_model=responses.Environment)
 async def archive_environment(request: Request, environment_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 
@@ -82,7 +92,7 @@ async def archive_environment(request: Request, environment_id: str, principal: 
     return await execute_change(request, principal, raw, work, audit_action="environment.archive")
 
 
-@router.delete("/{environment_id}", response_model=answers.Deleted)
+@router.delete("/{environment_id}", response_model=responses.Deleted)
 async def delete_environment(request: Request, environment_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 

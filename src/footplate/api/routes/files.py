@@ -7,24 +7,24 @@ from urllib.parse import quote
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
-from footplate.api import cursors
+from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.changes import ChangeResult, execute_change
+from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
-from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_empty_body, read_query
+from footplate.api.requests.file_upload import receive_upload
+from footplate.api.requests.idempotency import ChangeResult, execute_change
+from footplate.api.requests.parsing import read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
-from footplate.api.uploads import receive_upload
-from footplate.api.wire import answers, files
+from footplate.api.wire import files, responses
 from footplate.api.wire.files import MAX_IDS, ListFiles
-from footplate.api.wire.lists import NoParameters
+from footplate.api.wire.list_queries import NoParameters
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
-from footplate.domain.pages import Page
-from footplate.domain.principals import Principal
-from footplate.domain.services import Input, UnitOfWork
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
+from footplate.domain.ports.api import Input, UnitOfWork
 
 router = create_router("/v1/files", "files")
 
@@ -49,7 +49,7 @@ _UPLOAD_BODY: Final[dict[str, Any]] = {
 _DEFAULT_LIMIT: Final = 20
 
 
-@router.post("", response_model=answers.File, openapi_extra=_UPLOAD_BODY)
+@router.post("", response_model=responses.File, openapi_extra=_UPLOAD_BODY)
 async def upload_file(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
     async with receive_upload(request) as upload:
@@ -71,7 +71,7 @@ async def upload_file(request: Request, principal: Caller) -> Response:
         return await execute_change(request, principal, upload.identity, work)
 
 
-@router.get("", response_model=answers.Listing[answers.File], openapi_extra=describe_request(query=ListFiles))
+@router.get("", response_model=responses.Listing[responses.File], openapi_extra=describe_request(query=ListFiles))
 async def list_files(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListFiles)
     reads = get_services(request).reads
@@ -82,7 +82,7 @@ async def list_files(request: Request, principal: Caller) -> Response:
         )
     if len(requested_ids) > MAX_IDS:
         raise InvalidRequest(f"ids: accepts at most {MAX_IDS} ids", field="ids")
-    cursor = cursors.decode_row_cursor("files", query.page, "desc")
+    cursor = pagination.decode_row_cursor("files", query.page, "desc")
     if query.scope_id is not None:
         return list_response([], next_page=None)
     if requested_ids:
@@ -90,13 +90,13 @@ async def list_files(request: Request, principal: Caller) -> Response:
         return list_response([files.serialize_file(row) for row in rows], next_page=None)
     limit = query.limit or _DEFAULT_LIMIT
     rows = await reads.files(principal, Page(limit=limit + 1, after=cursor.position if cursor else None))
-    page_rows, page_cursors = cursors.cut_page(
+    page_rows, page_cursors = pagination.cut_page(
         "files", rows, lambda row: (row.created_at, row.id), limit=limit, order="desc", cursor=cursor
     )
     return list_response([files.serialize_file(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
-@router.get("/{file_id}", response_model=answers.File)
+@router.get("/{file_id}", response_model=responses.File)
 async def retrieve_file(request: Request, file_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(files.serialize_file(await get_services(request).reads.file(principal, file_id)))
@@ -121,7 +121,7 @@ async def read_file(request: Request, file_id: str, principal: Caller) -> Respon
     return StreamingResponse(_chain(first, chunks), media_type=file.mime_type, headers=headers)
 
 
-@router.delete("/{file_id}", response_model=answers.Deleted)
+@router.delete("/{file_id}", response_model=responses.Deleted)
 async def delete_file(request: Request, file_id: str, principal: Caller) -> Response:
     """Deletes the file. Copies that sessions received earlier remain until their sessions are deleted."""
     raw = await read_empty_body(request)

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from footplate.api.json_responses import json_response
 from footplate.api.openapi import NO_AUTHENTICATION
-from footplate.api.replies import json_response
 from footplate.api.services import get_services
-from footplate.api.wire.answers import Health
+from footplate.api.wire.responses import Health
 
 router = APIRouter(tags=["operations"])
 

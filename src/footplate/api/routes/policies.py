@@ -13,24 +13,24 @@ from weakref import WeakValueDictionary
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api import cursors
+from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.changes import ChangeResult, execute_change
+from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
-from footplate.api.replies import json_response
-from footplate.api.requests import read_body, read_query
+from footplate.api.requests.idempotency import ChangeResult, execute_change
+from footplate.api.requests.parsing import read_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import gate_answers, permissions, replays
-from footplate.api.wire.lists import NoParameters
-from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
-from footplate.api.wire.replays import ReplayRequest
+from footplate.api.wire.list_queries import NoParameters
+from footplate.api.wire.policy import permissions, policy_responses, replays
+from footplate.api.wire.policy.permissions import PolicyUpdate, SettingsImport
+from footplate.api.wire.policy.replays import ReplayRequest
 from footplate.domain.json import JsonObject
-from footplate.domain.permissions import Layer, check_policy_writer
-from footplate.domain.replays import SessionRules, StoredCall
-from footplate.domain.services import UnitOfWork
-from footplate.gate.replaying import PolicyReplay, ReplayResult
-from footplate.gate.settings import import_settings
+from footplate.domain.policy.call_replay import SessionRules, StoredCall
+from footplate.domain.policy.permissions import Layer, check_policy_writer
+from footplate.domain.ports.api import UnitOfWork
+from footplate.gate.policy_replay import PolicyReplay, ReplayResult
+from footplate.gate.rules.claude_settings import import_settings
 
 router = create_router("/v1/policies", "policies")
 _CURSOR_KIND: Final = "calls"
@@ -40,13 +40,13 @@ _replay_locks: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictiona
 """One lock for each organisation."""
 
 
-@router.get("", response_model=gate_answers.OrganisationPolicy)
+@router.get("", response_model=policy_responses.OrganisationPolicy)
 async def retrieve_policy(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(permissions.serialize_policy(await get_services(request).reads.policy(principal)))
 
 
-@router.post("", response_model=gate_answers.OrganisationPolicy, openapi_extra=describe_request(body=PolicyUpdate))
+@router.post("", response_model=policy_responses.OrganisationPolicy, openapi_extra=describe_request(body=PolicyUpdate))
 async def update_policy(request: Request, principal: Caller) -> Response:
     """Updates the rules. They apply to every call within a second, including calls of running turns."""
     body, raw = await read_body(request, PolicyUpdate)
@@ -55,12 +55,16 @@ async def update_policy(request: Request, principal: Caller) -> Response:
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         rules = None if body.permissions is None else permissions.dump_permissions(body.permissions)
-        return permissions.serialize_policy(await unit.set_policy(principal, rules, permissions.dump_terms(body.approvals))), None
+        return permissions.serialize_policy(
+            await unit.set_policy(principal, rules, permissions.dump_terms(body.approvals))
+        ), None
 
     return await execute_change(request, principal, raw, work)
 
 
-@router.post("/import", response_model=gate_answers.ImportedPermissions, openapi_extra=describe_request(body=SettingsImport))
+@router.post(
+    "/import", response_model=policy_responses.ImportedPermissions, openapi_extra=describe_request(body=SettingsImport)
+)
 async def import_permissions(request: Request, principal: Caller) -> Response:  # noqa: ARG001 - requires a key
     """Converts a settings file into permission rules without storing anything. Notes name the skipped parts and the
     reasons.
@@ -70,7 +74,9 @@ async def import_permissions(request: Request, principal: Caller) -> Response:  
     return json_response(await asyncio.to_thread(permissions.serialize_import, imported, body.settings))
 
 
-@router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=describe_request(body=ReplayRequest))
+@router.post(
+    "/replay", response_model=policy_responses.PolicyReplay, openapi_extra=describe_request(body=ReplayRequest)
+)
 async def replay_policy(request: Request, principal: Caller) -> Response:
     """Evaluates proposed rules against past calls, newest first, one page at a time. Each response has the totals of
     its own page.
@@ -79,7 +85,7 @@ async def replay_policy(request: Request, principal: Caller) -> Response:
     time.
     """
     body, _ = await read_body(request, ReplayRequest)
-    cursor = cursors.decode_row_cursor(_CURSOR_KIND, body.page, "desc")
+    cursor = pagination.decode_row_cursor(_CURSOR_KIND, body.page, "desc")
     reads = get_services(request).reads
     if body.session_id is not None:
         await reads.session(principal, body.session_id)
@@ -94,7 +100,9 @@ async def replay_policy(request: Request, principal: Caller) -> Response:
         evaluated = await asyncio.to_thread(
             _evaluate_calls, Layer[body.layer.upper()], proposed, principal.organisation, calls, rules
         )
-    _, page_cursors = cursors.cut_page(_CURSOR_KIND, rows, _cursor_position, limit=len(evaluated) or body.limit, order="desc", cursor=cursor)
+    _, page_cursors = pagination.cut_page(
+        _CURSOR_KIND, rows, _cursor_position, limit=len(evaluated) or body.limit, order="desc", cursor=cursor
+    )
     return json_response(replays.serialize_replay(evaluated, next_page=page_cursors.next_page))
 
 

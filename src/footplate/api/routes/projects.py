@@ -3,26 +3,27 @@
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api import cursors
+from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.changes import ChangeResult, execute_change
+from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
-from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_body, read_empty_body, read_query
+from footplate.api.requests.idempotency import ChangeResult, execute_change
+from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import answers, permissions, projects
-from footplate.api.wire.lists import NoParameters
+from footplate.api.wire import projects, responses
+from footplate.api.wire.list_queries import NoParameters
+from footplate.api.wire.policy import permissions
 from footplate.api.wire.projects import ListProjects, ProjectCreate, ProjectUpdate
-from footplate.domain.pages import Page
-from footplate.domain.permissions import check_policy_writer
-from footplate.domain.projects import Project, Trust, normalize_path, resolve_projects_root
-from footplate.domain.services import UnitOfWork
+from footplate.domain.pagination import Page
+from footplate.domain.policy.permissions import check_policy_writer
+from footplate.domain.ports.api import UnitOfWork
+from footplate.domain.projects.project import Project, Trust, normalize_path, resolve_projects_root
 
 router = create_router("/v1/projects", "projects")
 
 
-@router.post("", response_model=answers.Project, openapi_extra=describe_request(body=ProjectCreate))
+@router.post("", response_model=responses.Project, openapi_extra=describe_request(body=ProjectCreate))
 async def create_project(request: Request, principal: Caller) -> Response:
     """Creates a project. The repository is read, created or fetched later, by the worker of the first session that
     needs it.
@@ -51,28 +52,32 @@ async def create_project(request: Request, principal: Caller) -> Response:
     return await execute_change(request, principal, raw, work)
 
 
-@router.get("", response_model=answers.Listing[answers.Project], openapi_extra=describe_request(query=ListProjects))
+@router.get("", response_model=responses.Listing[responses.Project], openapi_extra=describe_request(query=ListProjects))
 async def list_projects(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListProjects)
     services = get_services(request)
     root = services.projects_root
-    path = None if query.path is None else normalize_path(query.path, resolve_projects_root(root, principal.organisation))
-    cursor = cursors.decode_row_cursor("projects", query.page, "desc")
-    page = Page(limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived)
+    path = (
+        None if query.path is None else normalize_path(query.path, resolve_projects_root(root, principal.organisation))
+    )
+    cursor = pagination.decode_row_cursor("projects", query.page, "desc")
+    page = Page(
+        limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived
+    )
     rows = await services.reads.projects(principal, page, path=path)
-    page_rows, page_cursors = cursors.cut_page(
+    page_rows, page_cursors = pagination.cut_page(
         "projects", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
     return list_response([projects.serialize_project(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
-@router.get("/{project_id}", response_model=answers.Project)
+@router.get("/{project_id}", response_model=responses.Project)
 async def retrieve_project(request: Request, project_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(projects.serialize_project(await get_services(request).reads.project(principal, project_id)))
 
 
-@router.post("/{project_id}", response_model=answers.Project, openapi_extra=describe_request(body=ProjectUpdate))
+@router.post("/{project_id}", response_model=responses.Project, openapi_extra=describe_request(body=ProjectUpdate))
 async def update_project(request: Request, project_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, ProjectUpdate)
     permissions.check_hosts(body.permissions, get_services(request).hook_access)
@@ -90,7 +95,7 @@ async def update_project(request: Request, project_id: str, principal: Caller) -
     return await execute_change(request, principal, raw, work)
 
 
-@router.post("/{project_id}/archive", response_model=answers.Project)
+@router.post("/{project_id}/archive", response_model=responses.Project)
 async def archive_project(request: Request, project_id: str, principal: Caller) -> Response:
     """Archives the project: new sessions cannot use it. Existing sessions continue, and the repository does not
     change.

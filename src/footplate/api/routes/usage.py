@@ -4,13 +4,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api.auth import Caller
+from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
-from footplate.api.replies import json_response
-from footplate.api.requests import read_query
+from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.wire import usage
-from footplate.api.wire.usage import UsageParameters, UsageListing
+from footplate.api.wire.usage import UsageListing, UsageParameters
 
 router = create_router("/v1/usage", "usage")
 
@@ -23,4 +23,6 @@ async def read_usage(request: Request, principal: Caller) -> Response:
     query = read_query(request, UsageParameters)
     usage_query = query.to_query()
     lines = list(await get_services(request).usage.query_usage(principal, usage_query))
-    return json_response(usage.serialize_usage_report(usage_query, lines[: query.limit], has_more=len(lines) > query.limit))
+    return json_response(
+        usage.serialize_usage_report(usage_query, lines[: query.limit], has_more=len(lines) > query.limit)
+    )

@@ -3,24 +3,24 @@
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api import cursors
+from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.changes import ChangeResult, execute_change
+from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
-from footplate.api.replies import list_response, json_response
-from footplate.api.requests import read_body, read_empty_body, read_query
+from footplate.api.requests.idempotency import ChangeResult, execute_change
+from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import answers, projects
-from footplate.api.wire.lists import NoParameters
+from footplate.api.wire import projects, responses
+from footplate.api.wire.list_queries import NoParameters
 from footplate.api.wire.projects import ListWorkspaces, WorkspaceCreate, WorkspaceUpdate
-from footplate.domain.pages import Page
-from footplate.domain.services import UnitOfWork
+from footplate.domain.pagination import Page
+from footplate.domain.ports.api import UnitOfWork
 
 router = create_router("/v1/workspaces", "workspaces")
 
 
-@router.post("", response_model=answers.Workspace, openapi_extra=describe_request(body=WorkspaceCreate))
+@router.post("", response_model=responses.Workspace, openapi_extra=describe_request(body=WorkspaceCreate))
 async def create_workspace(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, WorkspaceCreate)
 
@@ -33,25 +33,33 @@ async def create_workspace(request: Request, principal: Caller) -> Response:
     return await execute_change(request, principal, raw, work, audit_action="workspace.create")
 
 
-@router.get("", response_model=answers.Listing[answers.Workspace], openapi_extra=describe_request(query=ListWorkspaces))
+@router.get(
+    "", response_model=responses.Listing[responses.Workspace], openapi_extra=describe_request(query=ListWorkspaces)
+)
 async def list_workspaces(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListWorkspaces)
-    cursor = cursors.decode_row_cursor("workspaces", query.page, "desc")
-    page = Page(limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived)
+    cursor = pagination.decode_row_cursor("workspaces", query.page, "desc")
+    page = Page(
+        limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived
+    )
     rows = await get_services(request).reads.workspaces(principal, page)
-    page_rows, page_cursors = cursors.cut_page(
+    page_rows, page_cursors = pagination.cut_page(
         "workspaces", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
     return list_response([projects.serialize_workspace(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
-@router.get("/{workspace_id}", response_model=answers.Workspace)
+@router.get("/{workspace_id}", response_model=responses.Workspace)
 async def retrieve_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(projects.serialize_workspace(await get_services(request).reads.workspace(principal, workspace_id)))
+    return json_response(
+        projects.serialize_workspace(await get_services(request).reads.workspace(principal, workspace_id))
+    )
 
 
-@router.post("/{workspace_id}", response_model=answers.Workspace, openapi_extra=describe_request(body=WorkspaceUpdate))
+@router.post(
+    "/{workspace_id}", response_model=responses.Workspace, openapi_extra=describe_request(body=WorkspaceUpdate)
+)
 async def update_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, WorkspaceUpdate)
 
@@ -62,7 +70,7 @@ async def update_workspace(request: Request, workspace_id: str, principal: Calle
     return await execute_change(request, principal, raw, work, audit_action="workspace.update")
 
 
-@router.post("/{workspace_id}/archive", response_model=answers.Workspace)
+@router.post("/{workspace_id}/archive", response_model=responses.Workspace)
 async def archive_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 

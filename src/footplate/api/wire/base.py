@@ -45,7 +45,9 @@ def _refuse_non_empty(value: object) -> object:
 
 
 Unsupported = Annotated[
-    None, BeforeValidator(_refuse_any_value), Field(description="Not supported by this server. Must be null or omitted.")
+    None,
+    BeforeValidator(_refuse_any_value),
+    Field(description="Not supported by this server. Must be null or omitted."),
 ]
 UnsupportedList = Annotated[
     list[JsonValue] | None,

@@ -16,15 +16,15 @@ from footplate.api.wire.base import (
     MetadataPatch,
     Name,
     Text,
-    optional_timestamp,
     merge_metadata,
+    optional_timestamp,
     timestamp,
 )
-from footplate.domain import environments
-from footplate.domain.agents import EnvironmentRecord
-from footplate.domain.environments import PACKAGE_MANAGERS, Backend
+from footplate.domain.agents import environment_config
+from footplate.domain.agents.agent_config import EnvironmentRecord
+from footplate.domain.agents.environment_config import PACKAGE_MANAGERS, Backend
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.networks import AllowedHost
+from footplate.domain.network.host_access import AllowedHost
 
 _MAX_ITEMS: Final = 256
 _CLOSED_NETWORK: Final[JsonObject] = {
@@ -142,7 +142,7 @@ def build_config(
     for name, value in (("image", requested.image), ("setup", requested.setup)):
         if effective := previous.get(name) if value is None else value:
             built[name] = effective  # Footplate extensions are shown only if they are set
-    environments.check_supported(environments.load_environment_config(built), backend)
+    environment_config.check_supported(environment_config.load_environment_config(built), backend)
     return built
 
 
@@ -162,7 +162,9 @@ def _build_packages(requested: Packages | None) -> JsonObject:
     return {"type": "packages", **{manager: sent.get(manager) or [] for manager in PACKAGE_MANAGERS}}
 
 
-def make_environment_update(body: EnvironmentUpdate, backend: Backend) -> Callable[[EnvironmentRecord], EnvironmentRecord]:
+def make_environment_update(
+    body: EnvironmentUpdate, backend: Backend
+) -> Callable[[EnvironmentRecord], EnvironmentRecord]:
     def change(record: EnvironmentRecord) -> EnvironmentRecord:
         patch = {key: value or None for key, value in (body.metadata or {}).items()}
         config = record.config if body.config is None else build_config(body.config, backend, previous=record.config)

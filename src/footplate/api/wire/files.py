@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 from footplate.api.wire.base import Body, Id, Parameters, Text, optional_timestamp, timestamp
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.files import MAX_RESOURCES, Resources, StoredFile, resolve_mount_path
+from footplate.domain.files.uploaded_files import MAX_RESOURCES, Resources, StoredFile, resolve_mount_path
 from footplate.domain.json import JsonObject
 
 MAX_IDS: Final = 100

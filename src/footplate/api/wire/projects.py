@@ -14,26 +14,26 @@ from footplate.api.wire.base import (
     MetadataPatch,
     Parameters,
     Text,
-    optional_timestamp,
     merge_metadata,
+    optional_timestamp,
     timestamp,
 )
-from footplate.api.wire.lists import PageSize
-from footplate.api.wire.permissions import Permissions, serialize_permissions, dump_permissions
+from footplate.api.wire.list_queries import PageSize
+from footplate.api.wire.policy.permissions import Permissions, dump_permissions, serialize_permissions
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
-from footplate.domain.projects import (
+from footplate.domain.projects.project import (
     MAX_PROJECTS,
     NAME_PATTERN,
-    ProjectSelection,
     Project,
+    ProjectSelection,
     Trust,
     Workspace,
     check_branch,
+    check_url,
     derive_name,
     normalize_path,
     resolve_projects_root,
-    check_url,
 )
 
 Name = Annotated[str, StringConstraints(pattern=rf"^{NAME_PATTERN.pattern}$", max_length=64)]
@@ -152,7 +152,9 @@ def make_workspace_update(body: WorkspaceUpdate) -> Callable[[Workspace], Worksp
     return change
 
 
-def parse_project_choice(project_ids: list[str] | None, workspace_id: str | None, context: Mapping[str, object]) -> ProjectSelection:
+def parse_project_choice(
+    project_ids: list[str] | None, workspace_id: str | None, context: Mapping[str, object]
+) -> ProjectSelection:
     if project_ids and workspace_id is not None:
         raise InvalidRequest(
             "workspace_id: cannot be combined with project_ids",

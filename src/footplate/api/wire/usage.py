@@ -5,12 +5,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from footplate.api.wire.answers import ResponseModel, UsageAnswer
-from footplate.api.wire.base import UtcTime, Parameters, timestamp
-from footplate.api.wire.sessions import serialize_token_usage
+from footplate.api.wire.base import Parameters, UtcTime, timestamp
+from footplate.api.wire.responses import ResponseModel, UsageAnswer
+from footplate.api.wire.session.sessions import serialize_token_usage
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.usage import Grouping, UsageRow, UsageQuery
+from footplate.domain.ports.usage_report import Grouping, UsageQuery, UsageRow
 
 MAX_LINES: Final = 1000
 _DEFAULT_PERIOD: Final = timedelta(days=30)

@@ -19,12 +19,12 @@ import structlog
 from aiodocker.stream import Stream
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.docker import meeting
+from footplate.environments.docker import rendezvous_socket
 from footplate.environments.docker.engine import connect_engine
-from footplate.environments.docker.meeting import RendezvousSocket
-from footplate.environments.enclosed import Enclosure
-from footplate.environments.guarded import DEFAULT_PATH
-from footplate.environments.guardian import Guardian
+from footplate.environments.docker.rendezvous_socket import RendezvousSocket
+from footplate.environments.enclosed_environment import Enclosure
+from footplate.environments.guarded_environment import DEFAULT_PATH
+from footplate.environments.processes.guardian_client import Guardian
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +38,9 @@ _ANCHOR_COMMAND: Final = (shutil.which("sleep", path=DEFAULT_PATH) or "/bin/slee
 class ContainerLaunch(Protocol):
     """A way to start the init process in a container."""
 
-    def start_init(self, docker: aiodocker.Docker, rendezvous: RendezvousSocket) -> contextlib.AbstractAsyncContextManager[Stream]:
+    def start_init(
+        self, docker: aiodocker.Docker, rendezvous: RendezvousSocket
+    ) -> contextlib.AbstractAsyncContextManager[Stream]:
         """Starts the init process and yields its output. If the context is left by an exception, nothing
         stays behind.
         """
@@ -101,7 +103,7 @@ class Container(Enclosure):
             self._pidfd = -1
 
     async def _attach_lifeline(self, guardian: Guardian, lifeline: socket.socket) -> None:
-        process = meeting.peer_pid(lifeline)
+        process = rendezvous_socket.peer_pid(lifeline)
         with contextlib.suppress(OSError):
             self._pidfd = os.pidfd_open(process)
             self.main_pid = process
@@ -124,7 +126,9 @@ class Container(Enclosure):
             log.error("container not removed; the sweep will retry", action="container.left", reason=error.message)  # noqa: TRY400
 
 
-async def _accept_or_fail(accepting: Coroutine[None, None, socket.socket], output: "asyncio.Task[str]") -> socket.socket:
+async def _accept_or_fail(
+    accepting: Coroutine[None, None, socket.socket], output: "asyncio.Task[str]"
+) -> socket.socket:
     """Waits for a connection. The init process prints only on failure, so its output is the error if it exits first."""
     accepted = asyncio.create_task(accepting)
     try:

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import structlog
 
-from footplate.environments import commands
-from footplate.environments.docker import body, holders
+from footplate.environments.docker import container_owner, container_spec
 from footplate.environments.docker.container import Container, ContainerLaunch
-from footplate.environments.docker.meeting import RendezvousSocket
-from footplate.environments.docker.runtime import PortablePython
-from footplate.environments.doors import MountedSockets
-from footplate.environments.enclosed import EnclosedEnvironment
-from footplate.environments.guarded import DEFAULT_GRACE
-from footplate.environments.guardian import Guardian
-from footplate.environments.output import DEFAULT_OUTPUT_LIMIT, CapturedOutput
+from footplate.environments.docker.portable_python import PortablePython
+from footplate.environments.docker.rendezvous_socket import RendezvousSocket
+from footplate.environments.enclosed_environment import EnclosedEnvironment
+from footplate.environments.guarded_environment import DEFAULT_GRACE
+from footplate.environments.mounted_sockets import MountedSockets
+from footplate.environments.processes import command_runner
+from footplate.environments.processes.guardian_client import Guardian
+from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT, CapturedOutput
+from footplate.environments.processes.persistent_shell import BASH, SH, ShellDialect
+from footplate.environments.processes.spawner import Spawner
 from footplate.environments.reaper.leases import Lease
 from footplate.environments.sandbox.cgroups import Cgroup
-from footplate.environments.sandbox.view import FilesystemView
-from footplate.environments.shell import BASH, SH, ShellDialect
-from footplate.environments.spawner import Spawner
+from footplate.environments.sandbox.filesystem_view import FilesystemView
 
 log = structlog.get_logger(__name__)
 
@@ -97,11 +97,11 @@ class DockerEnvironment(EnclosedEnvironment):
         self._image, self._is_new = start.image, start.is_new
         self._env = {**self._base_env, **start.env, **self._extra_env}
         try:
-            owner = holders.owner_name(guardian.pid)
+            owner = container_owner.owner_name(guardian.pid)
         except ProcessLookupError:
             raise guardian.connection_error() from None
         rendezvous = RendezvousSocket(self._host.rendezvous_dir, owner, user=self._user[0])
-        launch = start.launch(owner, body.process_limits(self._view, may_write=may_write))
+        launch = start.launch(owner, container_spec.process_limits(self._view, may_write=may_write))
         self._container = await Container.start(guardian, self._host.engine, launch, rendezvous)
         if self._is_new:
             await asyncio.to_thread(self._limit_sockets, self._container.main_pid)
@@ -134,7 +134,7 @@ class DockerEnvironment(EnclosedEnvironment):
         known = self._host.dialects.get(self._image)
         if known is None:
             output = CapturedOutput(4096)
-            result = await commands.run_command(
+            result = await command_runner.run_command(
                 spawner, ["bash", "-c", ":"], cwd="/", env=self._env, stdin=b"",
                 time_limit=_DETECT_TIMEOUT, grace=0, output=output,
             )  # fmt: skip

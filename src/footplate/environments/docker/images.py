@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import aiodocker
 
-from footplate.domain.networks import Network
-from footplate.environments.docker import engine, holders, labels, users
+from footplate.domain.network.host_access import Network
+from footplate.environments.docker import container_owner, engine, labels, passwd_files
 from footplate.environments.docker.engine import NoContainer
 
 REPOSITORY: Final = "footplate-setup"
@@ -83,11 +83,11 @@ def read_variables(config: Mapping[str, Any]) -> dict[str, str]:
 
 async def _read_user_files(docker: aiodocker.Docker, image_id: str, worker: str) -> dict[str, str]:
     """Reads the files of an image through a container that is never started."""
-    owner_labels = {labels.OWNER: holders.owner_name(os.getpid()), labels.WORKER: worker}
+    owner_labels = {labels.OWNER: container_owner.owner_name(os.getpid()), labels.WORKER: worker}
     container = await docker.containers.create({"Image": image_id, "Entrypoint": ["none"], "Labels": owner_labels})
     texts = {}
     try:
-        for path in (users.PASSWD_PATH, users.GROUP_PATH):
+        for path in (passwd_files.PASSWD_PATH, passwd_files.GROUP_PATH):
             with contextlib.suppress(KeyError):
                 texts[path] = await _read_file(docker, container.id, path)
     finally:

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.environments import EnvironmentConfig
+from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.errors import Unavailable
 from footplate.environments.docker.engine import NoContainer, connect_engine
 from footplate.environments.docker.environment import DockerHost
+from footplate.environments.docker.factory import ContainerFactory, NamedContainerFactory, WorkerSettings
 from footplate.environments.docker.images import ImageRecipe
-from footplate.environments.docker.opening import WorkerSettings, ContainerFactory, NamedContainerFactory
-from footplate.environments.docker.runtime import COMMAND_FILTERS, SETUP_FILTERS, prepare_python
-from footplate.environments.docker.setup import ImageProvider
-from footplate.environments.guardian import lease_clock
+from footplate.environments.docker.portable_python import COMMAND_FILTERS, SETUP_FILTERS, prepare_python
+from footplate.environments.docker.setup_images import ImageProvider
+from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox import seccomp
 
 INSTALL_HELP: Final = (
@@ -37,14 +37,23 @@ class DockerProbe:
     detail: str
 
 
-async def probe_docker(engine: str, ground: WorkerSettings, directory: Path, *, image_or_container: ImageRecipe | str, network: str = "none") -> DockerProbe:
+async def probe_docker(
+    engine: str,
+    ground: WorkerSettings,
+    directory: Path,
+    *,
+    image_or_container: ImageRecipe | str,
+    network: str = "none",
+) -> DockerProbe:
     """Starts a container and tests it. `image_or_container` is the recipe of its image, or the name of a
     running container. `directory` is Footplate's own, below the data directory.
 
     Raises `NoContainer`.
     """
     host = await asyncio.to_thread(_prepare_host, engine, directory, named=isinstance(image_or_container, str))
-    images = ImageProvider(host=host, worker=ground.worker, limits=ground.limits, data=ground.data, egress=ground.egress)
+    images = ImageProvider(
+        host=host, worker=ground.worker, limits=ground.limits, data=ground.data, egress=ground.egress
+    )
     try:
         async with connect_engine(engine) as docker:
             version = (await docker.version())["Version"]
@@ -60,7 +69,11 @@ async def probe_docker(engine: str, ground: WorkerSettings, directory: Path, *, 
         return ContainerFactory(settings, host, image, images, network=network)
 
     await _test_container(create_factory, ground)
-    description = f"image {image_or_container.image}" if isinstance(image_or_container, ImageRecipe) else f"container {image_or_container}"
+    description = (
+        f"image {image_or_container.image}"
+        if isinstance(image_or_container, ImageRecipe)
+        else f"container {image_or_container}"
+    )
     return DockerProbe(factory=create_factory(ground), host=host, detail=f"docker {version}, {description}")
 
 
@@ -87,14 +100,21 @@ def _build_filters() -> Mapping[str, Sequence[bytes]]:
         raise NoContainer(message, help_text="Install it (Debian and Ubuntu: apt install libseccomp2).") from error
 
 
-async def _test_container(create_factory: Callable[[WorkerSettings], ContainerFactory | NamedContainerFactory], settings: WorkerSettings) -> None:
+async def _test_container(
+    create_factory: Callable[[WorkerSettings], ContainerFactory | NamedContainerFactory], settings: WorkerSettings
+) -> None:
     """Tests in a separate directory beside those of the sessions. A file that is written inside must appear on the
     host.
     """
     test_dir = await asyncio.to_thread(_create_test_directory, settings.root)
     try:
         environment = await create_factory(replace(settings, root=test_dir, data=None)).open_environment(
-            "probe", "probe", deadline=lease_clock() + _LEASE_SECONDS, variables={}, config=EnvironmentConfig(), models=None
+            "probe",
+            "probe",
+            deadline=lease_clock() + _LEASE_SECONDS,
+            variables={},
+            config=EnvironmentConfig(),
+            models=None,
         )
         try:
             await environment.write("probe", b"written inside")
@@ -107,7 +127,9 @@ async def _test_container(create_factory: Callable[[WorkerSettings], ContainerFa
             )
         if result.exit_code != 0:
             error_output = result.stderr.decode(errors="replace").strip()
-            raise NoContainer(f"The container has no working `sh`: {error_output}", help_text="Use an image that has one.")
+            raise NoContainer(
+                f"The container has no working `sh`: {error_output}", help_text="Use an image that has one."
+            )
     except OSError as error:
         text = f"A container starts, but the session's files cannot be used in it: {error}."
         raise NoContainer(text, help_text=SHARED_FILES_HELP) from error

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from footplate.environments.docker import holders, labels, meeting
+from footplate.environments.docker import container_owner, labels, rendezvous_socket
 from footplate.environments.docker.engine import connect_engine, remove_container
 
 log = structlog.get_logger(__name__)
@@ -55,7 +55,9 @@ async def find_abandoned(host: str, *, is_lease_expired: LeaseCheck | None = Non
     return [container for container in found if await _is_abandoned(container, is_lease_expired)]
 
 
-async def remove_abandoned(host: str, *, sockets: Path | None = None, is_lease_expired: LeaseCheck | None = None) -> Sequence[ListedContainer]:
+async def remove_abandoned(
+    host: str, *, sockets: Path | None = None, is_lease_expired: LeaseCheck | None = None
+) -> Sequence[ListedContainer]:
     """Removes the containers that `find_abandoned` returns, and abandoned rendezvous sockets. Raises `Unavailable`."""
     found = await find_abandoned(host, is_lease_expired=is_lease_expired)
     async with connect_engine(host) as docker:
@@ -68,12 +70,12 @@ async def remove_abandoned(host: str, *, sockets: Path | None = None, is_lease_e
                 session=container.labels.get(labels.SESSION),
             )
     if sockets is not None:
-        meeting.remove_abandoned(sockets)
+        rendezvous_socket.remove_abandoned(sockets)
     return found
 
 
 async def _is_abandoned(container: ListedContainer, is_lease_expired: LeaseCheck | None) -> bool:
-    owner_alive = holders.is_alive(container.labels[labels.OWNER])
+    owner_alive = container_owner.is_alive(container.labels[labels.OWNER])
     if owner_alive is not None:
         return not owner_alive
     if container.state not in _LIVE_STATES and container.age > _MAX_STOPPED_AGE:

@@ -97,7 +97,9 @@ class LeaseRecord:
         new.rename(directory / LEASE_FILE)
 
 
-def is_over(record: LeaseRecord, here: PidScope, *, now: float, age: float, alive: Callable[[ProcessIdentity], bool]) -> bool:
+def is_over(
+    record: LeaseRecord, here: PidScope, *, now: float, age: float, alive: Callable[[ProcessIdentity], bool]
+) -> bool:
     """Returns whether no process of the lease may be alive any more. `now` is by CLOCK_BOOTTIME; `age` is the number of
     seconds since the lease was last written.
     """

@@ -57,7 +57,11 @@ def find_by_lease(lease_id: str) -> list[ProcessIdentity]:
     """
     lease_bytes = lease_id.encode()
     variable = LEASE_VARIABLE.encode() + b"=" + lease_bytes
-    found = (identify_process(pid) for pid in list_pids() if lease_bytes in _read_arguments(pid, "cmdline") or variable in _read_arguments(pid, "environ"))
+    found = (
+        identify_process(pid)
+        for pid in list_pids()
+        if lease_bytes in _read_arguments(pid, "cmdline") or variable in _read_arguments(pid, "environ")
+    )
     return [candidate for candidate in found if candidate.started]
 
 

@@ -25,11 +25,11 @@ from typing import Final, Protocol
 import structlog
 
 from footplate.domain import ids
-from footplate.domain.organisations import directory_name
-from footplate.domain.projects import PRIVATE_TREES
-from footplate.domain.snapshots import SCRATCH_TREE, ExpiredSessionFiles
-from footplate.environments.opening import WORKSPACES, remove_session_directories, session_id_of, state_directory
-from footplate.environments.removal import remove_directory_async
+from footplate.domain.files.snapshots import SCRATCH_TREE, ExpiredSessionFiles
+from footplate.domain.organisations.organisation_names import directory_name
+from footplate.domain.projects.project import PRIVATE_TREES
+from footplate.environments.directory_removal import remove_directory_async
+from footplate.environments.factory import WORKSPACES, remove_session_directories, session_id_of, state_directory
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +50,9 @@ class SessionRegistry(Protocol):
     async def expired(self, session_ids: Sequence[str], older_than: timedelta) -> Collection[str]:
         """Returns the sessions that are idle and were last used before that time."""
 
-    def resting(self, session_id: str, older_than: timedelta) -> AbstractAsyncContextManager[ExpiredSessionFiles | None]:
+    def resting(
+        self, session_id: str, older_than: timedelta
+    ) -> AbstractAsyncContextManager[ExpiredSessionFiles | None]:
         """Holds off the turns of a session and returns its files, or None if the session has not expired."""
 
 
@@ -153,7 +155,12 @@ class WorkspaceReaper:
             return f"no snapshot contains {omitted[0]}" + (f", and {len(omitted) - 1} more" if omitted[1:] else "")
         session_dir = self._root / directory_name(organisation) / session_id
         # A project's tree has a snapshot once a command ran there; until then it equals its base commit.
-        if SCRATCH_TREE in files.snapshots and files.snapshots[SCRATCH_TREE] is None and session_dir.is_dir() and any(session_dir.iterdir()):
+        if (
+            SCRATCH_TREE in files.snapshots
+            and files.snapshots[SCRATCH_TREE] is None
+            and session_dir.is_dir()
+            and any(session_dir.iterdir())
+        ):
             return "the log has no snapshot of its files"
         return None
 
@@ -161,7 +168,11 @@ class WorkspaceReaper:
         if self._mark_for_rebuild is not None:
             self._mark_for_rebuild(organisation, session_id)
         session_dir = self._root / directory_name(organisation) / session_id
-        for directory in (session_dir, state_directory(session_dir), self._data / PRIVATE_TREES / directory_name(organisation) / session_id):
+        for directory in (
+            session_dir,
+            state_directory(session_dir),
+            self._data / PRIVATE_TREES / directory_name(organisation) / session_id,
+        ):
             if directory.exists():
                 directory.rename(directory.with_name(f"{_RELEASED_PREFIX}{directory.name}.{secrets.token_hex(4)}"))
 

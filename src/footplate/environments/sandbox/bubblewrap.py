@@ -9,20 +9,20 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.commands import open_stdin
-from footplate.environments.enclosed import Enclosure, EnclosureEnded
-from footplate.environments.guardian import Guardian
-from footplate.environments.output import CapturedOutput
-from footplate.environments.sandbox import seccomp, view
+from footplate.environments.enclosed_environment import Enclosure, EnclosureEnded
+from footplate.environments.processes.command_runner import open_stdin
+from footplate.environments.processes.guardian_client import Guardian
+from footplate.environments.processes.output_capture import CapturedOutput
+from footplate.environments.sandbox import filesystem_view, seccomp
 from footplate.environments.sandbox.cgroups import Cgroup
 from footplate.environments.sandbox.limits import PRESET_LIMITS
 
 _START_TIMEOUT: Final = 10.0
 _PROGRAM: Final = f"""
 import sys
-sys.path.append({view.CODE_MOUNT!r})
-import inside_main
-inside_main.main()
+sys.path.append({filesystem_view.CODE_MOUNT!r})
+import init_process
+init_process.main()
 """
 _FLAGS: Final = (
     "--unshare-user",
@@ -33,8 +33,8 @@ _FLAGS: Final = (
     "--as-pid-1",
     "--cap-drop", "ALL",
     "--clearenv",
-    "--uid", str(view.INSIDE_UID),
-    "--gid", str(view.INSIDE_UID),
+    "--uid", str(filesystem_view.INSIDE_UID),
+    "--gid", str(filesystem_view.INSIDE_UID),
     "--hostname", "footplate",
 )  # fmt: skip
 
@@ -91,10 +91,12 @@ class Sandbox(Enclosure):
             raise Unavailable(f"The sandbox did not start: {text}", help_text="Run `footplate doctor`.") from None
 
 
-def build_command(program: str, seen: view.FilesystemView, plan: view.BubblewrapPlan) -> Sequence[str]:
-    view.add_mounts(seen, plan)
+def build_command(
+    program: str, seen: filesystem_view.FilesystemView, plan: filesystem_view.BubblewrapPlan
+) -> Sequence[str]:
+    filesystem_view.add_mounts(seen, plan)
     for filter_program in seccomp.build_filters():
         plan.add_arguments("--add-seccomp-fd", plan.add_data(filter_program))
     network = ("--share-net",) if seen.shares_network else ()
-    init_command = (view.python_path(), "-I", "-S", "-B", "-c", _PROGRAM, *seen.ports)
+    init_command = (filesystem_view.python_path(), "-I", "-S", "-B", "-c", _PROGRAM, *seen.ports)
     return (program, *_FLAGS, *network, *plan.arguments, "--chdir", seen.root, "--", *init_command)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from footplate.domain.errors import FootplateError, Permanent
-from footplate.environments.guardian import lease_clock
-from footplate.environments.reaper.reaping import new_trial_name
+from footplate.environments.processes.guardian_client import lease_clock
+from footplate.environments.reaper.host_reaper import new_trial_name
 from footplate.environments.sandbox import seccomp
 from footplate.environments.sandbox.cgroups import CgroupFactory, NoCgroups
-from footplate.environments.sandbox.environment import SandboxHost, SandboxEnvironment
-from footplate.environments.sandbox.view import STATE_MOUNTS, FilesystemView
+from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
+from footplate.environments.sandbox.filesystem_view import STATE_MOUNTS, FilesystemView
 
 INSTALL_HELP: Final = "Install bubblewrap (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
 UNSANDBOXED_HELP: Final = (
@@ -55,7 +55,8 @@ async def probe_sandbox(uid: int, *, path: str | None = None) -> SandboxProbe:
     program = shutil.which("bwrap", path=path)
     if program is None:
         raise NoSandbox(
-            "The sandbox requires bubblewrap, but `bwrap` is not on the PATH.", help_text=f"{INSTALL_HELP}, {UNSANDBOXED_HELP}"
+            "The sandbox requires bubblewrap, but `bwrap` is not on the PATH.",
+            help_text=f"{INSTALL_HELP}, {UNSANDBOXED_HELP}",
         )
     _check_filters()
     try:
@@ -72,7 +73,9 @@ def _check_filters() -> None:
         seccomp.build_filters()
     except (ImportError, RuntimeError, OSError) as error:
         message = f"The sandbox requires libseccomp, which cannot be loaded: {error}."
-        raise NoSandbox(message, help_text=f"Install it (Debian and Ubuntu: apt install libseccomp2), {UNSANDBOXED_HELP}") from error
+        raise NoSandbox(
+            message, help_text=f"Install it (Debian and Ubuntu: apt install libseccomp2), {UNSANDBOXED_HELP}"
+        ) from error
 
 
 async def _run_in_trial_sandbox(host: SandboxHost, uid: int) -> None:
@@ -81,7 +84,9 @@ async def _run_in_trial_sandbox(host: SandboxHost, uid: int) -> None:
         tree, state = Path(directory, "tree"), Path(directory, "state")
         for path in (tree, state, *(state / name for name in STATE_MOUNTS)):
             path.mkdir()
-        environment = SandboxEnvironment(FilesystemView(tree=tree, state=state), host, user=user, deadline=lease_clock() + _LEASE_SECONDS)
+        environment = SandboxEnvironment(
+            FilesystemView(tree=tree, state=state), host, user=user, deadline=lease_clock() + _LEASE_SECONDS
+        )
         try:
             result = await environment.run(["true"], timeout=_LEASE_SECONDS)
         except FootplateError as error:
@@ -91,4 +96,7 @@ async def _run_in_trial_sandbox(host: SandboxHost, uid: int) -> None:
             await environment.aclose()
     if result.exit_code != 0:
         error_output = result.stderr.decode(errors="replace").strip()
-        raise NoSandbox(f"A sandbox starts, but no command runs in it: {error_output}", help_text=f"{NAMESPACES_HELP}, {UNSANDBOXED_HELP}")
+        raise NoSandbox(
+            f"A sandbox starts, but no command runs in it: {error_output}",
+            help_text=f"{NAMESPACES_HELP}, {UNSANDBOXED_HELP}",
+        )

@@ -15,7 +15,7 @@ import tempfile
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from footplate.environments.sandbox.syscalls import ALLOWED_SYSCALLS
+from footplate.environments.sandbox.allowed_syscalls import ALLOWED_SYSCALLS
 
 if TYPE_CHECKING:
     import pyseccomp
@@ -82,7 +82,9 @@ def _refused_arguments(*, allow_setuid: bool) -> "pyseccomp.SyscallFilter":
 
     refuse = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
     for request in _TERMINAL_INPUT:
-        refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _LOW_32_BITS, request))
+        refuse.add_rule(
+            pyseccomp.ERRNO(errno.EPERM), "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _LOW_32_BITS, request)
+        )
     for flag in _NAMESPACES.values():
         refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
     # A core limit of 0 would start a core handler of the machine (see `limits`). Nothing is dumped anyway, which is

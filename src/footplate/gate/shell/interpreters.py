@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from footplate.gate.shell.deeds import ProgramEffects, join_words
-from footplate.gate.shell.parts import Stdin
+from footplate.gate.shell.effects import ProgramEffects, join_words
+from footplate.gate.shell.script_model import Stdin
 from footplate.gate.shell.words import Word
 
 SHELLS: Final = frozenset(

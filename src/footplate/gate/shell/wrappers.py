@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from footplate.gate.shell.deeds import ProgramEffects, join_words
+from footplate.gate.shell.effects import ProgramEffects, join_words
 from footplate.gate.shell.words import Word
 
 
@@ -162,7 +162,9 @@ def analyse_wrapper(name: str, words: Sequence[Word], effects: ProgramEffects) -
     _add_command_texts(name, words, effects)
     at = _find_program(words, start, wrapper)
     if at is None:
-        effects.add_concern(f"{name} runs another program, which cannot be determined", is_visible=name == "env" and len(words) == 1)
+        effects.add_concern(
+            f"{name} runs another program, which cannot be determined", is_visible=name == "env" and len(words) == 1
+        )
         return True
     effects.add_concern(f"{name} runs another program", is_visible=True, literal_words=at + 1)
     effects.mentions.extend(words[start:at])
@@ -201,7 +203,11 @@ def _find_run_subcommand(name: str, words: Sequence[Word]) -> int | None:
 
 def _add_command_texts(name: str, words: Sequence[Word], effects: ProgramEffects) -> None:
     """Add the commands that are passed as one text."""
-    effects.scripts.extend(after.text for word, after in pairwise(words) if word.text in _COMMAND_OPTIONS_BY_PROGRAM.get(name, _COMMAND_OPTIONS))
+    effects.scripts.extend(
+        after.text
+        for word, after in pairwise(words)
+        if word.text in _COMMAND_OPTIONS_BY_PROGRAM.get(name, _COMMAND_OPTIONS)
+    )
     if name == "env":
         _add_split_string(words, effects)
 

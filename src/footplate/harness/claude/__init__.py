@@ -1,6 +1,6 @@
 """The `claude` harness: runs Claude Code through the Claude Agent SDK and the CLI bundled with it."""
 
-from footplate.domain.ports import Harness, HarnessServices
+from footplate.domain.ports.harness import Harness, HarnessServices
 
 
 def create(services: HarnessServices) -> Harness:
@@ -9,4 +9,6 @@ def create(services: HarnessServices) -> Harness:
     """
     from footplate.harness.claude.harness import ClaudeHarness
 
-    return ClaudeHarness(services.mcp, services.web, starts=services.max_concurrent_starts, hold_seconds=services.approval_hold_seconds)
+    return ClaudeHarness(
+        services.mcp, services.web, starts=services.max_concurrent_starts, hold_seconds=services.approval_hold_seconds
+    )

@@ -7,20 +7,23 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from footplate.domain.errors import HandOver, Temporary
-from footplate.domain.ports import UpcomingTurn, Entry, McpAccess, SteerMessage, TurnContext, WebAccess
-from footplate.domain.projects import Trust
-from footplate.domain.turns import TurnOutcome, TurnStatus
-from footplate.harness import endings, mcp
-from footplate.harness.claude import holding, options, outcomes, recovery, repository, transcript
-from footplate.harness.claude.allowed import ApprovedCallRunner
-from footplate.harness.claude.connection import CliConnection
-from footplate.harness.claude.custom_tools import CustomTools
-from footplate.harness.claude.mapping import RunEnded
-from footplate.harness.claude.recorder import TurnRecorder
+from footplate.domain.ports.harness import Entry, McpAccess, SteerMessage, TurnContext, UpcomingTurn, WebAccess
+from footplate.domain.projects.project import Trust
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.harness import mcp, turn_outcomes
+from footplate.harness.claude import outcomes, recovery
+from footplate.harness.claude.permissions import subagent_approvals
+from footplate.harness.claude.permissions.approved_calls import ApprovedCallRunner
+from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.recovery import RecoveryPlan
-from footplate.harness.claude.repository import RepositoryConfig
-from footplate.harness.claude.transcript import Transcript
-from footplate.harness.stops import StopHooks
+from footplate.harness.claude.session import cli_options, repository_config
+from footplate.harness.claude.session.connection import CliConnection
+from footplate.harness.claude.session.repository_config import RepositoryConfig
+from footplate.harness.claude.transcripts import transcript
+from footplate.harness.claude.transcripts.sdk_messages import RunEnded
+from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.stop_hooks import StopHooks
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.servers import McpServers
@@ -34,7 +37,12 @@ _STEERING_POLL_SECONDS: Final = 0.1
 
 class ClaudeHarness:
     def __init__(
-        self, mcp_access: McpAccess | None = None, web: WebAccess | None = None, *, starts: int = 1, hold_seconds: float = 0.0
+        self,
+        mcp_access: McpAccess | None = None,
+        web: WebAccess | None = None,
+        *,
+        starts: int = 1,
+        hold_seconds: float = 0.0,
     ) -> None:
         """`mcp_access`: limits for connections to MCP servers. `web`: limits for web calls that the worker makes.
         `starts`: how many CLIs may start at once. Each start uses a processor for a second, so more parallel starts
@@ -49,11 +57,13 @@ class ClaudeHarness:
         """Starts a CLI that waits for the session's next prompt. Returns None if something must be logged by the turn
         first: results of open calls, the repository's instructions, or errors of MCP servers.
         """
-        options.check_config(upcoming.config)
+        cli_options.check_config(upcoming.config)
         if upcoming.config.mcp_servers:
             return None
         conversation = Transcript(upcoming.history)
-        if conversation.open_calls() or any(project.trust is not Trust.NOTHING for project in upcoming.config.projects[:1]):
+        if conversation.open_calls() or any(
+            project.trust is not Trust.NOTHING for project in upcoming.config.projects[:1]
+        ):
             return None
         session_id = transcript.derive_uuid(upcoming.session_id)
         files = conversation.files(session_id)
@@ -62,11 +72,18 @@ class ClaudeHarness:
         )
 
     async def run(self, turn: TurnContext) -> TurnOutcome:
-        options.check_config(turn.config)
+        cli_options.check_config(turn.config)
         conversation = Transcript(turn.history)
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         custom = CustomTools(turn.config)
-        plan = recovery.plan_recovery(turn.turn_id, conversation, turn.turn_events, timestamp=now, custom=custom, superseded_events=turn.superseded_events)
+        plan = recovery.plan_recovery(
+            turn.turn_id,
+            conversation,
+            turn.turn_events,
+            timestamp=now,
+            custom=custom,
+            superseded_events=turn.superseded_events,
+        )
         recorder = TurnRecorder(turn, conversation, plan.responses, hold_seconds=self._hold_seconds)
         servers = await mcp.create_servers(turn.config, self._mcp_access)
         call_runner = ApprovedCallRunner(turn, servers, self._web, timestamp=now)
@@ -99,9 +116,13 @@ class _TurnRun:
         self._approved_call_entries: Sequence[Entry] = ()
         """Entries of approved calls that the worker ran."""
         self._starts = starts
-        self._repository_config = repository.select_config(turn.project_instructions)
+        self._repository_config = repository_config.select_config(turn.project_instructions)
         self._servers = servers
-        self._warm_connection = turn.warm_process if isinstance(turn.warm_process, CliConnection) and self._can_reuse(turn.warm_process) else None
+        self._warm_connection = (
+            turn.warm_process
+            if isinstance(turn.warm_process, CliConnection) and self._can_reuse(turn.warm_process)
+            else None
+        )
         """The warm CLI of the session's last turn, if this turn can use it."""
         self.used_warm_process = False
         self._stays_warm = False
@@ -111,15 +132,15 @@ class _TurnRun:
         turn, plan = self._turn, self._plan
         for use in plan.lost_requests:
             assert turn.held_approvals is not None
-            await turn.held_approvals.close(use.id, holding.SUBAGENT_ENDED)
+            await turn.held_approvals.close(use.id, subagent_approvals.SUBAGENT_ENDED)
         if plan.next_step == "interrupted" or turn.interrupt.is_set():
             marks = [] if plan.next_step == "interrupted" else [transcript.interrupted_mark(turn.turn_id)]
             await turn.log.append(plan.events, entries=[*plan.entries, *marks])
-            return endings.interrupted("")
+            return turn_outcomes.interrupted("")
         if plan.next_step == "waiting":
             if plan.events or plan.entries:
                 await turn.log.append(plan.events, entries=plan.entries)
-            return endings.awaiting(plan.pending)
+            return turn_outcomes.awaiting(plan.pending)
         steering: Sequence[SteerMessage] = ()
         if plan.next_step == "answered":
             steering = await self._claim_steering() or await self._stop_feedback(plan.text, plan.responses)
@@ -129,7 +150,7 @@ class _TurnRun:
                 return outcomes.finished(plan.text)
         if plan.responses >= turn.config.max_iterations:
             await turn.log.append(plan.events, entries=plan.entries)
-            return endings.limit_reached(turn.config.max_iterations)
+            return turn_outcomes.limit_reached(turn.config.max_iterations)
         if turn.handover.is_set():
             await turn.log.append(plan.events, entries=plan.entries)
             raise HandOver
@@ -137,19 +158,30 @@ class _TurnRun:
 
     async def _start(self, steering: Sequence[SteerMessage]) -> TurnOutcome:
         turn, plan = self._turn, self._plan
-        server_events = await self._servers.list_tools(turn.interrupt) if self._servers and not self._warm_connection else []
+        server_events = (
+            await self._servers.list_tools(turn.interrupt) if self._servers and not self._warm_connection else []
+        )
         events, entries = [*plan.events, *server_events], plan.entries
         if plan.approved_calls:
             await turn.log.append(events, entries=entries)
-            self._approved_call_entries, events, entries = await self._call_runner.run_calls(plan.approved_calls), [], ()
+            self._approved_call_entries, events, entries = (
+                await self._call_runner.run_calls(plan.approved_calls),
+                [],
+                (),
+            )
             if turn.interrupt.is_set():
                 await turn.log.append(entries=[transcript.interrupted_mark(turn.turn_id)])
-                return endings.interrupted("")
+                return turn_outcomes.interrupted("")
         await self._recorder.begin_request(events, entries, repository=self._repository_config.record)
         return await self._work_and_record(steering)
 
     def _can_reuse(self, warm: CliConnection) -> bool:
-        return warm.alive and warm.repository == self._repository_config and self._plan.next_step == "prompt" and not self._plan.approved_calls
+        return (
+            warm.alive
+            and warm.repository == self._repository_config
+            and self._plan.next_step == "prompt"
+            and not self._plan.approved_calls
+        )
 
     async def close_servers(self) -> None:
         if self._servers is not None:
@@ -176,7 +208,9 @@ class _TurnRun:
                 return await self._record_interrupt("")
             connection = opening.result()
             if self._plan.next_step == "prompt":
-                await connection.send_message(transcript.derive_uuid(turn.turn_id), await turn.resolve_attachments(turn.content))
+                await connection.send_message(
+                    transcript.derive_uuid(turn.turn_id), await turn.resolve_attachments(turn.content)
+                )
             await self._send_messages(connection, steering)
             outcome = await self._run_until_ended(connection, stop)
             # A CLI that was started in the middle of a turn has only the remaining limits of that turn, so it is not
@@ -273,7 +307,7 @@ class _TurnRun:
         """Parks the turn until the client responds. All other calls are done."""
         await self._recorder.wait_until_calls_closed()
         await self._recorder.finish("lost")
-        return endings.awaiting(self._recorder.pending_calls.pending_event_ids)
+        return turn_outcomes.awaiting(self._recorder.pending_calls.pending_event_ids)
 
     async def _finish(self, connection: CliConnection, working: "asyncio.Task[RunEnded]") -> TurnOutcome | None:
         """The turn's outcome, or None if the turn continues because of new messages."""
@@ -283,7 +317,7 @@ class _TurnRun:
         if ended.is_error or ended.subtype != "success":
             await self._recorder.finish("lost")
             if ended.subtype == "error_max_turns":
-                return endings.limit_reached(self._turn.config.max_iterations)
+                return turn_outcomes.limit_reached(self._turn.config.max_iterations)
             raise outcomes.failure_error(ended, self._recorder.limited_until)
         await self._recorder.finish()
         prompt_uuid = transcript.derive_uuid(self._turn.turn_id)
@@ -316,7 +350,7 @@ class _TurnRun:
 
     async def _record_interrupt(self, text: str) -> TurnOutcome:
         await self._recorder.finish("interrupted")
-        return endings.interrupted(text)
+        return turn_outcomes.interrupted(text)
 
     async def _record_quietly(self) -> None:
         """Logs the work of a lost CLI as far as possible."""

@@ -4,9 +4,9 @@ import time
 from typing import Final
 
 from footplate.domain.errors import ModelRefused, Overloaded, RateLimited, Temporary
-from footplate.domain.turns import TurnOutcome
-from footplate.harness import endings
-from footplate.harness.claude.mapping import RunEnded
+from footplate.domain.sessions.turns import TurnOutcome
+from footplate.harness import turn_outcomes
+from footplate.harness.claude.transcripts.sdk_messages import RunEnded
 
 _FINISH_REASONS: Final = {
     "end_turn": "stop",
@@ -28,7 +28,7 @@ _ADVICE: Final = {
 
 
 def finished(text: str, stop_reason: str | None = None) -> TurnOutcome:
-    return endings.finished(text, _FINISH_REASONS.get(stop_reason or ""))
+    return turn_outcomes.finished(text, _FINISH_REASONS.get(stop_reason or ""))
 
 
 def failure_error(ended: RunEnded, limited_until: float | None) -> Temporary | ModelRefused:

@@ -10,19 +10,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from footplate.domain import events as ev
-from footplate.domain import threads
-from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import Entry
+from footplate.domain.ports.harness import Entry
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions import threads
+from footplate.domain.sessions.events import Event
 from footplate.harness import approvals
-from footplate.harness.claude import tool_names, transcript
-from footplate.harness.claude.allowed import ApprovedCall
-from footplate.harness.claude.custom_tools import CustomTools
-from footplate.harness.claude.holding import SUBAGENT_ENDED
-from footplate.harness.claude.mapping import ToolResults, Call, ResponseLine
-from footplate.harness.claude.transcript import Transcript
-from footplate.harness.leftovers import UNFINISHED, CLIENT_RESULT_INTERRUPTED, NO_CLIENT_RESULT, UNKNOWN, custom_tool_result, end_open_requests
+from footplate.harness.claude.permissions.approved_calls import ApprovedCall
+from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.subagent_approvals import SUBAGENT_ENDED
+from footplate.harness.claude.transcripts import tool_names, transcript
+from footplate.harness.claude.transcripts.sdk_messages import Call, ResponseLine, ToolResults
+from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.recovery_text import (
+    CLIENT_RESULT_INTERRUPTED,
+    NO_CLIENT_RESULT,
+    UNFINISHED,
+    UNKNOWN,
+    custom_tool_result,
+    end_open_requests,
+)
 
 NOT_STARTED: Final = (
     "This call was not started: the process that should have run it was lost. It had no effect. Make the call again if "
@@ -77,7 +84,9 @@ def plan_recovery(
     if conversation.was_interrupted(turn_id):
         return RecoveryPlan(next_step="interrupted", events=spans, responses=responses)
     has_begun = transcript.derive_uuid(turn_id) in conversation.inputs
-    closing = _CallCloser(turn_id, conversation, turn_events, superseded_events, timestamp=timestamp, custom=custom, has_begun=has_begun)
+    closing = _CallCloser(
+        turn_id, conversation, turn_events, superseded_events, timestamp=timestamp, custom=custom, has_begun=has_begun
+    )
     for call, line in conversation.open_calls():
         closing.close_call(call, line)
     events = (*spans, *closing.subagent_results(), *threads.end_open_threads(turn_events), *closing.events)
@@ -96,9 +105,18 @@ def plan_recovery(
         # Other lines of the lost attempt are dropped, because the CLI writes them again with the prompt.
         return RecoveryPlan(next_step="prompt", events=events, entries=tuple(entries), lost_requests=lost)
     messages = [fact for fact in facts if isinstance(fact, ResponseLine | ToolResults)]
-    if not entries and messages and isinstance(last := messages[-1], ResponseLine) and _ends_with_response(conversation, turn_id):
-        return RecoveryPlan(next_step="answered", events=events, text=_response_text(messages, last), responses=responses)
-    return RecoveryPlan(next_step="continue", events=events, entries=tuple(entries), responses=responses, lost_requests=lost)
+    if (
+        not entries
+        and messages
+        and isinstance(last := messages[-1], ResponseLine)
+        and _ends_with_response(conversation, turn_id)
+    ):
+        return RecoveryPlan(
+            next_step="answered", events=events, text=_response_text(messages, last), responses=responses
+        )
+    return RecoveryPlan(
+        next_step="continue", events=events, entries=tuple(entries), responses=responses, lost_requests=lost
+    )
 
 
 class _CallCloser:
@@ -139,12 +157,16 @@ class _CallCloser:
             self._apply_decision(call, line, entry, request)
         elif (custom_call := self._custom_calls.get(call.id)) is not None:
             self._add_client_result(call, line, entry, self._custom_results.get(custom_call.id), custom_call)
-        elif (superseded_call := self._superseded_calls.get(call.id)) is not None and superseded_call.id in self._superseded_results:
+        elif (
+            superseded_call := self._superseded_calls.get(call.id)
+        ) is not None and superseded_call.id in self._superseded_results:
             self._add_client_result(call, line, entry, self._superseded_results[superseded_call.id], superseded_call)
         else:
             custom = not self._has_begun and self._custom.may_be_custom(call.name)
             use = request or self._uses.get(call.id)
-            text = _missing_client_result(self._conversation, entry) if custom else self._missing_result_text(call.id, use)
+            text = (
+                _missing_client_result(self._conversation, entry) if custom else self._missing_result_text(call.id, use)
+            )
             self._add_result(call, line, entry, text, use)
 
     def _missing_result_text(self, call_id: str, use: Event | None) -> str:
@@ -173,15 +195,23 @@ class _CallCloser:
         elif decision is None and is_current_turn:
             self.pending.append(request.id)
         else:
-            text = approvals.denial_message(decision) if decision is not None else _undecided_result(self._conversation, entry)
+            text = (
+                approvals.denial_message(decision)
+                if decision is not None
+                else _undecided_result(self._conversation, entry)
+            )
             self._add_result(call, line, entry, text, request)
 
-    def _add_client_result(self, call: Call, line: JsonObject, entry: Entry, result_event: Event | None, custom_call: Event) -> None:
+    def _add_client_result(
+        self, call: Call, line: JsonObject, entry: Entry, result_event: Event | None, custom_call: Event
+    ) -> None:
         if result_event is None:
             self.pending.append(custom_call.id)
             return
         content, is_error = custom_tool_result(result_event)
-        self._add_line(entry, transcript.closing_line(call, line, content, timestamp=self._timestamp, is_error=is_error))
+        self._add_line(
+            entry, transcript.closing_line(call, line, content, timestamp=self._timestamp, is_error=is_error)
+        )
 
     def _add_result(self, call: Call, line: JsonObject, entry: Entry, text: str, use: Event | None) -> None:
         if use is not None and call.id not in self._results:
@@ -194,7 +224,12 @@ class _CallCloser:
         """
         open_uses = {call_id: use for call_id, use in self._uses.items() if call_id not in self._results}
         return [
-            threads.in_same_thread(use, ev.tool_result_for(use, [ev.text_block(self._missing_result_text(name, use))], is_error=True, call_id=name))
+            threads.in_same_thread(
+                use,
+                ev.tool_result_for(
+                    use, [ev.text_block(self._missing_result_text(name, use))], is_error=True, call_id=name
+                ),
+            )
             for name, use in open_uses.items()
             if threads.THREAD_ID in use.body
         ]
@@ -231,12 +266,20 @@ def _custom_calls_and_results(turn_events: Sequence[Event]) -> tuple[dict[str, E
 
 def _missing_client_result(conversation: Transcript, call_entry: Entry) -> str:
     """The result of an earlier turn's custom tool call that the client did not return."""
-    return CLIENT_RESULT_INTERRUPTED if conversation.was_interrupted(str(call_entry.body.get("turn_id"))) else NO_CLIENT_RESULT
+    return (
+        CLIENT_RESULT_INTERRUPTED
+        if conversation.was_interrupted(str(call_entry.body.get("turn_id")))
+        else NO_CLIENT_RESULT
+    )
 
 
 def _undecided_result(conversation: Transcript, call_entry: Entry) -> str:
     """The result of a call that was not decided before its turn ended."""
-    return approvals.INTERRUPTED_WHILE_PENDING if conversation.was_interrupted(str(call_entry.body.get("turn_id"))) else approvals.DENIED_BY_NEW_MESSAGE
+    return (
+        approvals.INTERRUPTED_WHILE_PENDING
+        if conversation.was_interrupted(str(call_entry.body.get("turn_id")))
+        else approvals.DENIED_BY_NEW_MESSAGE
+    )
 
 
 def _entry_of_call(conversation: Transcript, call: Call) -> Entry:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from footplate.domain.agents import ResolvedConfig
-from footplate.domain.ports import McpAccess
-from footplate.harness import loading
+from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.ports.harness import McpAccess
+from footplate.harness import lazy_import
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.servers import McpServers
@@ -14,6 +14,6 @@ async def create_servers(config: ResolvedConfig, access: McpAccess) -> "McpServe
     """The agent's MCP servers, or None if it has none. The first use imports the MCP library, which takes a second."""
     if not config.mcp_servers:
         return None
-    module = await loading.import_in_thread("footplate.harness.mcp.servers")
-    servers: McpServers = module.Servers(config, access)
+    module = await lazy_import.import_in_thread("footplate.harness.mcp.servers")
+    servers: McpServers = module.McpServers(config, access)
     return servers

@@ -10,15 +10,15 @@ import structlog
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
-from footplate.domain import environments, mcp
-from footplate.domain import events as ev
-from footplate.domain.addresses import AddressPolicy
-from footplate.domain.agents import ResolvedConfig
-from footplate.domain.events import Event
+from footplate.domain.agents import environment_config, mcp_servers
+from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.mcp_servers import McpServer, ToolRef
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.mcp import McpServer, ToolRef
-from footplate.domain.ports import McpAccess
-from footplate.harness.mcp import content
+from footplate.domain.network.address_policy import AddressPolicy
+from footplate.domain.ports.harness import McpAccess
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event
+from footplate.harness.mcp import result_content
 from footplate.harness.mcp.connection import ConnectionLost, ServerConnection, ServerUnusable
 from footplate.harness.mcp.transport import CheckedTransport
 
@@ -56,12 +56,12 @@ class McpToolResult:
 class McpServers:
     def __init__(self, config: ResolvedConfig, access: McpAccess) -> None:
         self._servers = {server.name: server for server in config.mcp_servers}
-        self._environment = environments.load_environment_config(config.environment)
+        self._environment = environment_config.load_environment_config(config.environment)
         self._access = access
         self._policy = AddressPolicy(access.allow)
         self._connections: dict[str, ServerConnection] = {}
         self._connecting = {name: asyncio.Lock() for name in self._servers}
-        self.names = mcp.ToolNames(config.mcp_servers)
+        self.names = mcp_servers.ToolNames(config.mcp_servers)
         self.tools: dict[str, McpTool] = {}
         """By the name that the model uses."""
         self.unusable_servers: set[str] = set()
@@ -89,14 +89,15 @@ class McpServers:
         if offered is None:
             known = ", ".join(self.tools) or "none"
             return McpToolResult(
-                content.error_blocks(f"The tool {name!r} does not exist. Available MCP tools: {known}."), is_error=True
+                result_content.error_blocks(f"The tool {name!r} does not exist. Available MCP tools: {known}."),
+                is_error=True,
             )
         server, tool = offered.ref
         try:
             connection = await self._connect(self._servers[server])
         except ServerUnusable as error:
             message = f"The call was not made, because the MCP server {server!r} cannot be used: {error}"
-            return McpToolResult(content.error_blocks(message), is_error=True)
+            return McpToolResult(result_content.error_blocks(message), is_error=True)
         return await self._call_connected(connection, tool, arguments)
 
     def reuse_tools(self, tools: dict[str, McpTool]) -> None:
@@ -114,16 +115,18 @@ class McpServers:
             async with asyncio.timeout(seconds):
                 result = await connection.call_tool(tool, dict(arguments))
         except TimeoutError:
-            return McpToolResult(content.error_blocks(_TIMED_OUT.format(seconds=seconds)), is_error=True)
+            return McpToolResult(result_content.error_blocks(_TIMED_OUT.format(seconds=seconds)), is_error=True)
         except ConnectionLost as error:
-            return McpToolResult(content.error_blocks(_UNKNOWN.format(why=error)), is_error=True)
+            return McpToolResult(result_content.error_blocks(_UNKNOWN.format(why=error)), is_error=True)
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED:
-                return McpToolResult(content.error_blocks(_UNKNOWN.format(why=error.message)), is_error=True)
-            return McpToolResult(content.error_blocks(f"The MCP server refused the call: {error.message}"), is_error=True)
+                return McpToolResult(result_content.error_blocks(_UNKNOWN.format(why=error.message)), is_error=True)
+            return McpToolResult(
+                result_content.error_blocks(f"The MCP server refused the call: {error.message}"), is_error=True
+            )
         except Exception as error:  # noqa: BLE001 - a tool that raises fails the call, not the turn
-            return McpToolResult(content.error_blocks(_UNKNOWN.format(why=type(error).__name__)), is_error=True)
-        return McpToolResult(content.to_blocks(result), is_error=bool(result.is_error))
+            return McpToolResult(result_content.error_blocks(_UNKNOWN.format(why=type(error).__name__)), is_error=True)
+        return McpToolResult(result_content.to_blocks(result), is_error=bool(result.is_error))
 
     async def _connect(self, server: McpServer) -> ServerConnection:
         async with self._connecting[server.name]:
@@ -165,7 +168,7 @@ class McpServers:
     def _add_tools(self, server: McpServer, listed: Sequence[types.Tool]) -> None:
         added: dict[str, McpTool] = {}
         for tool in listed:
-            name = mcp.model_tool_name(server.name, tool.name)
+            name = mcp_servers.model_tool_name(server.name, tool.name)
             if not server.offers(tool.name):
                 continue
             if name in self.tools or name in added or len(name) > MAX_NAME_LENGTH:

@@ -12,10 +12,10 @@ from typing import Final
 
 import httpx2
 
-from footplate.domain import environments
-from footplate.domain.addresses import AddressPolicy
-from footplate.domain.environments import EnvironmentConfig
-from footplate.harness import reaching
+from footplate.domain.agents import environment_config
+from footplate.domain.agents.environment_config import EnvironmentConfig
+from footplate.domain.network.address_policy import AddressPolicy
+from footplate.harness import address_check
 
 MAX_RESPONSE_BYTES: Final = 8 << 20
 """Maximum bytes of one response, and of all responses to one request: a server may close a stream and resume it."""
@@ -32,7 +32,9 @@ class ServerForbidden(Exception):
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """A transport for one server only: pooled connections of two hosts with the same address must not be mixed up."""
 
-    def __init__(self, policy: AddressPolicy, environment: EnvironmentConfig, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, policy: AddressPolicy, environment: EnvironmentConfig, *, tls: ssl.SSLContext | None = None
+    ) -> None:
         """`tls`: certificate authorities to use instead of the default ones."""
         self._policy = policy
         self._environment = environment
@@ -56,22 +58,24 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         if self._remaining_bytes < 0:
             self.exhausted.set()
         if self.exhausted.is_set():
-            raise httpx2.ReadError(f"The responses to one request are larger than {MAX_RESPONSE_BYTES} bytes.", request=request)
+            raise httpx2.ReadError(
+                f"The responses to one request are larger than {MAX_RESPONSE_BYTES} bytes.", request=request
+            )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.spend_bytes(0, request)
         host = request.url.raw_host.decode("ascii")
-        port = request.url.port or reaching.PORTS[request.url.scheme]
-        if not environments.may_call_mcp_server(self._environment, host, port):
+        port = request.url.port or address_check.PORTS[request.url.scheme]
+        if not environment_config.may_call_mcp_server(self._environment, host, port):
             raise self._refuse(
                 f"the session's environment does not allow connections to {host}:{port}. Set allow_mcp_servers in the "
                 "environment's networking, or add the host to its allowed hosts."
             )
         try:
-            *others, last = await reaching.resolve_allowed_addresses(self._policy, host, port)
-        except reaching.UnresolvableHost as error:
+            *others, last = await address_check.resolve_allowed_addresses(self._policy, host, port)
+        except address_check.UnresolvableHost as error:
             raise httpx2.ConnectError(str(error), request=request) from error
-        except reaching.ForbiddenAddress as error:
+        except address_check.ForbiddenAddress as error:
             raise self._refuse(
                 f"{error}. The operator of this server can allow it with FOOTPLATE_MCP_ALLOW."
             ) from error
@@ -125,7 +129,9 @@ class _BoundedStream(httpx2.AsyncByteStream):
             remaining -= len(piece)
             self._spend(len(piece), self._request)
             if remaining < 0:
-                raise httpx2.ReadError(f"The response is larger than {MAX_RESPONSE_BYTES} bytes.", request=self._request)
+                raise httpx2.ReadError(
+                    f"The response is larger than {MAX_RESPONSE_BYTES} bytes.", request=self._request
+                )
             yield piece
 
     async def aclose(self) -> None:

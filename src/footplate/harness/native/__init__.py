@@ -1,10 +1,10 @@
 """The `native` harness: Footplate's own agent loop, for every model that pydantic-ai supports."""
 
-from footplate.domain.ports import Harness, HarnessServices
+from footplate.domain.ports.harness import Harness, HarnessServices
 from footplate.harness.native.harness import NativeHarness
-from footplate.harness.native.models import ModelResolver
+from footplate.harness.native.requests.model_resolver import ModelResolver
 from footplate.harness.native.warm_up import warm_up
-from footplate.harness.native.web.access import WebTools
+from footplate.harness.native.web.web_tools import WebTools
 
 
 def create(services: HarnessServices) -> Harness:

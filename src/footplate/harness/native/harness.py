@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from footplate.domain.errors import Permanent
-from footplate.domain.events import Event
-from footplate.domain.ports import McpAccess, TurnContext
-from footplate.domain.turns import TurnOutcome
+from footplate.domain.ports.harness import McpAccess, TurnContext
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import TurnOutcome
 from footplate.harness import mcp
-from footplate.harness.native import settings, tool_inputs
-from footplate.harness.native.conversations import ConversationCache
+from footplate.harness.native.conversation_cache import ConversationCache
 from footplate.harness.native.loop import AgentLoop
-from footplate.harness.native.models import ResolveModel
-from footplate.harness.native.prefixes import RequestTemplate
-from footplate.harness.native.web.access import WebTools
+from footplate.harness.native.requests import request_settings
+from footplate.harness.native.requests.message_prefix import RequestTemplate
+from footplate.harness.native.requests.model_resolver import ResolveModel
+from footplate.harness.native.toolset import tool_inputs
+from footplate.harness.native.web.web_tools import WebTools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.servers import McpServers
@@ -43,7 +44,9 @@ class NativeHarness:
         finally:
             await servers.aclose()
 
-    async def _run(self, turn: TurnContext, servers: "McpServers | None", server_events: Sequence[Event] = ()) -> TurnOutcome:
+    async def _run(
+        self, turn: TurnContext, servers: "McpServers | None", server_events: Sequence[Event] = ()
+    ) -> TurnOutcome:
         """`server_events`: errors of MCP servers that cannot be used."""
         model = self._models(turn.config.model)
         tools = [tool_inputs.tool_definition(name) for name in turn.config.tools if name in tool_inputs.TOOL_INPUTS]
@@ -55,10 +58,10 @@ class NativeHarness:
             conversation,
             template=RequestTemplate(
                 model,
-                settings.model_settings(
+                request_settings.model_settings(
                     model, turn.config.model_parameters, turn.session_id, turn.endpoints.get(model.system)
                 ),
-                settings.request_parameters(turn.config, tools),
+                request_settings.request_parameters(turn.config, tools),
             ),
             web=self._web,
             servers=servers,

@@ -19,25 +19,27 @@ from typing import TYPE_CHECKING
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from footplate import failpoints
-from footplate.domain import events as ev
 from footplate.domain.errors import HandOver
-from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.permissions import NOT_EVALUATED, Decision
-from footplate.domain.permissions import PermissionOutcome as Gated
-from footplate.domain.ports import Entry, SteerMessage, TurnContext
-from footplate.domain.turns import TurnOutcome
-from footplate.harness import approvals, endings
+from footplate.domain.policy.permissions import NOT_EVALUATED, Decision
+from footplate.domain.policy.permissions import PermissionOutcome as Gated
+from footplate.domain.ports.harness import Entry, SteerMessage, TurnContext
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event, Usage
+from footplate.domain.sessions.turns import TurnOutcome
+from footplate.harness import approvals, turn_outcomes
 from footplate.harness.interrupt import Interrupted, unless_interrupted
-from footplate.harness.leftovers import INTERRUPTED, CLIENT_RESULT_INTERRUPTED
-from footplate.harness.native import after, commands, errors, mapping, outcomes, recovery, tools
-from footplate.harness.native.arguments import invalid_arguments_message
-from footplate.harness.native.mapping import Conversation
-from footplate.harness.native.prefixes import RequestTemplate
+from footplate.harness.native import conversation_entries, outcomes, recovery
+from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.recovery import UnstartedCall, WaitingCall
-from footplate.harness.native.reply import ResponseStream
-from footplate.harness.native.web.access import WebTools
-from footplate.harness.stops import StopHooks
+from footplate.harness.native.requests import provider_errors
+from footplate.harness.native.requests.message_prefix import RequestTemplate
+from footplate.harness.native.response_stream import ResponseStream
+from footplate.harness.native.toolset import builtin_tools, output_overflow, post_tool_hooks
+from footplate.harness.native.toolset.call_arguments import invalid_arguments_message
+from footplate.harness.native.web.web_tools import WebTools
+from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, INTERRUPTED
+from footplate.harness.stop_hooks import StopHooks
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.servers import McpServers
@@ -74,9 +76,11 @@ class AgentLoop:
     async def _recover(self) -> TurnOutcome | None:
         """Settles the open calls of earlier attempts, then prepares the first model request."""
         own = self.conversation.lines_of_turn(self.turn.turn_id)
-        self._response_count = sum(line.kind == mapping.RESPONSE for line in own)
+        self._response_count = sum(line.kind == conversation_entries.RESPONSE for line in own)
         self._inputs = {line.input for line in own if line.input}
-        plan = recovery.plan_recovery(self.turn.turn_id, self.conversation, self.turn.turn_events, self.turn.superseded_events)
+        plan = recovery.plan_recovery(
+            self.turn.turn_id, self.conversation, self.turn.turn_events, self.turn.superseded_events
+        )
         events = [*plan.events, *self.server_events]
         entries = [*plan.entries]
         if plan.needs_prompt:
@@ -86,13 +90,13 @@ class AgentLoop:
                 if (ended := await self._run_calls(plan.unstarted, continues=False)) is not None:
                     return ended
             content = await self.turn.resolve_attachments(self.turn.content)
-            entries.append(mapping.prompt_entry(self.turn.turn_id, [*content]))
+            entries.append(conversation_entries.prompt_entry(self.turn.turn_id, [*content]))
             return await self._commit_and_continue(events, entries)
         if not (plan.final_response or plan.interrupted or plan.unstarted or plan.waiting):
             return await self._commit_and_continue(events, entries)
         await self._append(events, entries)
         if plan.interrupted:
-            return endings.interrupted("")
+            return turn_outcomes.interrupted("")
         if plan.final_response:
             return await self._finish(plan.final_response)
         return await self._run_calls(plan.unstarted, plan.waiting)
@@ -100,14 +104,14 @@ class AgentLoop:
     async def _commit_and_continue(self, events: Sequence[Event], entries: Sequence[Entry]) -> TurnOutcome | None:
         """Commits the events and entries with the start of the next model request, unless the turn ends here."""
         if self.turn.interrupt.is_set():
-            await self._append(events, mapping.mark_interrupted(entries))
-            return endings.interrupted("")
+            await self._append(events, conversation_entries.mark_interrupted(entries))
+            return turn_outcomes.interrupted("")
         if self.turn.handover.is_set():
             await self._append(events, entries)
             raise HandOver
         if self._response_count >= self.turn.config.max_iterations:
             await self._append(events, entries)
-            return endings.limit_reached(self.turn.config.max_iterations)
+            return turn_outcomes.limit_reached(self.turn.config.max_iterations)
         steering = await self._claim_steering()
         if steering:  # it may name files that are fetched first; finished work must not wait for that
             await self._append(events, entries)
@@ -126,13 +130,13 @@ class AgentLoop:
             return await self._store_partial(reply)
         except Exception as error:
             await self._append([self._end_event(reply, is_error=True)], usage=reply.usage)
-            failure = errors.translate(error)
+            failure = provider_errors.translate(error)
             if failure is None or failure is error:
                 raise
             raise failure from error
         await self._append(
             [*reply.events(), self._end_event(reply, is_error=False)],
-            [mapping.response_entry(self.turn.turn_id, response)],
+            [conversation_entries.response_entry(self.turn.turn_id, response)],
             usage=reply.usage,
         )
         self._response_count += 1
@@ -149,19 +153,21 @@ class AgentLoop:
             if steering:
                 return await self._commit_and_continue([], await self._steering_entries(steering))
             if (feedback := await self._stop_hooks.run_stop_hooks(response.text or "")) is not None:
-                entry = mapping.prompt_entry(self.turn.turn_id, [*feedback.content], source=feedback.event_id)
+                entry = conversation_entries.prompt_entry(
+                    self.turn.turn_id, [*feedback.content], source=feedback.event_id
+                )
                 return await self._commit_and_continue([], [entry])
         return outcomes.finished(response)
 
     async def _store_partial(self, reply: ResponseStream) -> TurnOutcome:
         partial = reply.partial_response()
-        entries = [mapping.response_entry(self.turn.turn_id, partial)] if partial else []
+        entries = [conversation_entries.response_entry(self.turn.turn_id, partial)] if partial else []
         await self._append(
             [*reply.events(), self._end_event(reply, is_error=True)],
-            mapping.mark_interrupted(entries),
+            conversation_entries.mark_interrupted(entries),
             usage=reply.usage,
         )
-        return endings.interrupted(partial.text or "" if partial else "")
+        return turn_outcomes.interrupted(partial.text or "" if partial else "")
 
     async def _run_calls(
         self, todo: Sequence[UnstartedCall], already_waiting: Sequence[WaitingCall] = (), *, continues: bool = True
@@ -188,30 +194,42 @@ class AgentLoop:
                 try:
                     output = await unless_interrupted(self.turn.interrupt, self._execute(item))
                 except Interrupted:
-                    return await self._close_calls(*self._record_result(use, item.call, tools.failed_output(INTERRUPTED)), remaining, waiting)
-                output = await after.add_hook_feedback(
+                    return await self._close_calls(
+                        *self._record_result(use, item.call, builtin_tools.failed_output(INTERRUPTED)),
+                        remaining,
+                        waiting,
+                    )
+                output = await post_tool_hooks.add_hook_feedback(
                     self.turn, item.call.tool_name, item.call_input or {}, output, item.call.tool_call_id
                 )
             await failpoints.hit("before_result_commit")
             events, entries = self._record_result(use, item.call, output)
-            outcome = await self._commit([*unlogged, *events], entries, continues=continues and not remaining and not waiting)
+            outcome = await self._commit(
+                [*unlogged, *events], entries, continues=continues and not remaining and not waiting
+            )
             await failpoints.hit("after_result_commit")
             if not remaining and not waiting:
                 return outcome
         if self.turn.interrupt.is_set():
             return await self._close_calls([], [], [], waiting)
-        return endings.awaiting([item.event_id for item in waiting])
+        return turn_outcomes.awaiting([item.event_id for item in waiting])
 
-    async def _authorize_call(self, item: UnstartedCall, waiting: list[WaitingCall]) -> tuple[Event, tools.ToolOutput | None] | None:
+    async def _authorize_call(
+        self, item: UnstartedCall, waiting: list[WaitingCall]
+    ) -> tuple[Event, builtin_tools.ToolOutput | None] | None:
         """Decides whether a call may start. If it may, returns its logged event and None. If it is denied, returns the
         event and the error output, which are not logged yet. Returns None if the call waits for the client or a person.
         """
         call, call_input = item.call, item.call_input
         decision = None if call_input is None else await self._decide(call, call_input)
         if decision is not None and decision.outcome is Gated.DENY:
-            return item.approval_request or self._use_event(call, call_input or {}, decision), tools.failed_output(decision.refusal)
+            return item.approval_request or self._use_event(
+                call, call_input or {}, decision
+            ), builtin_tools.failed_output(decision.refusal)
         if item.approval_request is not None:
-            await self._append([], [approvals.started_mark(self.turn.turn_id, call.tool_call_id, item.approval_request)])
+            await self._append(
+                [], [approvals.started_mark(self.turn.turn_id, call.tool_call_id, item.approval_request)]
+            )
             return item.approval_request, None
         if call.tool_name in self._custom_tool_names and call_input is not None:
             custom_use = ev.custom_tool_use(call.tool_name, call_input, call_id=call.tool_call_id)
@@ -239,28 +257,32 @@ class AgentLoop:
     def _custom_tool_names(self) -> set[str]:
         return {tool.name for tool in self.turn.config.custom_tools}
 
-    async def _commit(self, events: Sequence[Event], entries: Sequence[Entry], *, continues: bool) -> TurnOutcome | None:
+    async def _commit(
+        self, events: Sequence[Event], entries: Sequence[Entry], *, continues: bool
+    ) -> TurnOutcome | None:
         if continues:
             return await self._commit_and_continue(events, entries)
         await self._append(events, entries)
         return None
 
-    async def _execute(self, item: UnstartedCall) -> tools.ToolOutput:
+    async def _execute(self, item: UnstartedCall) -> builtin_tools.ToolOutput:
         call, call_input = item.call, item.call_input
         if call_input is None:
-            return tools.failed_output(invalid_arguments_message(call))
+            return builtin_tools.failed_output(invalid_arguments_message(call))
         output = await self._call_tool(call, call_input)
         if item.edited_input is None:
             return output
         return replace(output, content=[approvals.edited_input_notice(item.edited_input), *output.content])
 
-    async def _call_tool(self, call: ToolCallPart, call_input: JsonObject) -> tools.ToolOutput:
+    async def _call_tool(self, call: ToolCallPart, call_input: JsonObject) -> builtin_tools.ToolOutput:
         if self.servers is not None and self.servers.names.resolve(call.tool_name):
             self.turn.log.check()
             result = await self.servers.call_tool(call.tool_name, call_input)
-            return tools.ToolOutput(result.content, is_error=result.is_error)
-        output = await tools.execute_tool(self.turn.environment, self.turn.config.tools, call.tool_name, call_input, web=self.web)
-        return await commands.store_full_output(output, self.turn.log)
+            return builtin_tools.ToolOutput(result.content, is_error=result.is_error)
+        output = await builtin_tools.execute_tool(
+            self.turn.environment, self.turn.config.tools, call.tool_name, call_input, web=self.web
+        )
+        return await output_overflow.store_full_output(output, self.turn.log)
 
     async def _close_calls(
         self,
@@ -272,14 +294,21 @@ class AgentLoop:
         """Closes every open call with a result, because models reject a conversation that has a call without one."""
         closing_events, closed = [*events], [*entries]
         open_calls = [(item.call, item.approval_request, _NOT_RUN) for item in unstarted]
-        open_calls += [(item.call, item.use, CLIENT_RESULT_INTERRUPTED if item.use is None else approvals.INTERRUPTED_WHILE_PENDING) for item in waiting]
+        open_calls += [
+            (
+                item.call,
+                item.use,
+                CLIENT_RESULT_INTERRUPTED if item.use is None else approvals.INTERRUPTED_WHILE_PENDING,
+            )
+            for item in waiting
+        ]
         for call, use, text in open_calls:
-            output = tools.failed_output(text)
+            output = builtin_tools.failed_output(text)
             if use is not None:
                 closing_events += self._record_result(use, call, output)[0]
             closed.append(self._return_entry(call, output))
-        await self._append(closing_events, mapping.mark_interrupted(closed))
-        return endings.interrupted("")
+        await self._append(closing_events, conversation_entries.mark_interrupted(closed))
+        return turn_outcomes.interrupted("")
 
     async def _claim_steering(self) -> list[SteerMessage]:
         """New messages for the running turn. A later attempt may receive the same message again, so those that already
@@ -294,7 +323,7 @@ class AgentLoop:
         entries = []
         for message in steering:
             content = await self.turn.resolve_steering(message.content)
-            entries.append(mapping.prompt_entry(self.turn.turn_id, [*content], source=message.event_id))
+            entries.append(conversation_entries.prompt_entry(self.turn.turn_id, [*content], source=message.event_id))
         return entries
 
     async def _append(
@@ -310,15 +339,17 @@ class AgentLoop:
             return ev.mcp_tool_use(*ref, call_input, call_id=call.tool_call_id, decision=decision)
         return ev.tool_use(call.tool_name, call_input, call_id=call.tool_call_id, decision=decision)
 
-    def _record_result(self, use: Event, call: ToolCallPart, output: tools.ToolOutput) -> tuple[list[Event], list[Entry]]:
+    def _record_result(
+        self, use: Event, call: ToolCallPart, output: builtin_tools.ToolOutput
+    ) -> tuple[list[Event], list[Entry]]:
         event = ev.tool_result_for(
             use, output.content, is_error=output.is_error, call_id=call.tool_call_id, command=output.command
         )
         return [event], [self._return_entry(call, output)]
 
-    def _return_entry(self, call: ToolCallPart, output: tools.ToolOutput) -> Entry:
+    def _return_entry(self, call: ToolCallPart, output: builtin_tools.ToolOutput) -> Entry:
         blocks: list[Json] = [*output.content]
-        return mapping.tool_return_entry(self.turn.turn_id, call, blocks, is_error=output.is_error)
+        return conversation_entries.tool_return_entry(self.turn.turn_id, call, blocks, is_error=output.is_error)
 
     def _end_event(self, reply: ResponseStream, *, is_error: bool) -> Event:
         assert self._request_start is not None

@@ -2,10 +2,10 @@
 
 from pydantic_ai.messages import ModelResponse
 
-from footplate.domain.turns import TurnOutcome
-from footplate.harness import endings
+from footplate.domain.sessions.turns import TurnOutcome
+from footplate.harness import turn_outcomes
 
 
 def finished(response: ModelResponse) -> TurnOutcome:
     refusal = (response.provider_details or {}).get("refusal")
-    return endings.finished(response.text or "", response.finish_reason, refusal=refusal or "")
+    return turn_outcomes.finished(response.text or "", response.finish_reason, refusal=refusal or "")

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
-from footplate.domain import events as ev
-from footplate.domain import mcp
-from footplate.domain.agents import BUILT_IN_TOOLS
-from footplate.domain.events import Event
+from footplate.domain.agents import mcp_servers
+from footplate.domain.agents.agent_config import BUILT_IN_TOOLS
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.ports import Entry
+from footplate.domain.ports.harness import Entry
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event
 from footplate.harness import approvals
-from footplate.harness.leftovers import UNFINISHED, NO_CLIENT_RESULT, UNKNOWN, custom_tool_result, end_open_requests
-from footplate.harness.native import mapping
-from footplate.harness.native.arguments import parse_arguments
-from footplate.harness.native.mapping import Conversation
+from footplate.harness.native import conversation_entries
+from footplate.harness.native.conversation_entries import Conversation
+from footplate.harness.native.toolset.call_arguments import parse_arguments
+from footplate.harness.recovery_text import NO_CLIENT_RESULT, UNFINISHED, UNKNOWN, custom_tool_result, end_open_requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def plan_recovery(
     """
     lines = conversation.lines_of_turn(turn_id)
     spans = end_open_requests(turn_events)
-    if not any(line.input == mapping.PROMPT for line in lines):
+    if not any(line.input == conversation_entries.PROMPT for line in lines):
         return _close_superseded_calls(turn_id, conversation, superseded_events, spans)
     last = lines[-1]
     if last.interrupted:
@@ -94,7 +94,7 @@ def _plan_calls(
     def close(call: ToolCallPart, use: Event, text: str) -> None:
         blocks: list[Json] = [ev.text_block(text)]
         events.append(ev.tool_result_for(use, blocks, is_error=True, call_id=call.tool_call_id))
-        entries.append(mapping.tool_return_entry(turn_id, call, blocks, is_error=True))
+        entries.append(conversation_entries.tool_return_entry(turn_id, call, blocks, is_error=True))
 
     for call in conversation.open_calls():
         call_id = call.tool_call_id
@@ -116,10 +116,14 @@ def _plan_calls(
             entries.append(_custom_result_entry(turn_id, call, custom_result))
         else:
             waiting.append(WaitingCall(call, custom_call.id))
-    return RecoveryPlan(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting))
+    return RecoveryPlan(
+        events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting)
+    )
 
 
-def _close_superseded_calls(turn_id: str, conversation: Conversation, superseded_events: Sequence[Event], spans: tuple[Event, ...]) -> RecoveryPlan:
+def _close_superseded_calls(
+    turn_id: str, conversation: Conversation, superseded_events: Sequence[Event], spans: tuple[Event, ...]
+) -> RecoveryPlan:
     """Adds a result to every call that an earlier turn left without one, because models reject a call without a result.
     Decisions and results from before the new message count. Other calls are denied or have no result.
     """
@@ -143,12 +147,12 @@ def _close_superseded_calls(turn_id: str, conversation: Conversation, superseded
         blocks: list[Json] = [ev.text_block(_missing_result_text(call) if request is None else reason)]
         if request is not None:
             events.append(ev.tool_result_for(request, blocks, is_error=True, call_id=call_id))
-        entries.append(mapping.tool_return_entry(turn_id, call, blocks, is_error=True))
+        entries.append(conversation_entries.tool_return_entry(turn_id, call, blocks, is_error=True))
     return RecoveryPlan(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), needs_prompt=True)
 
 
 def _missing_result_text(call: ToolCallPart) -> str:
-    is_builtin = call.tool_name in BUILT_IN_TOOLS or call.tool_name.startswith(mcp.PREFIX)
+    is_builtin = call.tool_name in BUILT_IN_TOOLS or call.tool_name.startswith(mcp_servers.PREFIX)
     return UNFINISHED if is_builtin else NO_CLIENT_RESULT
 
 
@@ -173,4 +177,4 @@ def _since_last_response(turn_events: Sequence[Event]) -> Sequence[Event]:
 
 def _custom_result_entry(turn_id: str, call: ToolCallPart, result_event: Event) -> Entry:
     blocks, is_error = custom_tool_result(result_event)
-    return mapping.tool_return_entry(turn_id, call, blocks, is_error=is_error)
+    return conversation_entries.tool_return_entry(turn_id, call, blocks, is_error=is_error)

@@ -6,11 +6,13 @@ from pydantic_ai.messages import InstructionPart, ModelResponse, TextPart, ToolC
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
-from footplate.domain.events import text_block
+from footplate.domain.sessions.events import text_block
 from footplate.harness import prices
-from footplate.harness.native import mapping, prefixes, settings, tool_inputs
-from footplate.harness.native.mapping import Conversation
-from footplate.harness.native.models import ModelResolver
+from footplate.harness.native import conversation_entries
+from footplate.harness.native.conversation_entries import Conversation
+from footplate.harness.native.requests import message_prefix, request_settings
+from footplate.harness.native.requests.model_resolver import ModelResolver
+from footplate.harness.native.toolset import tool_inputs
 
 
 def warm_up(models: ModelResolver) -> None:
@@ -20,16 +22,16 @@ def warm_up(models: ModelResolver) -> None:
     call = ToolCallPart("bash", {"command": "true"}, "call_1")
     conversation = Conversation(
         [
-            mapping.prompt_entry("turn_1", [text_block("Hello")]),
-            mapping.response_entry("turn_1", ModelResponse(parts=[TextPart("Hello."), call])),
-            mapping.tool_return_entry("turn_1", call, [text_block("done")], is_error=False),
+            conversation_entries.prompt_entry("turn_1", [text_block("Hello")]),
+            conversation_entries.response_entry("turn_1", ModelResponse(parts=[TextPart("Hello."), call])),
+            conversation_entries.tool_return_entry("turn_1", call, [text_block("done")], is_error=False),
         ]
     )
     parameters = ModelRequestParameters(
         function_tools=[tool_inputs.tool_definition(name) for name in tool_inputs.TOOL_INPUTS],
         instruction_parts=[InstructionPart(content="Be brief.")],
     )
-    template = prefixes.RequestTemplate(model, settings.model_settings(model, {}, "sesn_1"), parameters)
+    template = message_prefix.RequestTemplate(model, request_settings.model_settings(model, {}, "sesn_1"), parameters)
     with ThreadPoolExecutor(1) as thread:  # the caller's thread already runs an event loop
-        thread.submit(prefixes.encode_messages, template, conversation.messages).result()
+        thread.submit(message_prefix.encode_messages, template, conversation.messages).result()
     prices.cost_microusd(model.system, model.model_name, RequestUsage())

@@ -6,12 +6,12 @@ Formats do not handle timing or script selection: `encoding` plays the steps of 
 from collections.abc import Mapping
 from typing import Final
 
-from footplate.testing.wire import chat, messages, responses
-from footplate.testing.wire.format import WireFormat
+from footplate.testing.wire import anthropic_messages, openai_chat, openai_responses
+from footplate.testing.wire.wire_format import WireFormat
 
 FORMATS: Final[Mapping[str, WireFormat]] = {
-    "/v1/messages": messages.FORMAT,
-    "/v1/chat/completions": chat.FORMAT,
-    "/v1/responses": responses.FORMAT,
+    "/v1/messages": anthropic_messages.FORMAT,
+    "/v1/chat/completions": openai_chat.FORMAT,
+    "/v1/responses": openai_responses.FORMAT,
 }
 """Wire formats by the path of the `POST` request."""

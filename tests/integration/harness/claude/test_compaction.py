@@ -4,17 +4,25 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.integration.harness.claude.desk import CONFIG, SessionRunner
-from tests.integration.harness.claude.lines import call_line, make_entries, make_line, prompt_line, result_line, response_line
-from tests.integration.harness.twins import MemoryLog
+from tests.integration.harness.claude.session_runner import CONFIG, SessionRunner
+from tests.integration.harness.claude.transcript_lines import (
+    call_line,
+    make_entries,
+    make_line,
+    prompt_line,
+    response_line,
+    result_line,
+)
+from tests.integration.harness.doubles import MemoryLog
 
-from footplate.domain import events as ev
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import Entry
-from footplate.harness.claude import options, recovery
-from footplate.harness.claude.custom_tools import CustomTools
+from footplate.domain.ports.harness import Entry
+from footplate.domain.sessions import events as ev
+from footplate.harness.claude import recovery
+from footplate.harness.claude.permissions.custom_tools import CustomTools
 from footplate.harness.claude.recovery import RecoveryPlan
-from footplate.harness.claude.transcript import Transcript
+from footplate.harness.claude.session import cli_options
+from footplate.harness.claude.transcripts.transcript import Transcript
 from footplate.testing import ScriptedModel, Step, replies, reply, text, tool, usage
 from footplate.testing.scripts import Request, Script
 
@@ -42,7 +50,7 @@ SCRIPTS: dict[str, Script] = {
 @pytest.fixture
 async def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SessionRunner]:
     # By default, the CLI waits until the provider refuses a request that is too long.
-    monkeypatch.setitem(options._VARIABLES, WINDOW, "100000")
+    monkeypatch.setitem(cli_options._VARIABLES, WINDOW, "100000")
     async with ScriptedModel(SCRIPTS) as model:
         runner = SessionRunner(model, tmp_path)
         yield runner
@@ -68,7 +76,7 @@ async def test_compaction_is_recorded_once_and_the_next_host_continues_from_it(
     # A fork from an earlier event starts with the conversation as it was then.
     lines = runner.log.entries[:before]
     boundary = next(n for n, entry in enumerate(lines) if "compact_boundary" in str(entry.body))
-    monkeypatch.delitem(options._VARIABLES, WINDOW)
+    monkeypatch.delitem(cli_options._VARIABLES, WINDOW)
     runner.log = MemoryLog(entries=[*lines[:boundary]])
     await runner.run_turn("From before. [[script:short]]", "three")
     shown = str(runner.model.requests()[-1].body)
@@ -92,7 +100,12 @@ def settle(history: list[Entry]) -> RecoveryPlan:
 
 def test_a_turn_lost_right_after_compaction_continues() -> None:
     history = make_entries(
-        "turn_1", prompt_line("turn_1"), call_line("a", "m", "t1"), result_line("b", "t1"), boundary_line("c"), summary_line("d")
+        "turn_1",
+        prompt_line("turn_1"),
+        call_line("a", "m", "t1"),
+        result_line("b", "t1"),
+        boundary_line("c"),
+        summary_line("d"),
     )
     found = settle(history)
     assert (found.next_step, found.entries) == ("continue", ())
@@ -104,6 +117,8 @@ def test_a_turn_that_began_with_compaction_and_has_no_response_starts_again() ->
 
 
 def test_a_response_after_compaction_is_the_result() -> None:
-    history = make_entries("turn_1", prompt_line("turn_1"), boundary_line("c"), summary_line("d"), response_line("e", "m", "Well."))
+    history = make_entries(
+        "turn_1", prompt_line("turn_1"), boundary_line("c"), summary_line("d"), response_line("e", "m", "Well.")
+    )
     found = settle(history)
     assert (found.next_step, found.text) == ("answered", "Well.")

@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.harness.claude.desk import ASK_TOOL, CONFIG, SessionRunner, open_with_custom_tool
-from tests.integration.harness.twins import MemoryLog
+from tests.integration.harness.claude.session_runner import ASK_TOOL, CONFIG, SessionRunner, open_with_custom_tool
+from tests.integration.harness.doubles import MemoryLog
 
-from footplate.domain import events as ev
-from footplate.domain.agents import CustomTool
+from footplate.domain.agents.agent_config import CustomTool
+from footplate.domain.agents.mcp_servers import McpServer
 from footplate.domain.errors import HandOver, Temporary, Unavailable
-from footplate.domain.events import Event, Usage
 from footplate.domain.json import JsonObject
-from footplate.domain.mcp import McpServer
-from footplate.domain.ports import Entry, SteerMessage
-from footplate.domain.turns import TurnOutcome, TurnStatus
-from footplate.harness.claude.connection import CliConnection
-from footplate.harness.claude.custom_tools import CustomTools
+from footplate.domain.ports.harness import Entry, SteerMessage
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event, Usage
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.harness.claude.permissions.custom_tools import CustomTools
 from footplate.harness.claude.recovery import NOT_STARTED
-from footplate.harness.leftovers import CLIENT_RESULT_INTERRUPTED, NO_CLIENT_RESULT, UNKNOWN
+from footplate.harness.claude.session.connection import CliConnection
+from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, NO_CLIENT_RESULT, UNKNOWN
 from footplate.testing import replies, text, tool
 
 pytestmark = pytest.mark.timing
@@ -33,10 +33,16 @@ IMAGE: JsonObject = {"type": "image", "source": {"type": "base64", "media_type":
 SLOW = "echo x >> ran; sleep 0.5"
 SCRIPTS = {
     "ask": replies([text("Let me ask."), tool(TOOL_NAME, {"q": 1})], [text("Thanks.")]),
-    "mixed": replies([tool(TOOL_NAME, {"q": 1}), tool("Bash", {"command": SLOW}), tool(TOOL_NAME, {"q": 2})], [text("Thanks.")]),
+    "mixed": replies(
+        [tool(TOOL_NAME, {"q": 1}), tool("Bash", {"command": SLOW}), tool(TOOL_NAME, {"q": 2})], [text("Thanks.")]
+    ),
     "bash-last": replies([tool(TOOL_NAME, {"q": 1}), tool("Bash", {"command": SLOW})], [text("Thanks.")]),
-    "wait": replies([tool(TOOL_NAME, {"q": 1}), tool("Bash", {"command": "echo x >> ran; sleep 30"})], [text("Thanks.")]),
-    "wrong": replies([tool(TOOL_NAME, {"q": 1}), tool("Read", {}), tool("mcp__custom__gone", {"q": 2})], [text("Thanks.")]),
+    "wait": replies(
+        [tool(TOOL_NAME, {"q": 1}), tool("Bash", {"command": "echo x >> ran; sleep 30"})], [text("Thanks.")]
+    ),
+    "wrong": replies(
+        [tool(TOOL_NAME, {"q": 1}), tool("Read", {}), tool("mcp__custom__gone", {"q": 2})], [text("Thanks.")]
+    ),
     "twice": replies(
         [tool(TOOL_NAME, {"q": 1})], [tool("Bash", {"command": SLOW})], [tool(TOOL_NAME, {"q": 2})], [text("Thanks.")]
     ),
@@ -286,7 +292,9 @@ async def test_a_worker_is_lost_at_an_append(runner: SessionRunner, crash_at: in
     assert {*result_texts} <= {"Well.", NOT_STARTED}
     assert len(list_tool_calls(runner)) == result_texts.count("Well.")
     starts = [event.id for event in runner.turn_events() if event.type == ev.MODEL_REQUEST_START]
-    ends = [event.body["model_request_start_id"] for event in runner.turn_events() if event.type == ev.MODEL_REQUEST_END]
+    ends = [
+        event.body["model_request_start_id"] for event in runner.turn_events() if event.type == ev.MODEL_REQUEST_END
+    ]
     assert starts == ends
     assert len(runner.model.requests()) == 2
 
@@ -366,7 +374,9 @@ async def test_the_model_sees_the_tools_description_and_schema(runner: SessionRu
     ],
     ids=["plain", "beside servers of that name", "long"],
 )
-def test_tool_names_are_valid_and_unique(servers: Sequence[str], names: Sequence[str], model_names: Sequence[str]) -> None:
+def test_tool_names_are_valid_and_unique(
+    servers: Sequence[str], names: Sequence[str], model_names: Sequence[str]
+) -> None:
     config = replace(
         CONFIG,
         custom_tools=tuple(CustomTool(name=name, description="", input_schema={}) for name in names),

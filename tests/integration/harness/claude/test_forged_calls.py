@@ -4,21 +4,21 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.integration.harness.claude.desk import CONFIG
-from tests.integration.harness.claude.lines import FILE, call_line, make_entries, prompt_line, result_line
-from tests.integration.harness.claude.test_store import STOP_EVENT, start_event, make_recorder, stream_events
-from tests.integration.harness.twins import LocalEnvironment, World
+from tests.integration.harness.claude.session_runner import CONFIG
+from tests.integration.harness.claude.test_turn_recorder import STOP_EVENT, make_recorder, start_event, stream_events
+from tests.integration.harness.claude.transcript_lines import FILE, call_line, make_entries, prompt_line, result_line
+from tests.integration.harness.doubles import LocalEnvironment, World
 
-from footplate.domain import events as ev
 from footplate.domain.errors import Temporary
-from footplate.domain.events import Event
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event
 from footplate.harness import approvals
-from footplate.harness.claude.calls import ThreadCalls
-from footplate.harness.claude.custom_tools import CustomTools
-from footplate.harness.claude.mapping import Call
-from footplate.harness.claude.recorder import TurnRecorder
+from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.recovery import NOT_AS_SHOWN, plan_recovery
-from footplate.harness.claude.transcript import Transcript
+from footplate.harness.claude.threads.thread_calls import ThreadCalls
+from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts.transcript import Transcript
 
 pytestmark = pytest.mark.timing
 TOOL = "mcp__tracker__delete"
@@ -89,6 +89,8 @@ def test_an_approved_call_runs_only_as_it_was_shown(command: str) -> None:
     mark = approvals.pending_mark("turn_1", "t1", use)
     history = make_entries("turn_1", prompt_line("turn_1"), call_line("a", "m", "t1", command))
     decision = Event(ev.USER_TOOL_CONFIRMATION, {"tool_use_id": use.id, "result": "allow"})
-    found = plan_recovery("turn_1", Transcript([*history, mark]), [use, decision], timestamp="now", custom=CustomTools(CONFIG))
+    found = plan_recovery(
+        "turn_1", Transcript([*history, mark]), [use, decision], timestamp="now", custom=CustomTools(CONFIG)
+    )
     assert len(found.approved_calls) == (command == "ls")
     assert (NOT_AS_SHOWN in str(found.entries)) == (command != "ls")

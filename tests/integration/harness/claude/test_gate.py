@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from tests.integration.harness.claude.desk import SessionRunner
-from tests.integration.harness.twins import Crash
+from tests.integration.harness.claude.session_runner import SessionRunner
+from tests.integration.harness.doubles import Crash
 
 from footplate import failpoints
-from footplate.domain import events as ev
-from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.permissions import PermissionOutcome as Gated
-from footplate.domain.turns import TurnStatus
-from footplate.harness.claude.connection import CliConnection
-from footplate.harness.claude.transcript import Transcript
-from footplate.harness.leftovers import UNKNOWN
+from footplate.domain.policy.permissions import PermissionOutcome as Gated
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import TurnStatus
+from footplate.harness.claude.session.connection import CliConnection
+from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import ScriptedModel, replies, text, tool
 
 X, Y, Z = "echo x >> x", "echo y >> y", "echo z >> z"
@@ -126,7 +126,9 @@ async def test_a_new_message_denies_pending_calls(runner: SessionRunner) -> None
     assert "new message" in map_results(runner)[asked.id]
 
 
-async def test_a_crash_in_an_approved_call_makes_its_outcome_unknown(runner: SessionRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_crash_in_an_approved_call_makes_its_outcome_unknown(
+    runner: SessionRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last attempt stops where it would start a CLI. By then, every call has a result."""
     runner.gate.outcomes = {"Bash": Gated.ASK}
     runner.begin_turn("Go. [[script:one]]")
@@ -146,7 +148,7 @@ async def test_a_crash_in_an_approved_call_makes_its_outcome_unknown(runner: Ses
         await runner.run_attempt()
     assert (count_runs(runner), map_results(runner)) == ({"x": 1}, {})
     monkeypatch.undo()
-    monkeypatch.setattr(CliConnection, "open", crash_instead)
+    monkeypatch.setattr(CliConnection, "start", crash_instead)
     with pytest.raises(Crash):
         await runner.run_attempt()
     assert count_runs(runner) == {"x": 1}

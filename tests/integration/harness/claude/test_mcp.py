@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 from bench.support.mcp_server.process import McpProcess
-from tests.integration.harness.claude.desk import SessionRunner
-from tests.integration.harness.twins import text_of
+from tests.integration.harness.claude.session_runner import SessionRunner
+from tests.integration.harness.doubles import text_of
 
-from footplate.domain import events as ev
+from footplate.domain.agents.mcp_servers import McpServer
 from footplate.domain.json import JsonObject
-from footplate.domain.mcp import McpServer
-from footplate.domain.ports import McpAccess
-from footplate.domain.turns import TurnStatus
-from footplate.harness.claude.connection import CliConnection
+from footplate.domain.ports.harness import McpAccess
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.turns import TurnStatus
 from footplate.harness.claude.harness import ClaudeHarness
-from footplate.harness.claude.recorder import TurnRecorder
-from footplate.harness.leftovers import UNKNOWN
+from footplate.harness.claude.recording.recorder import TurnRecorder
+from footplate.harness.claude.session.connection import CliConnection
+from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import ScriptedModel, replies, text, tool
 
 pytestmark = pytest.mark.timing
@@ -155,7 +155,7 @@ async def test_a_call_that_was_not_approved_is_not_made(
     asked: Callable[[TurnRecorder, str, str, JsonObject], bool],
 ) -> None:
     """The CLI requests a call by its id. A call that is not in the log, or was already made, is refused."""
-    monkeypatch.setattr(TurnRecorder, "starts", asked)
+    monkeypatch.setattr(TurnRecorder, "claim_start", asked)
     await runner.run_turn("Note. [[script:note]]")
     (result,) = [event for event in runner.turn_events() if event.type == ev.AGENT_MCP_TOOL_RESULT]
     assert "This call was not permitted" in text_of(result)

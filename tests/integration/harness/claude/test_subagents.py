@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.harness.claude.desk import SessionRunner
-from tests.integration.harness.twins import text_of
+from tests.integration.harness.claude.session_runner import SessionRunner
+from tests.integration.harness.doubles import text_of
 
-from footplate.domain import events as ev
-from footplate.domain import threads
-from footplate.domain.agents import Subagent
+from footplate.domain.agents.agent_config import Subagent
 from footplate.domain.errors import HandOver
-from footplate.domain.events import Event, Position
-from footplate.domain.permissions import PermissionOutcome as Gated
-from footplate.domain.turns import TurnStatus
-from footplate.harness.leftovers import UNKNOWN
+from footplate.domain.policy.permissions import PermissionOutcome as Gated
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions import threads
+from footplate.domain.sessions.events import Event, Position
+from footplate.domain.sessions.turns import TurnStatus
+from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import ScriptedModel, overloaded, replies, text, tool
-from footplate.testing.strict import assert_valid_event
+from footplate.testing.sdk_validation import assert_valid_event
 
 pytestmark = pytest.mark.timing
 
@@ -199,9 +199,11 @@ async def test_only_the_agents_own_subagents_run_and_only_as_configured(runner: 
 async def test_a_failed_subagent_is_a_tool_result(runner: SessionRunner) -> None:
     assert (await runner.run_turn("Ask. [[script:unlucky]]")).text == "So be it."
     (thread_id,) = thread_ids(runner)
-    assert [event.body.get("is_error") for event in list_thread_events(runner, thread_id) if event.type == ev.MODEL_REQUEST_END] == [
-        True
-    ]
+    assert [
+        event.body.get("is_error")
+        for event in list_thread_events(runner, thread_id)
+        if event.type == ev.MODEL_REQUEST_END
+    ] == [True]
     (result,) = [event for event in list_thread_events(runner, None) if event.type == ev.AGENT_TOOL_RESULT]
     assert "529" in text_of(result)
 
@@ -224,7 +226,9 @@ async def test_nothing_runs_twice_after_a_crash_in_a_subagents_call(runner: Sess
     assert (inside, asked) == ([UNKNOWN], [UNKNOWN])
     assert own[-1].type == threads.IDLE
     starts = {event.id for event in runner.turn_events() if event.type == ev.MODEL_REQUEST_START}
-    ends = {event.body["model_request_start_id"] for event in runner.turn_events() if event.type == ev.MODEL_REQUEST_END}
+    ends = {
+        event.body["model_request_start_id"] for event in runner.turn_events() if event.type == ev.MODEL_REQUEST_END
+    }
     assert starts == ends
     assert (await runner.run_turn("Go on. [[script:short]]", "two")).text == "Short."
 
@@ -238,7 +242,10 @@ async def test_a_hand_over_waits_for_a_subagent(runner: SessionRunner) -> None:
         await asyncio.wait_for(running, 30)
     (thread_id,) = thread_ids(runner)
     assert list_thread_events(runner, thread_id)[-1].type == threads.IDLE
-    assert [event.body["is_error"] for event in runner.turn_events() if event.type == ev.AGENT_TOOL_RESULT] == [False, False]
+    assert [event.body["is_error"] for event in runner.turn_events() if event.type == ev.AGENT_TOOL_RESULT] == [
+        False,
+        False,
+    ]
     runner.handover = asyncio.Event()
     assert (await runner.run_attempt("two")).text == "Heard."
     assert (runner.folder / "one" / "work" / "ran").read_text() == "x\n"

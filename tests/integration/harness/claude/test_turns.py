@@ -7,21 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.integration.harness.claude.desk import SessionRunner
-from tests.integration.harness.twins import text_of
+from tests.integration.harness.claude.session_runner import SessionRunner
+from tests.integration.harness.doubles import text_of
 
-from footplate.domain import events as ev
 from footplate.domain.errors import HandOver, ModelRefused, Overloaded, Temporary
+from footplate.domain.files.attachments import AttachmentFailed, AttachmentRefused
 from footplate.domain.json import JsonObject
-from footplate.domain.parts import AttachmentRefused, AttachmentFailed
-from footplate.domain.ports import Process, SteerMessage
-from footplate.domain.turns import TurnStatus
-from footplate.environments.guarded import GuardedEnvironment
-from footplate.environments.guardian import lease_clock
-from footplate.environments.unsandboxed import UnsandboxedEnvironment
-from footplate.harness.claude.connection import CliConnection
+from footplate.domain.ports.harness import Process, SteerMessage
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.turns import TurnStatus
+from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.processes.guardian_client import lease_clock
+from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
-from footplate.harness.leftovers import UNKNOWN
+from footplate.harness.claude.session.connection import CliConnection
+from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import ScriptedModel, cut, overloaded, replies, reply, text, thinking, tool, unauthorized
 
 pytestmark = pytest.mark.timing
@@ -79,7 +79,9 @@ async def test_the_next_turn_runs_on_another_host(runner: SessionRunner) -> None
 
 
 @pytest.mark.parametrize("script", ["talk", "wait"])
-async def test_an_interrupt_stores_the_partial_message_and_the_session_continues(runner: SessionRunner, script: str) -> None:
+async def test_an_interrupt_stores_the_partial_message_and_the_session_continues(
+    runner: SessionRunner, script: str
+) -> None:
     runner.begin_turn(f"Begin. [[script:{script}]]")
     running = asyncio.create_task(runner.run_attempt())
     if script == "wait":
@@ -156,7 +158,9 @@ async def test_a_failing_attachment_of_a_message_during_the_turn_does_not_end_it
 
     runner.begin_turn("Slowly. [[script:slow]]")
     runner.environment = runner.open_host()
-    context = replace(runner.context(runner.environment), resolve_attachments=resolve, resolve_steering=resolve_steering)
+    context = replace(
+        runner.context(runner.environment), resolve_attachments=resolve, resolve_steering=resolve_steering
+    )
     running = asyncio.create_task(runner.harness.run(context))
     await wait_for_event(runner, ev.AGENT_TOOL_USE)
     runner.steering.append(SteerMessage("sevt_7", [ev.text_block("Hurry up.")]))
@@ -217,9 +221,9 @@ async def test_a_warm_cli_serves_the_next_turn(runner: SessionRunner) -> None:
     await runner.close()
     runner.keeps_warm = False
     await runner.run_turn("And now? [[script:short]]", "two")
-    assert [message for role, message in runner.read_model_input() if role == "assistant" and message == "Left it."] == [
-        "Left it."
-    ] * 2
+    assert [
+        message for role, message in runner.read_model_input() if role == "assistant" and message == "Left it."
+    ] == ["Left it."] * 2
 
 
 async def test_a_prewarmed_cli_serves_the_first_turn(runner: SessionRunner) -> None:

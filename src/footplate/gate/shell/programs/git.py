@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from footplate.gate.shell.deeds import ProgramEffects, FileWrite
+from footplate.gate.shell.effects import FileWrite, ProgramEffects
 from footplate.gate.shell.words import UNKNOWN, Word
 
 _HARMLESS_GLOBAL_OPTIONS: Final = frozenset(
@@ -96,7 +96,9 @@ def analyse_git(words: Sequence[Word], effects: ProgramEffects) -> None:
         effects.add_concern("an argument is only known at run time", is_visible=True)
     _add_hidden_effects(name, rest, effects)
     _analyse_arguments(name, rest, effects)
-    effects.harmless = not effects.concerns and not effects.writes and (name in _READ_SUBCOMMANDS or _only_lists(name, rest))
+    effects.harmless = (
+        not effects.concerns and not effects.writes and (name in _READ_SUBCOMMANDS or _only_lists(name, rest))
+    )
     if at > 1:
         effects.runs.append((at - 1, (words[0], *words[at:])))  # so that rules also match it without the global options
 
@@ -178,7 +180,9 @@ def _is_risky_option(option: str, text: str) -> bool:
         return False
     if _RISKY_OPTIONS.fullmatch(text):
         return True
-    return len(option) > len("--") and option[:2] == "--" and any(full.startswith(option) for full in _ABBREVIATED_OPTIONS)
+    return (
+        len(option) > len("--") and option[:2] == "--" and any(full.startswith(option) for full in _ABBREVIATED_OPTIONS)
+    )
 
 
 def _add_hidden_effects(name: str, rest: Sequence[Word], effects: ProgramEffects) -> None:

@@ -19,9 +19,9 @@ from typing import Final
 
 import httpx2
 
-from footplate.domain.addresses import Address, AddressPolicy
-from footplate.harness import reaching
-from footplate.harness.native.failure import ToolFailure
+from footplate.domain.network.address_policy import Address, AddressPolicy
+from footplate.harness import address_check
+from footplate.harness.native.tool_failure import ToolFailure
 
 MAX_REDIRECTS: Final = 5
 _SCHEMES: Final = frozenset({"http", "https"})
@@ -129,10 +129,12 @@ class Downloader:
 
     async def _addresses(self, url: httpx2.URL, host: str) -> list[Address]:
         try:
-            return await reaching.resolve_allowed_addresses(self._policy, host, url.port or reaching.PORTS[url.scheme])
-        except reaching.UnresolvableHost as error:
+            return await address_check.resolve_allowed_addresses(
+                self._policy, host, url.port or address_check.PORTS[url.scheme]
+            )
+        except address_check.UnresolvableHost as error:
             raise ToolFailure(str(error)) from error
-        except reaching.ForbiddenAddress as error:
+        except address_check.ForbiddenAddress as error:
             raise ToolFailure(
                 f"{error}. This is blocked for {self._purpose}; the operator of this server can allow it with "
                 "FOOTPLATE_WEB_ALLOW."

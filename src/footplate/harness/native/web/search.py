@@ -15,8 +15,8 @@ from typing import Any, Final
 import httpx2
 import structlog
 
-from footplate.domain.ports import SearchProvider
-from footplate.harness.native.failure import ToolFailure
+from footplate.domain.ports.harness import SearchProvider
+from footplate.harness.native.tool_failure import ToolFailure
 from footplate.harness.native.web.download import Download, Downloader
 
 MAX_RESULTS: Final = 10

@@ -6,7 +6,7 @@ from alembic import op
 from sqlalchemy import text
 
 from footplate.domain.json import JsonObject
-from footplate.domain.project_rules import merge_rules, project_location
+from footplate.domain.project_rules import merge_rules, place_of
 from footplate.store.migrations.script import run_sql
 
 revision = "0018"
@@ -26,10 +26,10 @@ def upgrade() -> None:
     rows = connection.execute(text(_PROJECTS)).all()
     rules: dict[tuple[str, str], JsonObject] = {}
     for row in rows:
-        at = (row.organisation, project_location(row.path, row.url))
+        at = (row.organisation, place_of(row.path, row.url))
         rules[at] = merge_rules(rules[at], row.permissions) if at in rules else row.permissions
     for row in rows:
-        place = project_location(row.path, row.url)
+        place = place_of(row.path, row.url)
         merged = json.dumps(rules[row.organisation, place])
         connection.execute(text(_UPDATE), {"place": place, "permissions": merged, "id": row.id})
     connection.execute(text("alter table projects alter column place set not null"))

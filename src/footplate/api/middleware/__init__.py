@@ -1,0 +1,1 @@
+"""ASGI middleware and exception handlers: request ids, telemetry, origin checks and error responses."""

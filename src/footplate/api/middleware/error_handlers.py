@@ -1,0 +1,57 @@
+"""Converts exceptions into error responses, and records forbidden requests in the audit trail."""
+
+from http import HTTPStatus
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from footplate.api import errors
+from footplate.api.services import get_services
+from footplate.domain import audit
+from footplate.domain.errors import FootplateError, Forbidden
+from footplate.domain.organisations.principals import Principal
+
+log = structlog.get_logger(__name__)
+
+
+async def on_footplate_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, FootplateError)
+    request_id: str = request.scope["request_id"]
+    if errors.http_status(error) == HTTPStatus.INTERNAL_SERVER_ERROR:
+        # The caller sees only refusals and temporary failures.
+        raise error
+    if isinstance(error, Forbidden):
+        await _record_refusal(request, error)
+    return errors.error_response(error, request_id)
+
+
+async def _record_refusal(request: Request, error: Forbidden) -> None:
+    """Uses its own transaction, because the request's transaction was rolled back."""
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is None:
+        return
+    entry = audit.build_refusal_entry(request.method, request.url.path, error.message)
+    try:
+        async with get_services(request).units.unit(principal, None) as unit:
+            await unit.record(principal, entry)
+    except FootplateError as failure:  # the request is refused all the same, and the log line remains
+        log.warning(
+            "refusal could not be recorded in the audit trail", action="audit.refusal_lost", reason=failure.message
+        )
+
+
+async def on_http_exception(request: Request, error: Exception) -> Response:
+    """Handles the router's exceptions: an unknown path, or a method that the path does not support."""
+    assert isinstance(error, HTTPException)
+    operation = f"{request.method} {request.url.path}"
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        route_error = errors.UnknownRoute(
+            405, f"{operation} is not supported.", "The path supports other methods, which /openapi.json lists."
+        )
+    else:
+        route_error = errors.UnknownRoute(404, f"There is no route for {operation}.", "/openapi.json lists all routes.")
+    response = errors.error_response(route_error, request.scope["request_id"])
+    response.headers.update(error.headers or {})
+    return response

@@ -1,0 +1,1 @@
+"""Request handling: parsing, validation, uploads and idempotent changes."""

@@ -1,0 +1,1 @@
+"""Routes below `/v1/sessions`."""

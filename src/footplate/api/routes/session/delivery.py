@@ -1,0 +1,61 @@
+"""`/v1/sessions/{id}/merge`, `…/push` and `…/bundle`: deliver a session's work as git commits.
+
+None of them is a transaction of the log, because git may take a while and requests may wait for each other. Retries are
+safe: the same files give the same commit, and a branch that already has the commit does not change.
+"""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api.auth import Caller
+from footplate.api.json_responses import json_response
+from footplate.api.openapi import describe_request
+from footplate.api.requests.parsing import read_body, read_query
+from footplate.api.routing import create_router
+from footplate.api.services import get_services
+from footplate.api.streams.resource_stream import stream_resource
+from footplate.api.wire import responses
+from footplate.api.wire.session import delivery
+from footplate.api.wire.session.delivery import BUNDLE_MEDIA_TYPE, ReadBundle, SessionMerge, SessionPush
+from footplate.domain.files.delivery import DeliveryRequest
+
+router = create_router("/v1/sessions/{session_id}", "sessions")
+
+
+@router.post("/merge", response_model=responses.SessionLeft, openapi_extra=describe_request(body=SessionMerge))
+async def merge_session(request: Request, session_id: str, principal: Caller) -> Response:
+    """Merges the session's work into a branch of the project's repository. Merges into one branch run one at a time,
+    and each is complete or has no effect.
+    """
+    body, _ = await read_body(request, SessionMerge)
+    service = get_services(request).delivery
+    options, target = delivery.parse_merge(body)
+    delivery_request = await service.find_delivery(principal, session_id, options)
+    return json_response(
+        delivery.serialize_delivery(delivery_request, await service.merge(principal, delivery_request, target))
+    )
+
+
+@router.post("/push", response_model=responses.SessionLeft, openapi_extra=describe_request(body=SessionPush))
+async def push_session(request: Request, session_id: str, principal: Caller) -> Response:
+    """Pushes the session's work as a new branch to the project's repository."""
+    body, _ = await read_body(request, SessionPush)
+    service = get_services(request).delivery
+    options, target = delivery.parse_push(body)
+    delivery_request = await service.find_delivery(principal, session_id, options)
+    return json_response(
+        delivery.serialize_delivery(delivery_request, await service.push(principal, delivery_request, target))
+    )
+
+
+@router.get(
+    "/bundle", responses={200: {"content": {BUNDLE_MEDIA_TYPE: {}}}}, openapi_extra=describe_request(query=ReadBundle)
+)
+async def read_bundle(request: Request, session_id: str, principal: Caller) -> Response:
+    """Returns the commits as a git bundle, for a repository that has the session's base commit."""
+    query = read_query(request, ReadBundle)
+    service = get_services(request).delivery
+    delivery_request = await service.find_delivery(
+        principal, session_id, DeliveryRequest(project_id=query.project_id, writes=False)
+    )
+    return await stream_resource(service.bundle(delivery_request), media_type=BUNDLE_MEDIA_TYPE)

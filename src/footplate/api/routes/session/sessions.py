@@ -1,0 +1,190 @@
+"""`/v1/sessions`: conversations with a working tree, each with a snapshot of its agent."""
+
+from dataclasses import replace
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api import pagination
+from footplate.api.auth import Caller
+from footplate.api.json_responses import json_response
+from footplate.api.openapi import describe_request
+from footplate.api.requests.idempotency import ChangeResult, execute_change
+from footplate.api.requests.parsing import read_body, read_empty_body, read_message_body, read_query
+from footplate.api.routes.files import check_input_references
+from footplate.api.routing import create_router
+from footplate.api.services import ApiServices, get_services
+from footplate.api.wire import files, responses
+from footplate.api.wire.agent import agents, multiagent
+from footplate.api.wire.agent.tools import check_search_available
+from footplate.api.wire.list_queries import NoParameters
+from footplate.api.wire.policy import permissions
+from footplate.api.wire.projects import parse_project_choice
+from footplate.api.wire.session import sessions
+from footplate.api.wire.session.events import to_inputs
+from footplate.api.wire.session.sessions import (
+    AgentChoice,
+    AgentWithOverrides,
+    ListSessions,
+    SessionCreate,
+    SessionUpdate,
+)
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Order, Page
+from footplate.domain.ports.api import SessionFilter, UnitOfWork
+from footplate.domain.sessions.turns import Mode, SessionStatus
+
+router = create_router("/v1/sessions", "sessions")
+
+
+@router.post("", response_model=responses.Session, openapi_extra=describe_request(body=SessionCreate))
+async def create_session(request: Request, principal: Caller) -> Response:
+    body, raw = await read_message_body(request, SessionCreate)
+    # Read before the transaction opens: a request that holds a database connection must not wait for a second one.
+    agent = await load_agent_snapshot(get_services(request), principal, body.agent)
+    inputs = to_inputs(body.initial_events)
+    await check_input_references(get_services(request), principal, inputs)
+    requested_files = [
+        (await get_services(request).reads.file(principal, one.file_id), one) for one in body.resources or ()
+    ]
+    resources = files.add_resources((), [files.build_resource(file, one) for file, one in requested_files])
+    get_services(request).named_roots.check_context(principal.organisation, body.context or {})
+    choice = parse_project_choice(body.project_ids, body.workspace_id, body.context or {})
+
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        session, accepted = await unit.create_session(
+            principal,
+            agent=agent,
+            environment_id=body.environment_id,
+            title=body.title,
+            metadata=body.metadata,
+            context=body.context or {},
+            inputs=inputs,
+            mode=Mode(body.mode),
+            selection=choice,
+            permissions=permissions.dump_permissions(body.permissions),
+        )
+        if resources:
+            stored_resources = await unit.change_resources(principal, session.id, lambda _: resources)
+            session = replace(session, resources=stored_resources)
+        prepared = can_prewarm(get_services(request), agent)
+        # A workflow that stays open finds the warm harness again at the next turn.
+        accepted = replace(accepted, prepare=prepared, ends_when_idle=not prepared)
+        return sessions.serialize_session(session), accepted
+
+    return await execute_change(
+        request, principal, raw, work, audit_action="session.create" if body.permissions else None
+    )
+
+
+def can_prewarm(services: ApiServices, agent: JsonObject) -> bool:
+    """Returns whether workers can prewarm a new session of this agent before its first turn."""
+    return (agent.get("harness") or services.default_harness) in services.prewarmed_harnesses
+
+
+async def load_agent_snapshot(services: ApiServices, principal: Principal, choice: AgentChoice) -> JsonObject:
+    """Returns the agent as a session stores it."""
+    if isinstance(choice, str):
+        agent = await services.reads.agent(principal, choice)
+    else:
+        agent = await services.reads.agent(principal, choice.id, choice.version)
+    if agent.archived_at is not None:
+        raise InvalidRequest(f"agent: {agent.id} is archived", field="agent", help_text="Choose another agent.")
+    if not isinstance(choice, AgentWithOverrides):
+        snapshot = agents.snapshot_agent(agent, {})
+    else:
+        agents.check_harness(choice, services.harnesses, where="agent.")
+        check_search_available(choice.tools, available=services.has_search, where="agent.")
+        snapshot = agents.snapshot_agent(agent, agents.normalise_definition_fields(choice))
+    return await _embed_subagents(services, principal, snapshot)
+
+
+async def _embed_subagents(services: ApiServices, principal: Principal, snapshot: JsonObject) -> JsonObject:
+    """Adds the current definition of each subagent to the snapshot."""
+    multiagent.check_harness(snapshot, services.default_harness, where="agent.")
+    references = multiagent.read_stored_references(snapshot)
+    if not references:
+        return snapshot
+    members = [await services.reads.agent(principal, *reference) for reference in references]
+    multiagent.check_members(members)
+    return {
+        **snapshot,
+        "multiagent": multiagent.embed_members([agents.snapshot_agent(member, {}) for member in members]),
+    }
+
+
+@router.get("", response_model=responses.SessionListing, openapi_extra=describe_request(query=ListSessions))
+async def list_sessions(request: Request, principal: Caller) -> Response:
+    query = read_query(request, ListSessions)
+    cursor = pagination.decode_row_cursor("sessions", query.page, query.order)
+    order: Order = cursor.order if cursor else query.order or "desc"
+    page = Page(
+        limit=query.limit + 1,
+        order=order,
+        created_gt=query.created_at_gt,
+        created_gte=query.created_at_gte,
+        created_lt=query.created_at_lt,
+        created_lte=query.created_at_lte,
+        include_archived=query.include_archived,
+    )
+    if cursor:
+        page = replace(page, before=cursor.position) if cursor.backwards else replace(page, after=cursor.position)
+    session_filter = SessionFilter(
+        agent_id=query.agent_id,
+        agent_version=query.agent_version if query.agent_id else None,
+        statuses=[SessionStatus(status) for status in query.statuses],
+    )
+    rows = await get_services(request).reads.sessions(principal, page, session_filter)
+    page_rows, page_cursors = pagination.cut_page(
+        "sessions", rows, lambda row: (row.created_at, row.id), limit=query.limit, order=order, cursor=cursor
+    )
+    return json_response(
+        {
+            "data": [sessions.serialize_session(row) for row in page_rows],
+            "next_page": page_cursors.next_page,
+            "prev_page": page_cursors.prev_page,
+        }
+    )
+
+
+@router.get("/{session_id}", response_model=responses.Session)
+async def retrieve_session(request: Request, session_id: str, principal: Caller) -> Response:
+    read_query(request, NoParameters)
+    return json_response(sessions.serialize_session(await get_services(request).reads.session(principal, session_id)))
+
+
+@router.post("/{session_id}", response_model=responses.Session, openapi_extra=describe_request(body=SessionUpdate))
+async def update_session(request: Request, session_id: str, principal: Caller) -> Response:
+    body, raw = await read_body(request, SessionUpdate)
+    if "agent" in body.model_fields_set:
+        check_search_available(body.agent.tools, available=get_services(request).has_search, where="agent.")
+
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        session, accepted = await unit.update_session(principal, session_id, sessions.make_session_update(body))
+        return sessions.serialize_session(session), accepted
+
+    affects_rules = bool({"agent", "permissions"} & body.model_fields_set)
+    return await execute_change(request, principal, raw, work, audit_action="session.update" if affects_rules else None)
+
+
+@router.post("/{session_id}/archive", response_model=responses.Session)
+async def archive_session(request: Request, session_id: str, principal: Caller) -> Response:
+    raw = await read_empty_body(request)
+
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        return sessions.serialize_session(await unit.archive_session(principal, session_id)), None
+
+    return await execute_change(request, principal, raw, work)
+
+
+@router.delete("/{session_id}", response_model=responses.Deleted)
+async def delete_session(request: Request, session_id: str, principal: Caller) -> Response:
+    raw = await read_empty_body(request)
+
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        accepted = await unit.delete_session(principal, session_id)
+        return {"id": session_id, "type": "session_deleted"}, accepted
+
+    return await execute_change(request, principal, raw, work)

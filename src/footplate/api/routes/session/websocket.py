@@ -1,0 +1,118 @@
+"""`/v1/sessions/{id}/ws`: streams a session's events over WebSocket, for clients that prefer it to SSE.
+
+Requests are refused at the handshake, with the same error body and status as on other routes. A browser cannot set
+headers there, so it sends its API key as a subprotocol.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
+from functools import partial
+from typing import Final, cast
+
+import structlog
+from fastapi import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketState
+
+from footplate.api import errors
+from footplate.api.auth import authenticate, extract_api_key
+from footplate.api.middleware.request_context import REQUEST_ID_HEADER
+from footplate.api.requests.parsing import read_query
+from footplate.api.routes.session.events import parse_start_cursor
+from footplate.api.services import get_services
+from footplate.api.streams.event_stream import ClosableFrames
+from footplate.api.streams.key_revocation import wait_for_revocation
+from footplate.api.streams.websocket_stream import stream_to_socket
+from footplate.api.wire.session.events import StreamEvents
+from footplate.domain.errors import FootplateError, InvalidRequest, NotFound
+
+PATH: Final = "/v1/sessions/{session_id}/ws"
+PROTOCOL: Final = "footplate.v1"
+KEY_PREFIX: Final = "footplate.key."
+"""Prefix of an API key that is sent as a subprotocol."""
+
+log = structlog.get_logger(__name__)
+
+
+async def stream_socket(socket: WebSocket) -> None:
+    request_id: str = socket.scope["request_id"]
+    try:
+        await _stream(socket, request_id)
+    except FootplateError as error:
+        await _refuse(socket, errors.error_response(error, request_id), request_id)
+    except Exception:
+        log.exception("unexpected error", action="api.failed", request_id=request_id, path=socket.scope["path"])
+        if socket.application_state is WebSocketState.CONNECTING:
+            await _refuse(socket, errors.internal_error_response(request_id), request_id)
+
+
+async def _stream(socket: WebSocket, request_id: str) -> None:
+    services = get_services(socket)
+    secret = _extract_api_key(socket)
+    principal = await services.keys.authenticate(secret)
+    services.quotas.check_streams(principal.id)
+    session_id: str = socket.path_params["session_id"]
+    if "\x00" in session_id:
+        raise NotFound("session", session_id)
+    query = read_query(socket, StreamEvents)
+    cursor = parse_start_cursor(socket.headers.get("last-event-id"), query.after)
+    session = await services.reads.session(principal, session_id)
+    frames = services.tails.frames(
+        principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
+    )
+    with services.quotas.acquire_stream(principal.id):
+        await _serve_frames(socket, frames, request_id, partial(wait_for_revocation, socket, principal, secret))
+
+
+async def _serve_frames(
+    socket: WebSocket,
+    frames: AsyncIterator[bytes],
+    request_id: str,
+    until_revoked: Callable[[], Coroutine[None, None, None]],
+) -> None:
+    async with aclosing(cast("ClosableFrames", frames)):
+        first_frame = await anext(frames, b"")  # as for SSE: open only when the start position is fixed
+        offered = socket.scope.get("subprotocols", ())
+        try:
+            await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(REQUEST_ID_HEADER, request_id.encode())])
+        except OSError:
+            return  # the client disconnected
+        await stream_to_socket(socket, frames, first_frame=first_frame, until_revoked=until_revoked())
+
+
+def _extract_api_key(socket: WebSocket) -> str:
+    for offered in socket.scope.get("subprotocols", ()):
+        if offered.startswith(KEY_PREFIX):
+            return str(offered).removeprefix(KEY_PREFIX)
+    return extract_api_key(socket)
+
+
+async def refuse_unknown_socket(socket: WebSocket) -> None:
+    path = socket.scope["path"]
+    error = errors.UnknownRoute(404, f"There is no WebSocket at {path}.", f"The only WebSocket is at {PATH}.")
+    request_id: str = socket.scope["request_id"]
+    await _refuse(socket, errors.error_response(error, request_id), request_id)
+
+
+async def _refuse(socket: WebSocket, response: Response, request_id: str) -> None:
+    response.headers[REQUEST_ID_HEADER.decode()] = request_id
+    await socket.send_denial_response(response)
+
+
+async def refuse_plain_http(request: Request) -> Response:
+    """Refuses a plain HTTP request. It authenticates first, so that strangers cannot find out which sessions exist."""
+    principal = await authenticate(request)
+    await get_services(request).reads.session(principal, request.path_params["session_id"])
+    raise InvalidRequest(
+        "This route is a WebSocket, but the request is not a WebSocket handshake.",
+        field="upgrade",
+        help_text="Connect with ws:// or wss://, or use /events/stream for server-sent events.",
+    )
+
+
+routes: Final[list[BaseRoute]] = [
+    Route(PATH, refuse_plain_http, methods=["GET"], include_in_schema=False),
+    WebSocketRoute(PATH, stream_socket),
+    WebSocketRoute("/{path:path}", refuse_unknown_socket),
+]

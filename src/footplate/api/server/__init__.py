@@ -1,0 +1,1 @@
+"""uvicorn's HTTP and WebSocket protocols with limits on connections, headers and slow clients."""

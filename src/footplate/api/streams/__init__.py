@@ -1,0 +1,1 @@
+"""Streamed responses: server-sent events, WebSocket messages and bytes of open resources."""

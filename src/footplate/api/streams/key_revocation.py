@@ -1,0 +1,41 @@
+"""Ends a stream after its API key is revoked. A stream can stay open for hours after its key was checked."""
+
+import asyncio
+from typing import Final
+
+import structlog
+from starlette.requests import HTTPConnection
+
+from footplate.api.auth import extract_api_key
+from footplate.api.services import get_services
+from footplate.domain.errors import FootplateError, Unauthenticated
+from footplate.domain.organisations.principals import Principal
+
+CHECK_SECONDS: Final = 5.0
+"""Interval between two checks. The server caches a key for some seconds, so a stream ends within 15 seconds."""
+
+log = structlog.get_logger(__name__)
+
+
+async def wait_for_revocation(connection: HTTPConnection, principal: Principal, secret: str | None = None) -> None:
+    """Returns when the key that opened the connection is revoked or no longer belongs to the organisation.
+
+    If the database is unreachable, the stream stays open and the key is checked again at the next interval.
+    """
+    secret, keys = secret or extract_api_key(connection), get_services(connection).keys
+    while True:
+        await asyncio.sleep(CHECK_SECONDS)
+        try:
+            if (await keys.authenticate(secret)).organisation != principal.organisation:
+                return
+        except Unauthenticated:
+            return
+        except (FootplateError, OSError) as error:
+            log.warning(
+                "API key of an open stream could not be checked", action="api.key_not_checked", reason=repr(error)
+            )
+
+
+def revoked_key_error() -> Unauthenticated:
+    """Builds the error that the client receives when its stream ends."""
+    return Unauthenticated("The API key of this stream was revoked.", help_text="Reconnect with a valid API key.")

@@ -1,0 +1,137 @@
+"""Wire models of an agent's `multiagent` field: its subagents, each of which runs in its own thread of the session."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
+
+from footplate.api.wire.base import UNSUPPORTED, Body, Id, Version
+from footplate.domain.agents.agent_config import CUSTOM_TOOL_TYPE, Agent
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+
+SUBAGENT_HARNESSES: Final = frozenset({"claude"})
+"""Harnesses that support subagents."""
+MAX_AGENTS: Final = 20
+_FIELD: Final = "multiagent"
+_RESERVED: Final = frozenset({"fork"})
+"""Names that have another meaning in Claude Code."""
+
+
+class AgentReference(Body):
+    type: Literal["agent"]
+    id: Id
+    version: Version | None = None
+
+
+def union_tag(value: object) -> str | None:
+    """Returns the tag of a union member. None, for an unknown type, makes the error list the known types."""
+    if isinstance(value, str):
+        return "id"
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    return kind if isinstance(kind, str) else None
+
+
+def _check_member_type(value: Any) -> Any:
+    if union_tag(value) in {"self", "advisor"}:
+        raise PydanticCustomError(UNSUPPORTED, "of this type is not supported by this server; use the id of an agent")
+    return value
+
+
+Member = Annotated[
+    Annotated[Id, Tag("id")] | Annotated[AgentReference, Tag("agent")],
+    Discriminator(union_tag),
+    BeforeValidator(_check_member_type),
+]
+
+
+class Coordinator(Body):
+    """The agent delegates work to subagents. They have their own prompt, model and tools, and share the working
+    tree.
+    """
+
+    type: Literal["coordinator"]
+    agents: Annotated[list[Member], Field(min_length=1, max_length=MAX_AGENTS)]
+
+
+def _check_multiagent_type(value: Any) -> Any:
+    if union_tag(value) == "multiagent_20261001":
+        raise PydanticCustomError(
+            UNSUPPORTED,
+            "of this type is not supported by this server; use the type `coordinator`",
+        )
+    return value
+
+
+Multiagent = Annotated[Coordinator, BeforeValidator(_check_multiagent_type)]
+
+
+def list_members(multiagent: Coordinator) -> list[tuple[str, int | None]]:
+    """Returns the agents' ids with the requested versions."""
+    return [(one, None) if isinstance(one, str) else (one.id, one.version) for one in multiagent.agents]
+
+
+def build_stored_references(members: Sequence[Agent]) -> JsonObject:
+    """Returns the stored form, in which each agent has a fixed version."""
+    check_members(members)
+    return {
+        "type": "coordinator",
+        "agents": [{"type": "agent", "id": member.id, "version": member.version} for member in members],
+    }
+
+
+def check_members(members: Sequence[Agent]) -> None:
+    """Raises `InvalidRequest` for agents that cannot be subagents."""
+    for index, member in enumerate(members):
+        for reason, advice in _find_objections(member, members[:index]):
+            path = f"{_FIELD}.agents.{index}"
+            raise InvalidRequest(f"{path}: {member.id} {reason}", field=path, help_text=advice)
+
+
+def _find_objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[str, str]]:
+    definition, name = member.definition, member.name
+    if member.archived_at is not None:
+        yield "is archived", "Choose another agent."
+    if any(other.id == member.id for other in earlier):
+        yield "is listed twice", "List each agent once."
+    if any(other.name == name for other in earlier):
+        yield f"has the same name as another agent, {name!r}", "The model selects agents by name: use distinct names."
+    if name in _RESERVED:
+        yield f"has the name {name!r}, which Claude Code reserves", "Rename the agent."
+    if definition.get(_FIELD) is not None:
+        yield "has subagents itself", "Subagents cannot be nested: choose an agent without `multiagent`."
+    if (harness := definition.get("harness")) is not None and harness not in SUBAGENT_HARNESSES:
+        yield f"runs with the harness {harness!r}", "Subagents run inside Claude Code: remove the agent's harness."
+    tools = definition.get("tools")
+    custom = [tool for tool in (tools if isinstance(tools, list) else []) if union_tag(tool) == CUSTOM_TOOL_TYPE]
+    more = {"mcp_servers": definition.get("mcp_servers"), "model_parameters": definition.get("model_parameters")}
+    for feature, found in {**more, "custom tools": custom}.items():
+        if found:
+            yield f"has {feature}, which subagents do not support", "Choose an agent without them."
+
+
+def check_harness(definition: JsonObject, default_harness: str, *, where: str = "") -> None:
+    harness = definition.get("harness") or default_harness
+    if definition.get(_FIELD) is not None and harness not in SUBAGENT_HARNESSES:
+        raise InvalidRequest(
+            f"{where}{_FIELD}: the harness {harness!r} does not support subagents",
+            field=f"{where}{_FIELD}",
+            help_text=f"Choose the harness {' or '.join(sorted(SUBAGENT_HARNESSES))!r} for this agent, or omit `{_FIELD}`.",
+        )
+
+
+def read_stored_references(definition: JsonObject) -> list[tuple[str, int]]:
+    """Returns the subagents that a stored definition references."""
+    multiagent = definition.get(_FIELD)
+    named = multiagent.get("agents") if isinstance(multiagent, dict) else None
+    found = [one for one in (named if isinstance(named, list) else []) if isinstance(one, dict)]
+    return [(str(one["id"]), int(str(one["version"]))) for one in found]
+
+
+def embed_members(members: Sequence[JsonObject]) -> JsonObject:
+    """Returns the form that a session stores: the whole definition of each agent, without its own `multiagent`."""
+    return {
+        "type": "coordinator",
+        "agents": [{name: value for name, value in member.items() if name != _FIELD} for member in members],
+    }

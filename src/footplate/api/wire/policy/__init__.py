@@ -1,0 +1,1 @@
+"""Wire models of permission rules, hooks, approvals and the audit trail."""

@@ -1,0 +1,1 @@
+"""Wire models of sessions and everything that belongs to one."""

@@ -1,0 +1,194 @@
+"""Wire models of sessions: create and update requests, list filters, and the response."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import Discriminator, Field, StringConstraints, Tag
+
+from footplate.api.wire.agent.agents import AgentOverrides
+from footplate.api.wire.agent.mcp_servers import McpServers, check_toolsets, normalise_servers
+from footplate.api.wire.agent.multiagent import AgentReference, union_tag
+from footplate.api.wire.agent.tools import Tools, normalise_tools
+from footplate.api.wire.base import (
+    NOT_NULLABLE,
+    Body,
+    Context,
+    Id,
+    Metadata,
+    MetadataPatch,
+    Parameters,
+    Text,
+    Unsupported,
+    UnsupportedList,
+    UtcTime,
+    Version,
+    merge_metadata,
+    optional_timestamp,
+    timestamp,
+)
+from footplate.api.wire.files import FileResources
+from footplate.api.wire.policy.permissions import OwnPermissions, dump_permissions
+from footplate.api.wire.policy.permissions import serialize_permissions as shown_rules
+from footplate.api.wire.projects import OrderedIds
+from footplate.api.wire.session.events import MAX_INITIAL_EVENTS, UserMessage
+from footplate.domain.agents.agent_config import fill_default_policies, keep_stored_tools
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.sessions.events import Usage
+from footplate.domain.sessions.turns import Session, SessionStatus
+
+_MICRO_PER_CENT: Final = 10_000
+
+Status = Literal["idle", "running", "rescheduling", "terminated"]
+Title = Annotated[Text, StringConstraints(max_length=2000)]
+
+
+class AgentWithOverrides(AgentOverrides):
+    type: Literal["agent_with_overrides"]
+    id: Id
+    version: Version | None = None
+
+
+AgentChoice = Annotated[
+    Annotated[Id, Tag("id")]
+    | Annotated[AgentReference, Tag("agent")]
+    | Annotated[AgentWithOverrides, Tag("agent_with_overrides")],
+    Discriminator(union_tag),
+]
+InitialEvent = Annotated[UserMessage, Field(description="Only `user.message` is accepted as an initial event.")]
+
+
+class SessionCreate(Body):
+    agent: AgentChoice
+    environment_id: Id
+    title: Title | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    context: Context | None = None
+    mode: Annotated[
+        Literal["interactive", "background"], Field(description="`background`: streams send no previews.")
+    ] = "interactive"
+    project_ids: OrderedIds | None = None
+    workspace_id: Annotated[
+        Id | None, Field(description="Alternative to project_ids: the current projects of a workspace.")
+    ] = None
+    initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
+    permissions: OwnPermissions | None = None
+    resources: FileResources | None = None
+    vault_ids: UnsupportedList = None
+    budget: Unsupported = None
+
+
+class SessionAgentUpdate(Body):
+    """Fields that can change in a session's copy of its agent. A list replaces the old one as a whole."""
+
+    tools: Tools = NOT_NULLABLE
+    mcp_servers: McpServers | None = None
+
+
+class SessionUpdate(Body):
+    title: Title | None = None
+    metadata: MetadataPatch | None = None
+    agent: SessionAgentUpdate = NOT_NULLABLE
+    permissions: OwnPermissions | None = None
+    vault_ids: UnsupportedList = None
+    budget: Unsupported = None
+
+
+def make_session_update(body: SessionUpdate) -> Callable[[Session], Session]:
+    def change(session: Session) -> Session:
+        metadata = session.metadata
+        if "metadata" in body.model_fields_set:
+            metadata = merge_metadata(session.metadata, body.metadata) if body.metadata is not None else {}
+        title = body.title if "title" in body.model_fields_set else session.title
+        agent = _update_agent_copy(session.agent, body.agent) if "agent" in body.model_fields_set else session.agent
+        rules = dump_permissions(body.permissions) if "permissions" in body.model_fields_set else session.permissions
+        return replace(session, title=title, metadata=metadata, agent=agent, permissions=rules)
+
+    return change
+
+
+def _update_agent_copy(agent: JsonObject, update: SessionAgentUpdate) -> JsonObject:
+    changed = {**agent}
+    if "tools" in update.model_fields_set:
+        changed["tools"] = keep_stored_tools(normalise_tools(update.tools), agent.get("tools"))
+    if "mcp_servers" in update.model_fields_set:
+        changed["mcp_servers"] = normalise_servers(update.mcp_servers)
+    check_toolsets(changed.get("mcp_servers"), changed.get("tools"), where="agent.")
+    return changed
+
+
+class ListSessions(Parameters):
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    order: Literal["asc", "desc"] | None = None
+    page: Text | None = None
+    agent_id: Text | None = None
+    agent_version: Version | None = None
+    statuses: Annotated[list[Status], Field(alias="statuses[]", default_factory=list)]
+    include_archived: bool = False
+    created_at_gt: Annotated[UtcTime | None, Field(alias="created_at[gt]")] = None
+    created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
+    created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
+    created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
+    deployment_id: Unsupported = None
+    memory_store_id: Unsupported = None
+
+
+def serialize_session(session: Session) -> JsonObject:
+    return {
+        "id": session.id,
+        "type": "session",
+        "agent": fill_default_policies(session.agent),
+        "environment_id": session.environment_id,
+        "status": session.status.value,
+        "title": session.title,
+        "metadata": {**session.metadata},
+        "context": session.context,
+        "resources": [*session.resources],
+        "vault_ids": [],
+        "outcome_evaluations": [],
+        "budget": None,
+        "deployment_id": None,
+        "stats": serialize_stats(session),
+        "usage": {**serialize_token_usage(session.usage), "active_seconds": session.active_seconds},
+        "created_at": timestamp(session.created_at),
+        "updated_at": timestamp(session.updated_at),
+        "archived_at": optional_timestamp(session.archived_at),
+        "mode": session.mode.value,
+        "forked_from": asdict(session.forked_from) if session.forked_from else None,
+        "project_ids": [*session.project_ids],
+        "workspace_id": session.workspace_id,
+        "bases": {**session.bases},
+        "permissions": shown_rules(session.permissions),
+    }
+
+
+def serialize_stats(session: Session) -> JsonObject:
+    return {"active_seconds": session.active_seconds, "duration_seconds": _duration(session)}
+
+
+def _duration(session: Session) -> float:
+    end = session.updated_at if session.status is SessionStatus.TERMINATED else datetime.now(UTC)
+    return max(0.0, round((end - session.created_at).total_seconds(), 3))
+
+
+def serialize_token_usage(total: Usage) -> JsonObject:
+    """Returns token counts in the reference API's fields. An unknown cost is omitted, because unknown does not mean
+    free.
+    """
+    tokens: JsonObject = {
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
+        "cache_read_input_tokens": total.cache_read_tokens,
+        "cache_creation": {"ephemeral_5m_input_tokens": total.cache_write_tokens, "ephemeral_1h_input_tokens": 0},
+        "requests": total.requests,
+    }
+    return tokens if total.cost_microusd is None else {**tokens, **_serialize_cost(total.cost_microusd)}
+
+
+def _serialize_cost(microusd: int) -> dict[str, Json]:
+    """Returns the cost in whole cents, rounded up, in the reference API's field, and exactly in Footplate's own
+    field.
+    """
+    cents = -(-microusd // _MICRO_PER_CENT)
+    return {"list_cost": {"amount": str(cents), "currency": "USD"}, "cost_microusd": microusd}

@@ -1,0 +1,62 @@
+"""Wire models of turns. They are a Footplate extension with the same field names as sessions and events."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from footplate.api.wire.base import Parameters, Text, optional_timestamp, timestamp
+from footplate.api.wire.session.sessions import serialize_token_usage
+from footplate.domain.json import JsonObject
+from footplate.domain.sessions.turns import Turn
+
+
+class ListTurns(Parameters):
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    page: Text | None = None
+
+
+def serialize_result(turn: Turn) -> JsonObject:
+    """Returns the result of a turn. While the turn runs, `success` is false."""
+    stored = turn.result
+    return {
+        "success": False,
+        "text": "",
+        "error": None,
+        "pending": [],
+        "data": {},
+        **stored,
+        "session_id": turn.session_id,
+        "error_message": stored.get("error"),
+        "metrics": _serialize_metrics(turn),
+    }
+
+
+def _serialize_metrics(turn: Turn) -> JsonObject:
+    duration = (turn.ended_at - turn.started_at).total_seconds() if turn.started_at and turn.ended_at else None
+    return {
+        "duration_seconds": duration,
+        "attempts": turn.attempt,
+        "retries": turn.failures,
+        "requests": turn.usage.requests,
+        "input_tokens": turn.usage.input_tokens,
+        "output_tokens": turn.usage.output_tokens,
+        "cost_microusd": turn.usage.cost_microusd,
+    }
+
+
+def serialize_turn(turn: Turn) -> JsonObject:
+    return {
+        "id": turn.id,
+        "type": "turn",
+        "session_id": turn.session_id,
+        "status": turn.status.value,
+        "attempt": turn.attempt,
+        "input_event_id": turn.input_event_id,
+        "first_seq": turn.first_seq,
+        "config": turn.config,
+        "usage": serialize_token_usage(turn.usage),
+        "result": serialize_result(turn),
+        "created_at": timestamp(turn.created_at),
+        "started_at": optional_timestamp(turn.started_at),
+        "ended_at": optional_timestamp(turn.ended_at),
+    }

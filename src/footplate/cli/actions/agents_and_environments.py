@@ -1,0 +1,102 @@
+"""Implements `footplate agents` and `footplate environments`."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from footplate.cli import defaults
+from footplate.cli.connection import run_with_client
+from footplate.cli.render import output, tables
+from footplate.cli.render.output import print_json
+from footplate.client import Agent, AsyncFootplate, Environment
+
+T = TypeVar("T")
+
+
+def list_agents(*, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate) -> list[Agent]:
+        return [agent async for agent in client.agents.list(limit=100)]
+
+    found = _request(work, profile, as_json=as_json)
+    if as_json:
+        print_json([agent.wire() for agent in found])
+    else:
+        tables.print_agents(found)
+
+
+def show_agent(agent_id: str, *, as_json: bool, profile: str | None) -> None:
+    agent = _request(lambda client: client.agents.retrieve(agent_id), profile, as_json=as_json)
+    if as_json:
+        print_json(agent.wire())
+    else:
+        tables.print_agent(agent)
+
+
+def create_agent(
+    name: str,
+    model: str,
+    *,
+    system: str | None,
+    max_turns: int | None,
+    tools: bool,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    async def work(client: AsyncFootplate) -> Agent:
+        return await client.agents.create(
+            name=name,
+            model=model,
+            system=system,
+            tools=list(defaults.DEFAULT_TOOLS) if tools else None,
+            limits={"max_iterations": max_turns} if max_turns else None,
+        )
+
+    _print_id(_request(work, profile, as_json=as_json), as_json=as_json)
+
+
+def archive_agent(agent_id: str, *, as_json: bool, profile: str | None) -> None:
+    _print_id(_request(lambda client: client.agents.archive(agent_id), profile, as_json=as_json), as_json=as_json)
+
+
+def list_environments(*, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate) -> list[Environment]:
+        return [environment async for environment in client.environments.list(limit=100)]
+
+    found = _request(work, profile, as_json=as_json)
+    if as_json:
+        print_json([environment.wire() for environment in found])
+    else:
+        tables.print_environments(found)
+
+
+def show_environment(environment_id: str, *, as_json: bool, profile: str | None) -> None:
+    environment = _request(lambda client: client.environments.retrieve(environment_id), profile, as_json=as_json)
+    if as_json:
+        print_json(environment.wire())
+    else:
+        tables.print_environment(environment)
+
+
+def create_environment(name: str, *, description: str | None, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate) -> Environment:
+        return await client.environments.create(name=name, description=description, config={"type": "cloud"})
+
+    _print_id(_request(work, profile, as_json=as_json), as_json=as_json)
+
+
+def remove_environment(environment_id: str, *, as_json: bool, profile: str | None) -> None:
+    deleted = _request(lambda client: client.environments.delete(environment_id), profile, as_json=as_json)
+    if as_json:
+        print_json([deleted.wire()])
+    else:
+        output.print_result(deleted.id)
+
+
+def _request(work: Callable[[AsyncFootplate], Awaitable[T]], profile: str | None, *, as_json: bool) -> T:
+    return run_with_client(lambda client, _server: work(client), profile=profile, as_json=as_json)
+
+
+def _print_id(resource: Agent | Environment, *, as_json: bool) -> None:
+    if as_json:
+        print_json(resource.wire())
+    else:
+        output.print_result(resource.id)

@@ -1,0 +1,129 @@
+"""Implements the approval commands: approvals, approve and deny."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import typer
+
+from footplate.cli.connection import run_with_client
+from footplate.cli.follow import approval_prompt
+from footplate.cli.profile.server_profiles import Server
+from footplate.cli.render import output, tables
+from footplate.cli.render.output import Exit, print_json
+from footplate.client import Approval, AsyncFootplate, Event
+
+_QUESTION: Final = "Allow it? [y; any other input leaves it pending]"
+
+
+def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> list[Approval]:
+        listed = [approval async for approval in client.approvals.list(limit=100, session_id=session)]
+        if as_json:
+            return listed
+        return [
+            each if each.display is None or each.display.whole else await client.approvals.retrieve(each.id)
+            for each in listed
+        ]
+
+    found = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json([approval.wire() for approval in found])
+    else:
+        tables.print_approvals(found)
+
+
+def approve(
+    ids: Sequence[str],
+    *,
+    rule: str | None,
+    updated: str | None,
+    edited: bool,
+    confirm: bool,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    """Shows each call in full and allows it. With `ask`, the user at the terminal confirms each call first."""
+    new_input = None if updated is None else _parse_json_object(updated)
+    if new_input is not None and len(ids) > 1:
+        raise typer.BadParameter("can only be used with a single ID", param_hint="--input")
+
+    if new_input is not None and edited:
+        raise typer.BadParameter("cannot be combined with --input", param_hint="--edited")
+
+    async def allow(client: AsyncFootplate, approval: Approval) -> Event | None:
+        updated_input = choose_edit(approval) if edited else new_input
+        if approval.status == "pending":
+            if updated_input is None and approval.edited_input is not None and not as_json:
+                output.err().print(
+                    f"[yellow]{output.quote(approval.edited_by or 'Another person')} edited the input of this call.[/] "
+                    f"To see and approve the edited input, run `footplate approve --edited {approval.id}`."
+                )
+            if confirm and approval_prompt.can_ask():
+                if (
+                    await approval_prompt.ask_decision(approval, updated_input=updated_input, question=_QUESTION)
+                    != "allow"
+                ):
+                    return None
+            elif not as_json:
+                _print_call(approval, updated_input)
+        return await client.approvals.allow(approval, updated_input=updated_input, session_rule=rule)
+
+    _decide_all(ids, allow, as_json=as_json, profile=profile)
+
+
+def choose_edit(approval: Approval) -> dict[str, Any]:
+    """Returns the input that another person edited. With `two_people`, editors cannot approve their own edits."""
+    if approval.edited_input is None:
+        raise typer.BadParameter(
+            f"{approval.id} has no edited input; run the command without --edited", param_hint="--edited"
+        )
+    return approval.edited_input
+
+
+def deny(ids: Sequence[str], *, message: str | None, as_json: bool, profile: str | None) -> None:
+    async def refuse(client: AsyncFootplate, approval: Approval) -> Event | None:
+        if approval.status == "pending" and not as_json:
+            _print_call(approval)
+        return await client.approvals.deny(approval, message)
+
+    _decide_all(ids, refuse, as_json=as_json, profile=profile)
+
+
+def _decide_all(
+    ids: Sequence[str],
+    decide: Callable[[AsyncFootplate, Approval], Awaitable[Event | None]],
+    *,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> list[Approval]:
+        """Looks up every id before it sends a decision, so an unknown id fails the command without any effect."""
+        found = [await client.approvals.retrieve(event_id) for event_id in ids]
+        for approval in found:
+            await decide(client, approval)
+        return [await client.approvals.retrieve(event_id) for event_id in ids]
+
+    decided = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json([approval.wire() for approval in decided])
+    else:
+        for approval in decided:
+            output.print_result(f"{approval.id} {approval.status}")
+    if any(approval.status == "pending" for approval in decided):
+        raise typer.Exit(Exit.NEEDS_ACTION)
+
+
+def _print_call(approval: Approval, updated_input: Mapping[str, Any] | None = None) -> None:
+    for line in approval_prompt.render_call(approval, updated_input):
+        output.print_exactly(output.err(), line)
+
+
+def _parse_json_object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"is not valid JSON: {error}", param_hint="--input") from None
+    if not isinstance(found, dict):
+        raise typer.BadParameter("must be a JSON object", param_hint="--input")
+    return found

@@ -1,0 +1,52 @@
+"""Implements `footplate audit`: ls, export and verify."""
+
+from typing import Final
+
+import typer
+
+from footplate.cli.connection import run_with_client
+from footplate.cli.profile.server_profiles import Server
+from footplate.cli.render import output, tables
+from footplate.cli.render.output import Exit, print_json, print_json_line
+from footplate.client import AsyncFootplate, AuditEntry
+
+_ADVICE: Final = (
+    "Compare changed or missing entries with an export that you keep elsewhere, and restore them from a backup. "
+    "If entries are not sealed, check the workers' logs for `sweep`."
+)
+
+
+def list_entries(kind: str | None, session: str | None, *, limit: int, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> list[AuditEntry]:
+        found: list[AuditEntry] = []
+        async for entry in client.audit.list(limit=min(limit, 100), kind=kind, session_id=session):
+            found.append(entry)
+            if len(found) == limit:
+                break
+        return found
+
+    found = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json([entry.wire() for entry in found])
+    else:
+        tables.print_audit(found)
+
+
+def export(kind: str | None, session: str | None, *, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> None:
+        async for entry in client.audit.list(limit=100, order="asc", kind=kind, session_id=session):
+            print_json_line(entry.wire())
+
+    run_with_client(work, profile=profile, as_json=True)
+
+
+def verify(head: str | None, *, as_json: bool, profile: str | None) -> None:
+    found = run_with_client(lambda client, _: client.audit.verify(head=head), profile=profile, as_json=as_json)
+    if as_json:
+        print_json(found.wire())
+    else:
+        output.print_result(f"{found.entries} entries in {found.batches} batches, {found.unsealed} not sealed yet")
+        output.print_result(f"head {found.head}")
+        for fault in found.faults:
+            output.print_error(fault, _ADVICE)
+    raise typer.Exit(Exit.FAILED if found.faults else Exit.DONE)

@@ -1,0 +1,108 @@
+"""Implements `footplate diff`: prints a session's changes as a patch or as a summary with one line per file."""
+
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from rich.text import Text
+
+from footplate.cli.actions.run import session_start
+from footplate.cli.connection import run_with_client
+from footplate.cli.profile.server_profiles import Server
+from footplate.cli.render import output
+from footplate.cli.render.output import print_json, quote
+from footplate.client import AsyncFootplate, ClientError, Diff, TreeDiff
+from footplate.domain.text.visible_text import show_line
+
+_SIGNS: Final = {"added": "A", "modified": "M", "deleted": "D", "renamed": "R", "type_changed": "T"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffOptions:
+    session: str
+    turn: str | None
+    since: str | None
+    until: str | None
+    project: str | None
+
+
+def diff(options: DiffOptions, *, stat: bool, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[Diff, str | None]:
+        session_id = await session_start.resolve_session_id(client, options.session)
+        query = await build_diff_query(client, session_id, turn=options.turn, project=options.project)
+        query |= {**_event_parameter("from", options.since), **_event_parameter("to", options.until)}
+        found = await client.sessions.diff(session_id, **query)
+        if not stat and not as_json:
+            await _print_patches(client, found, query)
+        return found, await find_user_directory(client, session_id, found)
+
+    found, directory = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(found.wire())
+        return
+    if directory is not None:
+        output.err().print(
+            f"There is no diff: the session works directly in your directory {quote(directory)}. Its changes are there."
+        )
+        return
+    for tree in found.trees:
+        if stat:
+            _print_summary(tree, named=len(found.trees) > 1)
+        for omitted_path in tree.left_out:
+            output.err().print(f"[dim]Not compared: {quote(omitted_path)}[/]")
+
+
+async def find_user_directory(client: AsyncFootplate, session_id: str, found: Diff) -> str | None:
+    """Returns the user's directory that the session works in, if that is the reason for an empty diff."""
+    if any(tree.files for tree in found.trees):
+        return None
+    directory = (await client.sessions.retrieve(session_id)).context.get("directory")
+    return None if directory is None else str(directory)
+
+
+async def build_diff_query(
+    client: AsyncFootplate, session_id: str, *, turn: str | None, project: str | None
+) -> dict[str, Any]:
+    """Returns the query parameters for a turn and a project. The turn `last` is replaced by the newest turn's id."""
+    if turn == "last":
+        turn = None
+        async for newest in client.turns.list(session_id, limit=1):
+            turn = newest.id
+            break
+        if turn is None:
+            raise ClientError(f"Session {session_id} has no turns yet.")
+    return {"turn_id": turn, "project_id": project}
+
+
+def _event_parameter(name: str, event: str | None) -> dict[str, Any]:
+    if event is None:
+        return {}
+    return {f"{name}_position": int(event)} if event.isdecimal() else {f"{name}_event_id": event}
+
+
+async def _print_patches(client: AsyncFootplate, found: Diff, query: dict[str, Any]) -> None:
+    """Prints the patch of each changed project: as exact bytes, or escaped on a terminal."""
+    changed = [tree for tree in found.trees if tree.files]
+    for tree in changed:
+        if len(changed) > 1:
+            output.err().print(f"[dim]{quote(tree.name)} ({tree.project_id})[/]")
+        writer = output.ContentWriter()
+        pieces = client.sessions.patch(found.session_id, **{**query, "project_id": tree.project_id})
+        async with aclosing(cast("Any", pieces)) as patch:
+            async for piece in patch:
+                if not writer.write(piece):
+                    return
+        writer.finish()
+
+
+def _print_summary(tree: TreeDiff, *, named: bool) -> None:
+    console = output.out()
+    if named:
+        console.print(f"[bold]{quote(tree.name)}[/]")
+    for file in tree.files:
+        counts = "binary" if file.binary else f"+{file.added} -{file.deleted}"
+        path = show_line(file.path) if file.old_path is None else f"{show_line(file.old_path)} → {show_line(file.path)}"
+        line = Text(f"{_SIGNS.get(file.status, '?')} {path}  ").append(counts, style="dim")
+        output.print_exactly(console, line)
+    files = "1 file" if len(tree.files) == 1 else f"{len(tree.files)} files"
+    console.print(f"{files} changed, +{tree.added} -{tree.deleted}", style="dim", markup=False)

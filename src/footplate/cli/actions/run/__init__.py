@@ -1,0 +1,1 @@
+"""What `footplate run` does."""

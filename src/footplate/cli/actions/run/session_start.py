@@ -1,0 +1,333 @@
+"""Starts and follows turns for `run` and `attach`: creates or continues a session, then watches the turn."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from footplate.cli import defaults
+from footplate.cli.actions import projects as project_actions
+from footplate.cli.actions.run import message_content, tool_selection
+from footplate.cli.follow.approval_prompt import ApprovalPrompt
+from footplate.cli.follow.live_approvals import LiveApprovalView
+from footplate.cli.follow.turn_follower import TurnFollower
+from footplate.cli.json_models import RunResult
+from footplate.cli.profile import recent_ids
+from footplate.cli.profile.server_profiles import Server
+from footplate.cli.render import formatting, output
+from footplate.cli.render.turn_views import TurnView
+from footplate.client import AsyncFootplate, ClientError, Conflict, InvalidRequest, NotFound, Session
+from footplate.client.pagination import drop_none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    prompt: str
+    session: str | None = None
+    background: bool = False
+    """The session runs without a watching user."""
+    fork_at: str | None = None
+    """Continue in a fork of the session at this event instead of the session itself."""
+    agent: str | None = None
+    environment: str | None = None
+    model: str | None = None
+    harness: str | None = None
+    system: str | None = None
+    max_turns: int | None = None
+    title: str | None = None
+    directory: str | None = None
+    """Working directory, if the server can see it. None for a directory of the session."""
+    projects: tuple[str, ...] = ()
+    """Ids or paths. The first project is the working directory."""
+    files: tuple[str, ...] = ()
+    """Paths, URLs or ids of files for the session's working tree."""
+    inline: tuple[str, ...] = ()
+    """Paths, URLs or ids of files that are sent to the model."""
+    requires_directory: bool = False
+    """Whether the user named the directory, so that no other one may be used."""
+    tool_limit: tool_selection.ToolLimit = tool_selection.NO_LIMIT
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        limits = {"max_iterations": self.max_turns} if self.max_turns else None
+        return drop_none(model=self.model, system=self.system, limits=limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkRequest:
+    session: str
+    at: str
+    """Id or position of an event. `last` is the newest."""
+    agent: str | None = None
+    model: str | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartedTurn:
+    session_id: str
+    after: str
+    """Position in the log before the message and everything that follows from it."""
+    input_id: str | None = None
+
+
+async def start_turn(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:
+    start = _continue_in_fork if request.fork_at else _continue_session if request.session else _start_session
+    started = await start(client, server, request)
+    recent_ids.remember_ids(client.base_url, session=started.session_id)
+    return started
+
+
+async def follow_turn(
+    client: AsyncFootplate,
+    started: StartedTurn,
+    view: TurnView,
+    *,
+    limit: float | None,
+    ask: ApprovalPrompt | None = None,
+) -> RunResult:
+    """Follows the turn for at most `limit` seconds. `ask` asks the user about pending calls."""
+    view = view if ask is None else LiveApprovalView(client, view)
+    result = await TurnFollower(client, started.session_id, view, limit=limit).follow(
+        after=started.after, input_id=started.input_id
+    )
+    return await _follow_with_approvals(client, result, view, after=started.after, limit=limit, ask=ask)
+
+
+async def _follow_with_approvals(
+    client: AsyncFootplate,
+    result: RunResult,
+    view: TurnView,
+    *,
+    after: str,
+    limit: float | None,
+    ask: ApprovalPrompt | None,
+) -> RunResult:
+    """Asks about pending calls and follows the resumed turn, until no call is decided here any more."""
+    while ask is not None and result.pending and (decision_id := await ask(client, result)) is not None:
+        result = await TurnFollower(client, result.session_id, view, limit=limit).follow(
+            after=after, input_id=decision_id
+        )
+    view.show_result(result)
+    return result
+
+
+async def attach_session(
+    client: AsyncFootplate, session_id: str, view: TurnView, *, ask: ApprovalPrompt | None = None
+) -> RunResult:
+    """Follows the running turn, or replays the last one, from its beginning until the newest message is processed."""
+    messages = (await client.events.list(session_id, limit=1, order="desc", types=["user.message"]).page()).data
+    if not messages:
+        raise ClientError(
+            f"Session {session_id} has no messages yet, so there is nothing to watch.",
+            help_text=f'Send one: footplate run --session {session_id} "…"',
+        )
+    turns = (await client.turns.list(session_id, limit=1).page()).data
+    after = str(turns[0].first_seq - 1) if turns else "0"
+    recent_ids.remember_ids(client.base_url, session=session_id)
+    view = view if ask is None else LiveApprovalView(client, view)
+    result = await TurnFollower(client, session_id, view).follow(after=after, input_id=messages[0].id, show_all=True)
+    return await _follow_with_approvals(client, result, view, after=after, limit=None, ask=ask)
+
+
+async def resolve_session_id(client: AsyncFootplate, wanted: str) -> str:
+    """Resolves `last` to the session last used from this machine, or else to the newest session."""
+    if wanted != "last":
+        return wanted
+    known = recent_ids.recall_id(client.base_url, "session")
+    if known and await _session_exists(client, known):
+        return known
+    newest = (await client.sessions.list(limit=1).page()).data
+    if not newest:
+        raise ClientError("There are no sessions yet.", help_text='Start one: footplate run "…"')
+    return newest[0].id
+
+
+async def _session_exists(client: AsyncFootplate, session_id: str) -> bool:
+    try:
+        await client.sessions.retrieve(session_id)
+    except NotFound:
+        return False
+    return True
+
+
+async def _continue_session(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:  # noqa: ARG001 - same signature as its siblings
+    session_id = await resolve_session_id(client, request.session or "last")
+    turns = (await client.turns.list(session_id, limit=1).page()).data
+    message = {**await _build_message(client, request), **drop_none(overrides=request.overrides or None)}
+    (sent,) = await client.events.send(session_id, [message])
+    return StartedTurn(session_id, str(turns[0].first_seq) if turns else "0", sent.id)
+
+
+async def _build_message(client: AsyncFootplate, request: RunRequest) -> dict[str, Any]:
+    content = await message_content.build_content(client, request.prompt, request.files, request.inline)
+    return {"type": "user.message", "content": content}
+
+
+async def fork_session(client: AsyncFootplate, request: ForkRequest, **fields: Any) -> Session:
+    """Forks a session, which is not changed. The fork becomes the last used session."""
+    session_id = await resolve_session_id(client, request.session)
+    at = None if request.at == "last" else int(request.at) if request.at.isdecimal() else request.at
+    agent_id = await _resolve_agent(client, request.agent) if request.agent else None
+    others = drop_none(agent=agent_id, model=request.model, title=request.title)
+    forked = await client.sessions.fork(session_id, at=at, **others, **fields)
+    recent_ids.remember_ids(client.base_url, session=forked.id)
+    return forked
+
+
+async def _continue_in_fork(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:  # noqa: ARG001 - same signature as its siblings
+    wanted = ForkRequest(
+        session=request.session or "last",
+        at=request.fork_at or "last",
+        agent=request.agent,
+        model=request.model,
+        title=request.title,
+    )
+    overrides = {name: value for name, value in request.overrides.items() if name != "model"}
+    message = await _build_message(client, request)
+    more = drop_none(environment_id=request.environment)
+    forked = await fork_session(
+        client, wanted, initial_events=[{**message, **drop_none(overrides=overrides or None)}], **more
+    )
+    assert forked.forked_from is not None
+    return StartedTurn(forked.id, str(forked.forked_from.position + 1))
+
+
+async def _start_session(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:
+    session = await retry_with_fresh_ids(client, lambda: _create_session(client, server, request))
+    return StartedTurn(session.id, "0")
+
+
+async def retry_with_fresh_ids(client: AsyncFootplate, create: Callable[[], Awaitable[Session]]) -> Session:
+    try:
+        return await create()
+    except (NotFound, InvalidRequest):
+        if not (recent_ids.recall_id(client.base_url, "agent") or recent_ids.recall_id(client.base_url, "environment")):
+            raise
+        # The remembered ids are from a server that was reset, or are archived: look them up again, once.
+        recent_ids.forget_ids(client.base_url, "agent", "environment")
+        return await create()
+
+
+async def _create_session(client: AsyncFootplate, server: Server, request: RunRequest) -> Session:
+    """Creates a session. Claude models run in Claude Code by default, if the server supports it."""
+    harness = request.harness or server.harness
+    if harness is None and not (request.agent or server.agent):
+        default_harness = defaults.default_harness(_choose_model(server, request))
+        try:
+            return await _create_with_harness(client, server, request, default_harness)
+        except InvalidRequest as error:
+            if default_harness is None or error.field != "agent.harness":
+                raise
+    return await _create_with_harness(client, server, request, harness)
+
+
+def _session_directory(request: RunRequest) -> str | None:
+    """Returns None for the home directory or above, unless it was named: agents must not see dot files by accident."""
+    if (
+        request.directory is None
+        or request.requires_directory
+        or not Path.home().resolve().is_relative_to(request.directory)
+    ):
+        return request.directory
+    output.err().print(
+        "The current directory is or contains your home directory, so the session uses a directory of its own. "
+        "To work on your files, run the command in a project directory."
+    )
+    return None
+
+
+def check_directory(server: Server, request: RunRequest) -> None:
+    if request.requires_directory and not server.is_local:
+        raise ClientError(
+            f"{request.directory} is on this machine, but the server from {server.source} is not.",
+            help_text="Omit --directory. The session then works in its own directory on the server.",
+        )
+
+
+async def _create_with_harness(
+    client: AsyncFootplate, server: Server, request: RunRequest, harness: str | None
+) -> Session:
+    check_directory(server, request)
+    agent, environment_id = await choose_agent_and_environment(client, server, request, harness)
+    project_ids = await project_actions.resolve_project_ids(client, server, request.projects)
+    directory = _session_directory(request) if server.is_local and not project_ids else None
+    return await client.sessions.create(
+        agent=agent,
+        environment_id=environment_id,
+        title=request.title or formatting.title_from_prompt(request.prompt),
+        context={"directory": directory} if directory else None,
+        project_ids=project_ids,
+        mode="background" if request.background else None,
+        initial_events=[await _build_message(client, request)],
+    )
+
+
+async def choose_agent_and_environment(
+    client: AsyncFootplate, server: Server, request: RunRequest, harness: str | None
+) -> tuple[str | dict[str, Any], str]:
+    """Returns the agent, with overrides, and the environment for a new session."""
+    chosen = request.agent or server.agent
+    overrides = {**request.overrides, **drop_none(harness=harness)}
+    if chosen:
+        agent_id = await _resolve_agent(client, chosen)
+        if request.tool_limit:
+            overrides["tools"] = request.tool_limit.apply_to((await client.agents.retrieve(agent_id)).tools)
+    else:
+        model = _choose_model(server, request)
+        agent_id = await _recall_or_create(client, "agent", lambda: _default_agent(client, model))
+        overrides = {"model": model, **overrides}
+        if request.tool_limit:
+            overrides["tools"] = request.tool_limit.apply_to(defaults.DEFAULT_TOOLS)
+    environment_id = (
+        request.environment
+        or server.environment
+        or await _recall_or_create(client, "environment", lambda: _default_environment(client))
+    )
+    return {"type": "agent_with_overrides", "id": agent_id, **overrides} if overrides else agent_id, environment_id
+
+
+def _choose_model(server: Server, request: RunRequest) -> str:
+    return request.model or server.model or defaults.DEFAULT_MODEL
+
+
+async def _recall_or_create(
+    client: AsyncFootplate, kind: recent_ids.IdKind, create: Callable[[], Awaitable[str]]
+) -> str:
+    if known := recent_ids.recall_id(client.base_url, kind):
+        return known
+    made = await create()
+    recent_ids.remember_ids(client.base_url, **{kind: made})
+    return made
+
+
+async def _resolve_agent(client: AsyncFootplate, wanted: str) -> str:
+    if wanted.startswith("agent_"):
+        return wanted
+    async for agent in client.agents.list(limit=100):
+        if agent.name == wanted:
+            return agent.id
+    raise ClientError(f"There is no agent named {wanted!r}.", help_text="`footplate agents ls` lists the agents.")
+
+
+async def _default_agent(client: AsyncFootplate, model: str) -> str:
+    """Returns the agent of the command line, created once per server. Each session sets its model."""
+    async for agent in client.agents.list(limit=100):
+        if agent.name == defaults.AGENT_NAME:
+            return agent.id
+    made = await client.agents.create(
+        name=defaults.AGENT_NAME, model=model, system=defaults.SYSTEM_PROMPT, tools=list(defaults.DEFAULT_TOOLS)
+    )
+    return made.id
+
+
+async def _default_environment(client: AsyncFootplate) -> str:
+    """Returns the environment of the command line, of the kind that the server is configured for."""
+    try:
+        made = await client.environments.create(name=defaults.ENVIRONMENT_NAME, config={"type": "cloud"})
+    except Conflict:
+        async for environment in client.environments.list(limit=100):
+            if environment.name == defaults.ENVIRONMENT_NAME:
+                return environment.id
+        raise
+    return made.id

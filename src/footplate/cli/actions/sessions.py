@@ -1,0 +1,188 @@
+"""Implements the session commands: run, attach, ls, show, logs, fork, interrupt, archive and rm."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any, cast
+
+import typer
+
+from footplate.cli.actions.run import session_start
+from footplate.cli.connection import run_with_client
+from footplate.cli.follow import approval_prompt
+from footplate.cli.json_models import Interrupted, SessionDetail, Started
+from footplate.cli.options import OutputFormat
+from footplate.cli.profile import recent_ids
+from footplate.cli.profile.server_profiles import Server
+from footplate.cli.render import output, tables
+from footplate.cli.render.output import Exit, print_json, print_json_line
+from footplate.cli.render.turn_views import JsonLinesView, ResultView, TextView, TurnView
+from footplate.client import Approval, AsyncFootplate, Session
+
+
+def run(
+    request: session_start.RunRequest,
+    output_format: OutputFormat,
+    *,
+    background: bool,
+    previews: bool,
+    timeout: float | None,
+    profile: str | None,
+) -> None:
+    async def work(client: AsyncFootplate, server: Server) -> int:
+        started = await session_start.start_turn(client, server, request)
+        if background:
+            _print_started(started.session_id, output_format)
+            return Exit.DONE
+        view = _create_view(output_format, previews=previews)
+        return (
+            await session_start.follow_turn(client, started, view, limit=timeout, ask=_choose_prompt(output_format))
+        ).exit_code
+
+    raise typer.Exit(run_with_client(work, profile=profile, as_json=output_format is not OutputFormat.TEXT))
+
+
+def attach(wanted: str, output_format: OutputFormat, *, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> int:
+        session_id = await session_start.resolve_session_id(client, wanted)
+        return (
+            await session_start.attach_session(
+                client, session_id, _create_view(output_format, show_input=True), ask=_choose_prompt(output_format)
+            )
+        ).exit_code
+
+    raise typer.Exit(run_with_client(work, profile=profile, as_json=output_format is not OutputFormat.TEXT))
+
+
+def _choose_prompt(output_format: OutputFormat) -> approval_prompt.ApprovalPrompt | None:
+    return (
+        approval_prompt.ask_about_pending if output_format is OutputFormat.TEXT and approval_prompt.can_ask() else None
+    )
+
+
+def ls(
+    *, limit: int, statuses: Sequence[str], include_archived: bool, quiet: bool, as_json: bool, profile: str | None
+) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> list[Session]:
+        pages = client.sessions.list(limit=min(limit, 100), statuses=statuses, include_archived=include_archived)
+        found: list[Session] = []
+        async for session in pages:
+            found.append(session)
+            if len(found) == limit:
+                break
+        return found
+
+    found = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json([session.wire() for session in found])
+    elif quiet:
+        for session in found:
+            output.print_result(session.id)
+    else:
+        tables.print_sessions(found)
+
+
+def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
+    pending: list[Approval] = []
+
+    async def work(client: AsyncFootplate, _server: Server) -> SessionDetail:
+        session_id = await session_start.resolve_session_id(client, wanted)
+        session = await client.sessions.retrieve(session_id)
+        if not as_json:
+            listed = [one.id async for one in client.approvals.list(session_id=session_id)]
+            pending.extend([await client.approvals.retrieve(event_id) for event_id in listed])
+        return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=20).page()).data)
+
+    detail = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json({"session": detail.session.wire(), "turns": [turn.wire() for turn in detail.turns]})
+    else:
+        tables.print_session(detail.session, detail.turns, pending)
+
+
+def logs(wanted: str, *, follow: bool, tail: int | None, as_json: bool, profile: str | None) -> None:
+    view: TurnView = JsonLinesView() if as_json else TextView(show_input=True, lines_on_stdout=True)
+
+    async def work(client: AsyncFootplate, _server: Server) -> None:
+        session_id = await session_start.resolve_session_id(client, wanted)
+        if follow:
+            stream = client.events.stream(session_id, after="0", on_connection=view.connection_changed)
+            async with aclosing(cast("Any", stream)) as events:
+                async for event in events:
+                    view.show_event(event)
+        elif tail is not None:
+            page = await client.events.list(session_id, limit=tail, order="desc").page()
+            for event in reversed(page.data):
+                view.show_event(event)
+        else:
+            async for event in client.events.list(session_id):
+                view.show_event(event)
+
+    run_with_client(work, profile=profile, as_json=as_json)
+
+
+def fork(wanted: session_start.ForkRequest, *, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> Session:
+        return await session_start.fork_session(client, wanted)
+
+    forked = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(forked.wire())
+    else:
+        output.print_result(forked.id)
+        output.err().print(f'[dim]Continue there: footplate run --session {forked.id} "…"[/]')
+
+
+def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> Interrupted:
+        session_id = await session_start.resolve_session_id(client, wanted)
+        event = await client.events.interrupt(session_id)
+        return Interrupted(session_id=session_id, event_id=str(event.id))
+
+    sent = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(sent.model_dump())
+    else:
+        output.err().print(f"Interrupted {sent.session_id}.")
+
+
+def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> list[Session]:
+        return [await client.sessions.archive(await session_start.resolve_session_id(client, each)) for each in wanted]
+
+    archived = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json([session.wire() for session in archived])
+    else:
+        for session in archived:
+            output.print_result(session.id)
+
+
+def remove(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> list[dict[str, Any]]:
+        ids = [await session_start.resolve_session_id(client, each) for each in wanted]
+        deleted = [(await client.sessions.delete(each)).wire() for each in ids]
+        if recent_ids.recall_id(client.base_url, "session") in ids:
+            recent_ids.forget_ids(client.base_url, "session")
+        return deleted
+
+    deleted = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(deleted)
+    else:
+        for item in deleted:
+            output.print_result(item["id"])
+
+
+def _print_started(session_id: str, output_format: OutputFormat) -> None:
+    """Prints the session id. In text format, also tells the user how to watch the session."""
+    if output_format is OutputFormat.TEXT:
+        output.print_result(session_id)
+        output.err().print(f"[dim]Watch it with: footplate attach {session_id}[/]")
+    else:
+        print_json_line(Started(session_id=session_id).model_dump())
+
+
+def _create_view(output_format: OutputFormat, *, previews: bool = False, show_input: bool = False) -> TurnView:
+    if output_format is OutputFormat.TEXT:
+        return TextView(show_input=show_input)
+    return ResultView() if output_format is OutputFormat.JSON else JsonLinesView(previews=previews)

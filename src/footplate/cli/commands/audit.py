@@ -1,0 +1,67 @@
+"""Defines `footplate audit`. Each command imports its implementation when it is called."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from footplate.cli import options
+from footplate.cli.commands.help_groups import GroupedHelp
+
+audit = typer.Typer(
+    help="Read and verify the audit trail: decisions, approvals, rules and hooks.",
+    no_args_is_help=True,
+    cls=GroupedHelp,
+)
+
+
+class EntryKind(StrEnum):
+    DECISION = "decision"
+    APPROVAL = "answer"
+    POLICY = "policy"
+    HOOK = "hook"
+    CHANGE = "change"
+    REFUSAL = "refusal"
+
+
+KindOption = Annotated[EntryKind | None, typer.Option(help="Only entries of this kind.")]
+SessionOption = Annotated[
+    str | None, typer.Option("--session", "-s", metavar="ID", help="Only entries of this session.")
+]
+
+
+@audit.command("ls")
+def list_entries(
+    kind: KindOption = None,
+    session: SessionOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of entries.")] = 20,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """List entries, newest first."""
+    from footplate.cli.actions import audit as actions
+
+    actions.list_entries(kind, session, limit=limit, as_json=as_json, profile=profile)
+
+
+@audit.command("export")
+def export(kind: KindOption = None, session: SessionOption = None, profile: options.Profile = None) -> None:
+    """Print all entries, oldest first, as one line of JSON each, for log collectors."""
+    from footplate.cli.actions import audit as actions
+
+    actions.export(kind, session, profile=profile)
+
+
+@audit.command("verify")
+def verify(
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="HASH", help="A head hash that you saved earlier. It must still be in the trail."),
+    ] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Recompute every hash and report changed, removed or reordered entries. Exits with 1 if there are any."""
+    from footplate.cli.actions import audit as actions
+
+    actions.verify(head, as_json=as_json, profile=profile)

@@ -1,0 +1,48 @@
+"""Defines `footplate diff`. The command imports its implementation when it is called."""
+
+from typing import Annotated
+
+import typer
+
+from footplate.cli import options
+
+_EVENT = "ID or position of an event"
+
+
+def diff(
+    session: options.OneSession = "last",
+    turn: Annotated[
+        str | None,
+        typer.Option(
+            "--turn", metavar="ID", help="Only the changes of this turn. `show` lists turn IDs; `last` is the newest."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="EVENT",
+            help=f"{_EVENT}: compare from the files at this event. `footplate logs --json` shows event IDs.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--to", metavar="EVENT", help=f"{_EVENT}: compare to the files at this event.  [default: now]"),
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", metavar="ID", help="Only the changes in this project.")
+    ] = None,
+    stat: Annotated[bool, typer.Option("--stat", help="Print one line per file instead of the patch.")] = False,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Print the file changes of a session as a patch for `git apply`. Without options, prints all changes.
+
+    If the session works on several projects, their patches are printed one after the other. Use --project to apply one.
+    """
+    from footplate.cli.actions import diff as actions
+
+    if turn and (since or until):
+        raise typer.BadParameter("--turn cannot be combined with --from or --to.")
+    wanted = actions.DiffOptions(session=session, turn=turn, since=since, until=until, project=project)
+    actions.diff(wanted, stat=stat, as_json=as_json, profile=profile)

@@ -1,0 +1,52 @@
+"""Defines `footplate files`, which manages uploaded files. Each command imports its implementation when called."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from footplate.cli import options
+from footplate.cli.commands.help_groups import GroupedHelp
+
+files = typer.Typer(help="Manage uploaded files, which messages refer to by ID.", no_args_is_help=True, cls=GroupedHelp)
+
+FileId = Annotated[str, typer.Argument(metavar="FILE", help="ID of a file.")]
+
+
+@files.command("ls")
+def list_files(as_json: options.Json = False, profile: options.Profile = None) -> None:
+    """List files, newest first."""
+    from footplate.cli.actions import files as actions
+
+    actions.list_files(as_json=as_json, profile=profile)
+
+
+@files.command("upload")
+def upload(
+    path: Annotated[Path, typer.Argument(metavar="PATH", exists=True, dir_okay=False, help="A local file.")],
+    expires: Annotated[
+        int | None, typer.Option(min=3600, max=7_776_000, metavar="SECONDS", help="Delete the file after this time.")
+    ] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Upload a file and print its id."""
+    from footplate.cli.actions import files as actions
+
+    actions.upload(path, expires=expires, as_json=as_json, profile=profile)
+
+
+@files.command("get")
+def get(file: FileId, profile: options.Profile = None) -> None:
+    """Write the content of a file to stdout."""
+    from footplate.cli.actions import files as actions
+
+    actions.get(file, profile=profile)
+
+
+@files.command("rm")
+def remove(file: FileId, as_json: options.Json = False, profile: options.Profile = None) -> None:
+    """Delete a file. Copies that sessions received stay until those sessions are deleted."""
+    from footplate.cli.actions import files as actions
+
+    actions.remove(file, as_json=as_json, profile=profile)

@@ -1,0 +1,150 @@
+"""Defines the server commands: dev, api, worker, migrate, doctor, gc, env, version. Code is imported when needed."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from footplate.cli.render import output
+
+
+def dev(
+    port: Annotated[int, typer.Option(metavar="PORT", help="Port of the API.", envvar="FOOTPLATE_PORT")] = 8700,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Number of workers to start.")] = 1,
+    scripted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCENARIO",
+            help="Use a scripted model, which needs no API key: `demo`, or a script file.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory of all state.  [default: XDG_DATA_HOME/footplate]",
+            envvar="FOOTPLATE_DATA_DIR",
+        ),
+    ] = None,
+    database_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Use this PostgreSQL instead of starting one.", envvar="FOOTPLATE_DATABASE_URL"
+        ),
+    ] = None,
+    redis_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Use this Redis instead of starting one.", envvar="FOOTPLATE_REDIS_URL"),
+    ] = None,
+    temporal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Use the Temporal server at this host:port instead of starting one.",
+            envvar="FOOTPLATE_TEMPORAL_ADDRESS",
+        ),
+    ] = None,
+) -> None:
+    """Start everything on this machine: PostgreSQL, Redis, Temporal, the API and workers. Ctrl-C stops it all."""
+    _configure_logging()
+    from footplate.cli.dev import launcher as implementation
+
+    implementation.run_dev(
+        port=port,
+        workers=workers,
+        scripted=scripted,
+        data_dir=data_dir,
+        database_url=database_url,
+        redis_url=redis_url,
+        temporal=temporal,
+    )
+
+
+def api(
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.  [env var: FOOTPLATE_HOST]")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Port to listen on.  [env var: FOOTPLATE_PORT]")
+    ] = None,
+) -> None:
+    """Serve the HTTP API. It is stateless: run any number behind a load balancer."""
+    _configure_logging()
+    from footplate import wiring
+    from footplate.cli.profile import dev_server
+
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    output.run_server(wiring.run_api(dev_server.load_settings().model_copy(update=given)))
+
+
+def worker() -> None:
+    """Run turns. You can add workers at any time. On SIGTERM, a worker hands its turns over to the others."""
+    _configure_logging()
+    from footplate import wiring
+    from footplate.cli.profile import dev_server
+
+    output.run_server(wiring.run_worker(dev_server.load_settings()))
+
+
+def migrate() -> None:
+    """Migrate the database to the schema of this version. Safe to run at any time, also concurrently."""
+    _configure_logging()
+    from footplate import wiring
+    from footplate.cli.profile import dev_server
+
+    output.run_async(wiring.migrate(dev_server.load_settings()))
+    output.err().print("The database schema is up to date.")
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Check everything that a session needs. Exits with 1 if anything essential is missing."""
+    _configure_logging()
+    from footplate.cli import doctor as implementation
+
+    implementation.run_doctor(as_json=as_json)
+
+
+def gc(
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Remove nothing. Only show what would be removed, and why the rest is retained."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Remove unused objects from the object store. Safe at any time; workers do the same once a day."""
+    _configure_logging()
+    from footplate.cli.actions import gc as gc_action
+
+    gc_action.run_gc(dry=dry_run, as_json=as_json)
+
+
+def env() -> None:
+    """Print the address and API key of a running `footplate dev`, for `eval "$(footplate env)"`."""
+    from footplate.cli.profile import dev_server, paths
+
+    directory = paths.data_dir()
+    running, secret = dev_server.find_dev_server(directory), dev_server.load_api_key(directory)
+    if running is None or secret is None:
+        output.err().print(
+            f"No `footplate dev` is running with the data directory {output.quote(str(directory))}. Start one first."
+        )
+        raise typer.Exit(output.Exit.FAILED)
+    set_one = "$env:{}='{}'" if os.name == "nt" else "export {}={}"
+    output.print_machine_text(set_one.format("FOOTPLATE_BASE_URL", running.base_url))
+    output.print_machine_text(set_one.format("FOOTPLATE_API_KEY", secret))
+
+
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as installed_version
+
+    output.print_result(installed_version("footplate"))
+
+
+def _configure_logging() -> None:
+    from footplate.telemetry import configure_logging
+
+    configure_logging()

@@ -1,0 +1,316 @@
+"""Defines the session commands, such as run, attach and logs. Each imports its implementation when it is called."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from footplate.cli import options
+from footplate.cli.options import OutputFormat
+
+
+def run(
+    prompt: Annotated[
+        str | None,
+        typer.Argument(metavar="PROMPT", help="The task. With `-`, or if omitted in a pipe, it is read from stdin."),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            "-s",
+            "--resume",
+            "-r",
+            metavar="ID",
+            help="Continue this session instead of starting one. `last` is the last used session.",
+        ),
+    ] = None,
+    fork_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EVENT",
+            help="Continue in a fork of --session (default: the last used) at this event: ID, position or `last`.",
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            "--agent",
+            "-a",
+            metavar="ID",
+            help="ID or name of an agent.  [default: footplate-cli, created on first use]",
+        ),
+    ] = None,
+    environment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="ID of an environment.  [default: the server's default]",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="NAME", help="Such as claude-sonnet-5 or openai:gpt-5.1.")
+    ] = None,
+    harness: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="claude (Claude Code), native, or another of the server.  [default: claude for Claude models]",
+        ),
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="System prompt, replaces that of the agent.")
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--directory",
+            "-C",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            resolve_path=True,
+            help="Working directory, with a local `footplate dev`.  [default: the current directory]",
+        ),
+    ] = None,
+    scratch: Annotated[
+        bool, typer.Option("--scratch", help="Work in a new directory that belongs to the session.")
+    ] = False,
+    project: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--project",
+            "-p",
+            metavar="PATH|ID",
+            help="Work in a copy of this repository. May be repeated: further projects are placed beside the first.",
+        ),
+    ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="PATH|URL|ID",
+            help="Put this file into the session's working tree and tell the agent its path. May be repeated.",
+        ),
+    ] = None,
+    inline: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH|URL|ID", help="Send this image, PDF or text to the model. May be repeated."),
+    ] = None,
+    allowed_tools: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Enable only these tools, such as read,grep or Read,Grep. May be repeated."),
+    ] = None,
+    disallowed_tools: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Disable these tools. May be repeated.")
+    ] = None,
+    max_turns: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of model requests; then exit code 6.")
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0.1, metavar="SECONDS", help="Interrupt the turn after this time; then exit code 4."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Title of the session.  [default: the prompt's first line]")
+    ] = None,
+    background: Annotated[
+        bool,
+        typer.Option(
+            "--background", "-b", help="Print the session ID and return. The session continues on the server."
+        ),
+    ] = False,
+    output: Annotated[
+        OutputFormat,
+        typer.Option("--output", "-o", metavar="FORMAT", help="text, json (the result) or stream-json (each event)."),
+    ] = OutputFormat.TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
+    previews: Annotated[
+        bool, typer.Option("--previews", help="With stream-json: also print partial text while it is generated.")
+    ] = False,
+    profile: options.Profile = None,
+) -> None:
+    """Send a message to an agent and watch it work until the turn ends.
+
+    The agent's text goes to stdout, everything else to stderr. Ctrl-C interrupts the agent; a second Ctrl-C detaches
+    and leaves the session running. The agent's commands run where the server's workers run: in the current directory
+    with a `footplate dev` on this machine, otherwise in a directory of the session.
+
+    Exit codes: 0 completed, 1 failed, 2 wrong command line, 3 needs action, 4 timed out, 5 interrupted, 6 limit
+    reached, 7 server unreachable, 130 detached with Ctrl-C.
+    """
+    from footplate.cli.actions import sessions as actions
+    from footplate.cli.actions.run import session_start, tool_selection
+
+    try:
+        limit = tool_selection.ToolLimit(
+            tool_selection.parse_tool_names(allowed_tools or ()),
+            tool_selection.parse_tool_names(disallowed_tools or ()),
+        )
+    except tool_selection.UnsupportedToolRule as error:
+        raise typer.BadParameter(str(error)) from None
+    if (session or fork_at) and (limit or directory or project or harness):
+        raise typer.BadParameter(
+            "The directory, projects, tools and harness are set when a session begins, not with --session or --fork-at."
+        )
+    if project and (directory or scratch):
+        raise typer.BadParameter("--project cannot be combined with --directory or --scratch.")
+    request = session_start.RunRequest(
+        prompt=_read_prompt(prompt),
+        session=session or ("last" if fork_at else None),
+        fork_at=fork_at,
+        background=background,
+        agent=agent,
+        environment=environment,
+        model=model,
+        harness=harness,
+        system=system,
+        max_turns=max_turns,
+        title=title,
+        directory=None if scratch else str(directory or Path.cwd()),
+        requires_directory=directory is not None,
+        projects=tuple(project or ()),
+        files=tuple(file or ()),
+        inline=tuple(inline or ()),
+        tool_limit=limit,
+    )
+    form = OutputFormat.JSON if as_json else output
+    actions.run(request, form, background=background, previews=previews, timeout=timeout, profile=profile)
+
+
+def attach(
+    session: options.OneSession = "last",
+    output: Annotated[
+        OutputFormat,
+        typer.Option("--output", "-o", metavar="FORMAT", help="text, json (the result) or stream-json (each event)."),
+    ] = OutputFormat.TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
+    profile: options.Profile = None,
+) -> None:
+    """Watch a session's running turn, or replay its last one, from start to end. Exit codes are those of `run`."""
+    from footplate.cli.actions import sessions as actions
+
+    actions.attach(session, OutputFormat.JSON if as_json else output, profile=profile)
+
+
+def ls(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number of sessions.")] = 20,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATUS", help="Only sessions that are idle, running or rescheduling. May be repeated."),
+    ] = None,
+    include_archived: Annotated[bool, typer.Option("--all", "-a", help="Include archived sessions.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only IDs.")] = False,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """List sessions, newest first."""
+    from footplate.cli.actions import sessions as actions
+
+    actions.ls(
+        limit=limit,
+        statuses=status or [],
+        include_archived=include_archived,
+        quiet=quiet,
+        as_json=as_json,
+        profile=profile,
+    )
+
+
+def show(session: options.OneSession = "last", as_json: options.Json = False, profile: options.Profile = None) -> None:
+    """Show a session: its agent, status, cost and turns."""
+    from footplate.cli.actions import sessions as actions
+
+    actions.show(session, as_json=as_json, profile=profile)
+
+
+def logs(
+    session: options.OneSession = "last",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new events until Ctrl-C.")] = False,
+    tail: Annotated[
+        int | None, typer.Option("--tail", "-n", min=1, max=1000, metavar="N", help="Print only the last N events.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON.")] = False,
+    profile: options.Profile = None,
+) -> None:
+    """Print a session's log: every message, tool call and error, oldest first."""
+    from footplate.cli.actions import sessions as actions
+
+    if follow and tail is not None:
+        raise typer.BadParameter("--tail and --follow cannot be combined.")
+    actions.logs(session, follow=follow, tail=tail, as_json=as_json, profile=profile)
+
+
+def fork(
+    session: options.OneSession = "last",
+    at: Annotated[
+        str,
+        typer.Option(
+            "--at",
+            metavar="EVENT",
+            help="ID or position of the last event to include. `footplate logs --json` shows event IDs.",
+        ),
+    ] = "last",
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", metavar="NAME", help="Model of the fork.  [default: the session's model]"),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", metavar="ID", help="ID or name of another agent.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Title of the fork.  [default: the session's title]")
+    ] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Create a session that starts with the history of another one up to an event. The original is not changed."""
+    from footplate.cli.actions import sessions as actions
+    from footplate.cli.actions.run import session_start
+
+    wanted = session_start.ForkRequest(session=session, at=at, agent=agent, model=model, title=title)
+    actions.fork(wanted, as_json=as_json, profile=profile)
+
+
+def interrupt(
+    session: options.OneSession = "last", as_json: options.Json = False, profile: options.Profile = None
+) -> None:
+    """Interrupt a session's running turn. Its work so far is saved. An idle session is not changed."""
+    from footplate.cli.actions import sessions as actions
+
+    actions.interrupt(session, as_json=as_json, profile=profile)
+
+
+def archive(sessions: options.ManySessions, as_json: options.Json = False, profile: options.Profile = None) -> None:
+    """Archive sessions. They stay readable but accept no more messages."""
+    from footplate.cli.actions import sessions as actions
+
+    actions.archive(sessions, as_json=as_json, profile=profile)
+
+
+def rm(
+    sessions: options.ManySessions,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Delete sessions and all their data permanently."""
+    from footplate.cli.actions import sessions as actions
+    from footplate.cli.render import output
+
+    if not yes:
+        if not sys.stdin.isatty():
+            raise typer.BadParameter("Deletion is permanent and needs confirmation. Without a terminal, use --yes.")
+        output.confirm(f"Delete {', '.join(sessions)} permanently?")
+    actions.remove(sessions, as_json=as_json, profile=profile)
+
+
+def _read_prompt(given: str | None) -> str:
+    if given is None and sys.stdin.isatty():
+        raise typer.BadParameter('No prompt was given. Usage: footplate run "…"', param_hint="PROMPT")
+    text = sys.stdin.read() if given in {None, "-"} else given
+    if not text or not text.strip():
+        raise typer.BadParameter("The prompt is empty.", param_hint="PROMPT")
+    return text

@@ -1,0 +1,1 @@
+"""`footplate dev`: the whole product on one machine."""

@@ -1,0 +1,1 @@
+"""Follows a running session: events, approvals and reconnects."""

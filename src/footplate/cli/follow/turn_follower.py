@@ -1,0 +1,172 @@
+"""Follows one turn to its end: reads the stream, handles Ctrl-C and the time limit, and returns the result."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from types import FrameType
+from typing import Any, Final, cast
+
+from footplate.cli.json_models import RunResult
+from footplate.cli.render.output import Exit
+from footplate.cli.render.turn_views import TurnView
+from footplate.client import AsyncFootplate, ClientError, StreamLost, Turn, Unreachable, Usage
+from footplate.client.models import Event
+
+_REFRESH_SECONDS: Final = 0.25
+_STOP_GRACE_SECONDS: Final = 15.0
+"""Seconds that an interrupted turn may take to stop."""
+_EXIT_CODES: Final = {
+    "completed": Exit.DONE,
+    "failed": Exit.FAILED,
+    "awaiting_tool_results": Exit.NEEDS_ACTION,
+    "timed_out": Exit.TIMED_OUT,
+    "interrupted": Exit.INTERRUPTED,
+    "limit_reached": Exit.LIMIT_REACHED,
+}
+_FINAL_EVENTS: Final = frozenset({"session.status_idle", "session.status_terminated", "session.deleted"})
+
+
+class TurnFollower:
+    """Follows a turn. The first Ctrl-C, or the time limit, interrupts it; the second Ctrl-C detaches."""
+
+    def __init__(self, client: AsyncFootplate, session_id: str, view: TurnView, *, limit: float | None = None) -> None:
+        self._client = client
+        self._session_id = session_id
+        self._view = view
+        self._time_limit = limit
+        self._task: asyncio.Task[Any] | None = None
+        self._interrupt_task: asyncio.Task[None] | None = None
+        self._timed_out = False
+        self._detached = False
+
+    async def follow(self, *, after: str, input_id: str | None = None, show_all: bool = False) -> RunResult:
+        """Follows events after `after` to the end of the turn that processes `input_id`, or else of the next turn.
+
+        Shows only that turn, or all events with `show_all`.
+        """
+        self._task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self._time_limit, self._on_timeout) if self._time_limit else None
+        ticking = asyncio.create_task(self._refresh_periodically())
+        previous_handler = signal.signal(signal.SIGINT, lambda number, frame: self._on_sigint(loop, number, frame))
+        try:
+            turn_input_id = await self._watch(after, input_id, show_all=show_all)
+        except asyncio.CancelledError:
+            if self._detached or not self._timed_out:
+                raise
+            turn_input_id = input_id
+        except (Unreachable, StreamLost):
+            self._view.show_note(
+                f"The session is not lost. Once the server is back, run: footplate attach {self._session_id}"
+            )
+            raise
+        finally:
+            signal.signal(signal.SIGINT, previous_handler)
+            ticking.cancel()
+            if timer is not None:
+                timer.cancel()
+        return self._result(await self._find_turn(turn_input_id))
+
+    async def _watch(self, after: str, input_id: str | None, *, show_all: bool) -> str | None:
+        """Shows events until the turn ends, and returns the id of the input that it processed."""
+        turn_input_id: str | None = None
+        stream = self._client.events.stream(self._session_id, after=after, on_connection=self._view.connection_changed)
+        async with aclosing(cast("Any", stream)) as events:
+            async for event in events:
+                if turn_input_id is None and _starts_turn(event, input_id):
+                    turn_input_id = event.id
+                if turn_input_id is not None or show_all:
+                    self._view.show_event(event)
+                if event.type not in _FINAL_EVENTS or (turn_input_id is None and event.type == "session.status_idle"):
+                    continue
+                if not await self._has_resumed(event, turn_input_id):
+                    return turn_input_id
+        return turn_input_id
+
+    async def _has_resumed(self, event: Event, turn_input_id: str | None) -> bool:
+        """Whether the turn resumed after this event because its pending calls were decided. Its later events follow."""
+        pending = (event.stop_reason or {}).get("event_ids")
+        if not pending:
+            return False
+        turn = await self._find_turn(turn_input_id)
+        return turn is not None and not {*pending} & {*turn.result.pending}
+
+    async def _find_turn(self, input_id: str | None) -> Turn | None:
+        """Returns the turn of an input. A message that joined a running turn has no own turn, so it gets the newest."""
+        page = await self._client.turns.list(self._session_id, limit=20).page()
+        own = [turn for turn in page.data if turn.input_event_id == input_id]
+        return next(iter([*own, *page.data]), None)
+
+    def _result(self, turn: Turn | None) -> RunResult:
+        status = "timed_out" if self._timed_out else _status(turn)
+        return RunResult(
+            session_id=self._session_id,
+            turn_id=turn.id if turn else None,
+            status=cast("Any", status),
+            exit_code=_EXIT_CODES[status],
+            text=turn.result.text if turn else "",
+            error=turn.result.error if turn else "The session was deleted.",
+            pending=turn.result.pending if turn else [],
+            usage=turn.usage if turn else Usage(),
+            attempts=turn.attempt if turn else 0,
+            seconds=round(_seconds(turn), 3),
+        )
+
+    def _on_sigint(self, loop: asyncio.AbstractEventLoop, _number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(self._interrupt_or_detach)
+
+    def _interrupt_or_detach(self) -> None:
+        if self._interrupt_task is not None:
+            self._detached = True
+            self._view.show_note(f"Detached. The session continues: footplate attach {self._session_id}")
+            self._cancel()
+            return
+        self._view.show_note("Interrupting. Press Ctrl-C again to detach without waiting.")
+        self._send_interrupt()
+
+    def _on_timeout(self) -> None:
+        self._timed_out = True
+        if self._interrupt_task is None:
+            self._view.show_note(f"The time limit of {self._time_limit:g} s is reached. Interrupting.")
+            self._send_interrupt()
+        asyncio.get_running_loop().call_later(_STOP_GRACE_SECONDS, self._cancel)
+
+    def _send_interrupt(self) -> None:
+        self._interrupt_task = asyncio.create_task(
+            _ignore_client_errors(lambda: self._client.events.interrupt(self._session_id))
+        )
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+
+    async def _refresh_periodically(self) -> None:
+        while True:
+            await asyncio.sleep(_REFRESH_SECONDS)
+            self._view.refresh_status()
+
+
+async def _ignore_client_errors(send: Callable[[], Awaitable[Event]]) -> None:
+    """Ignores client errors, because the stream already reports a lost server."""
+    with suppress(ClientError):
+        await send()
+
+
+def _starts_turn(event: Event, input_id: str | None) -> bool:
+    if input_id is not None and event.id == input_id:
+        return event.processed_at is not None
+    return input_id is None and event.type == "user.message" and event.processed_at is not None
+
+
+def _status(turn: Turn | None) -> str:
+    if turn is None:
+        return "failed"
+    return turn.status if turn.status in _EXIT_CODES else "completed"
+
+
+def _seconds(turn: Turn | None) -> float:
+    if turn is None or turn.started_at is None:
+        return 0.0
+    return max(0.0, ((turn.ended_at or datetime.now(UTC)) - turn.started_at).total_seconds())

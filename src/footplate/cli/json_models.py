@@ -1,0 +1,311 @@
+"""Models of the output of `--json`. The JSON schemas in docs/schemas are generated from them.
+
+`python -m footplate.cli.json_models docs/schemas` writes the schemas. A test fails while they are out of date.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, TypeAdapter
+
+from footplate.client.models import (
+    Agent,
+    Approval,
+    AuditEntry,
+    AuditVerification,
+    ChangedCall,
+    Deleted,
+    DeliveryResult,
+    Diff,
+    Environment,
+    Event,
+    File,
+    FileConflict,
+    Policy,
+    PolicyReplay,
+    Project,
+    Session,
+    Turn,
+    Usage,
+)
+
+
+class RunResult(BaseModel):
+    """The final result of `run` and `attach`."""
+
+    type: Literal["result"] = "result"
+    session_id: str
+    turn_id: str | None
+    status: Literal["completed", "failed", "interrupted", "limit_reached", "awaiting_tool_results", "timed_out"]
+    exit_code: int
+    text: str
+    """The agent's last message."""
+    error: str | None
+    pending: list[str]
+    """Ids of the events that wait for an approval decision or a tool result."""
+    usage: Usage
+    attempts: int
+    seconds: float
+
+
+class Started(BaseModel):
+    """The output of `run --background`."""
+
+    type: Literal["started"] = "started"
+    session_id: str
+
+
+class Interrupted(BaseModel):
+    type: Literal["interrupt_sent"] = "interrupt_sent"
+    session_id: str
+    event_id: str
+
+
+class SessionDetail(BaseModel):
+    """The output of `show`: the session and its newest turns."""
+
+    session: Session
+    turns: list[Turn]
+
+
+class ImportedFile(BaseModel):
+    """The result of `import` for one transcript."""
+
+    path: str
+    session_id: str | None = None
+    """None if the import failed (see `error`), or if the transcript has no messages."""
+    lines: int = 0
+    left_out: int = 0
+    """Number of skipped lines that are not valid JSON, such as a truncated last line."""
+    error: str | None = None
+
+
+class Pulled(BaseModel):
+    """The output of `pull`."""
+
+    session_id: str
+    transcript_id: str
+    """The session id that Claude Code uses."""
+    path: str
+    lines: int
+    command: str
+    """The command that resumes the session in Claude Code."""
+
+
+class Applied(BaseModel):
+    """The output of `apply`."""
+
+    session_id: str
+    status: Literal["applied", "unchanged"]
+    """`unchanged`: the checkout already had all changes."""
+    directory: str
+    files: int
+    """Number of files that the session changed."""
+
+
+class Exported(BaseModel):
+    """The output of `export`: either a patch, or a branch and its commit."""
+
+    session_id: str
+    patch: str | None = None
+    """Path of the patch file."""
+    branch: str | None = None
+    commit: str | None = None
+    """The commit at the head of the branch."""
+
+
+class ProfileAnswer(BaseModel):
+    """One profile in the output of `config list`. Only the last characters of an API key are shown."""
+
+    name: str
+    current: bool
+    base_url: str | None
+    api_key: str | None
+    model: str | None = None
+    harness: str | None = None
+    agent: str | None = None
+    environment: str | None = None
+
+
+class ErrorDetail(BaseModel):
+    code: str
+    title: str
+    message: str
+    help: str
+
+
+class ErrorAnswer(BaseModel):
+    """The output of any command with `--json` that fails before it has a result."""
+
+    type: Literal["error"] = "error"
+    error: ErrorDetail
+    exit_code: int
+
+
+class ConflictDetail(ErrorDetail):
+    """The details of a `merge_conflict` error."""
+
+    conflicts: list[FileConflict]
+
+
+class ConflictAnswer(ErrorAnswer):
+    """The output of `merge` if the session's changes conflict with the branch."""
+
+    error: ConflictDetail
+
+
+class FindingAnswer(BaseModel):
+    """One check in the output of `doctor`."""
+
+    name: str
+    state: Literal["ok", "warning", "failed"]
+    detail: str
+    mend: str
+
+
+class CollectedObjects(BaseModel):
+    reason: str
+    means: str
+    """Description of the reason."""
+    objects: int
+    bytes: int
+
+
+class CollectedObject(BaseModel):
+    key: str
+    bytes: int
+    reason: str
+
+
+class KeptHere(BaseModel):
+    session_id: str
+    reason: str
+
+
+class CollectedAnswer(BaseModel):
+    """The output of `gc`."""
+
+    dry_run: bool
+    removed: list[CollectedObjects]
+    """Removed objects by reason. With `--dry-run`, the objects that would be removed."""
+    kept: list[CollectedObjects]
+    objects: list[CollectedObject]
+    """Every object that was removed, or that `--dry-run` would remove."""
+    expired_sessions: list[str]
+    """Sessions that a worker deletes because their retention time is over."""
+    released_here: list[str]
+    """Expired sessions whose directories the worker on this host releases."""
+    kept_here: list[KeptHere]
+    """Expired sessions whose directories stay on this host, with the reason."""
+
+
+class ExplainedPart(BaseModel):
+    """One part of a shell command and the decision on it."""
+
+    kind: str
+    text: str
+    outcome: Literal["allow", "ask", "deny"]
+    rule: str | None
+    layer: str | None
+    reason: str
+    via: list[str]
+    """Programs that run other commands, such as `timeout` or `env`."""
+    runs: list[str]
+    """Commands that these programs run."""
+
+
+class Explanation(BaseModel):
+    """The output of `policy explain`."""
+
+    type: Literal["explanation"] = "explanation"
+    outcome: Literal["allow", "ask", "deny"]
+    rule: str | None
+    layer: str | None
+    reason: str
+    parts: list[ExplainedPart]
+    rules: int
+    """Number of rules that were evaluated."""
+    notes: list[str]
+
+
+class ReplayAnswer(BaseModel):
+    """The output of `policy replay`."""
+
+    type: Literal["policy_replay"] = "policy_replay"
+    calls: int = 0
+    """Number of calls that were evaluated."""
+    gone: int = 0
+    """Number of calls that could not be evaluated because their data was deleted or archived."""
+    depend_on_links: int = 0
+    depend_on_hooks: int = 0
+    outcomes: dict[str, dict[str, int]] = {was: {"allow": 0, "ask": 0, "deny": 0} for was in ("allow", "ask", "deny")}
+    """Number of calls by their original outcome and then by the outcome under the proposed rules."""
+    changed: list[ChangedCall] = []
+    not_shown: int = 0
+    complete: bool = True
+    """True if there are no older calls beyond the limit."""
+    notes: list[str] = []
+
+    def add(self, page: PolicyReplay, shown: int) -> None:
+        self.calls += page.calls
+        self.gone += page.gone
+        self.depend_on_links += page.depend_on_links
+        self.depend_on_hooks += page.depend_on_hooks
+        for was, row in page.outcomes.items():
+            for would, number in row.items():
+                self.outcomes[was][would] += number
+        room = max(shown - len(self.changed), 0)
+        self.changed += page.data[:room]
+        self.not_shown += len(page.data[room:])
+
+
+SCHEMAS: Final[dict[str, Any]] = {
+    "run": RunResult | ErrorAnswer,
+    "run-background": Started | ErrorAnswer,
+    "run-line": Event | RunResult | ErrorAnswer,
+    "log-line": Event | ErrorAnswer,
+    "interrupt": Interrupted | ErrorAnswer,
+    "sessions": list[Session] | ErrorAnswer,
+    "session": Session | ErrorAnswer,
+    "session-detail": SessionDetail | ErrorAnswer,
+    "diff": Diff | ErrorAnswer,
+    "left": DeliveryResult | ConflictAnswer | ErrorAnswer,
+    "applied": Applied | ErrorAnswer,
+    "exported": Exported | ErrorAnswer,
+    "import": list[ImportedFile] | ErrorAnswer,
+    "pull": Pulled | ErrorAnswer,
+    "agents": list[Agent] | ErrorAnswer,
+    "agent": Agent | ErrorAnswer,
+    "environments": list[Environment] | ErrorAnswer,
+    "environment": Environment | ErrorAnswer,
+    "projects": list[Project] | ErrorAnswer,
+    "project": Project | ErrorAnswer,
+    "files": list[File] | ErrorAnswer,
+    "file": File | ErrorAnswer,
+    "audit": list[AuditEntry] | ErrorAnswer,
+    "audit-verify": AuditVerification | ErrorAnswer,
+    "approvals": list[Approval] | ErrorAnswer,
+    "deleted": list[Deleted] | ErrorAnswer,
+    "profiles": list[ProfileAnswer] | ErrorAnswer,
+    "policy": Policy | ErrorAnswer,
+    "policy-explain": Explanation | ErrorAnswer,
+    "policy-replay": ReplayAnswer | ErrorAnswer,
+    "doctor": list[FindingAnswer],
+    "gc": CollectedAnswer,
+}
+
+
+def generate_schema(name: str) -> str:
+    content = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"footplate --json: {name}",
+        **TypeAdapter(SCHEMAS[name]).json_schema(mode="serialization"),
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    for each in SCHEMAS:
+        (Path(sys.argv[1]) / f"{each}.json").write_text(generate_schema(each))

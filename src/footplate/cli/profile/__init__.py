@@ -1,0 +1,1 @@
+"""Profiles: the servers that a user works with, and their keys."""

@@ -1,0 +1,1 @@
+"""Draws tables, calls, diffs and prompts on the terminal."""

@@ -1,0 +1,265 @@
+"""Prints tables of sessions, agents and other resources, without frames so that they can be copied."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from footplate.cli.render import formatting, output
+from footplate.cli.render.call_view import lay_out_call
+from footplate.cli.render.table_layout import Cell, UntrustedText, print_details, print_rows
+from footplate.client import Agent, Approval, AuditEntry, Environment, File, Project, Session, Turn
+from footplate.domain.text.call_display import ShownCall, describe_call
+
+_STATUS_COLOURS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
+_WIDE_COLUMNS = 100
+_MAX_LINES = 12
+"""Maximum lines per field of a call, in a list on a terminal."""
+
+
+def print_sessions(found: Sequence[Session]) -> None:
+    if not found:
+        _print_note('No sessions yet. Start one: footplate run "…"')
+        return
+    console = output.out()
+    wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
+    rows: list[list[Cell]] = [
+        [
+            each.id,
+            _colour_status("archived" if each.archived_at else each.status),
+            formatting.format_age(each.created_at),
+            *([UntrustedText(each.agent.model.id)] if wide else []),
+            _title(each),
+        ]
+        for each in found
+    ]
+    print_rows(["ID", "STATUS", "AGE", *(["MODEL"] if wide else []), "TITLE"], rows)
+
+
+def print_session(detail: Session, turns: Sequence[Turn], pending: Sequence[Approval] = ()) -> None:
+    agent = detail.agent
+    print_details(
+        {
+            "id": detail.id,
+            "title": _title(detail),
+            "status": _colour_status("archived" if detail.archived_at else detail.status),
+            "agent": UntrustedText(agent.name, f" v{agent.version}"),
+            "agent_id": agent.id,
+            "model": UntrustedText(agent.model.id),
+            "environment": detail.environment_id,
+            "directory": UntrustedText(str(detail.context.get("directory", ""))),
+            "projects": " ".join(detail.project_ids),
+            "created": _format_time(detail.created_at),
+            "fork_of": _format_origin(detail),
+            "spent": formatting.format_tokens(detail.usage),
+        }
+    )
+    if turns:
+        console = output.out()
+        console.print()
+        wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
+        headings = ["STATUS", "AGE", "TOOK", *(["IN/OUT"] if wide else []), "TURN", "RESULT"]
+        print_rows(headings, [_turn_row(turn, wide=wide) for turn in turns])
+    if pending:
+        console = output.out()
+        for each in pending:
+            shown = describe_call(each.wire())
+            console.print(f"\n[yellow]needs approval[/]  {each.id}  {output.escape_shown(shown.name)}")
+            for line in lay_out_call(shown, console.width):
+                output.print_exactly(console, line)
+
+
+def _format_origin(detail: Session) -> str:
+    origin = detail.forked_from
+    return f"{origin.session_id} at {origin.event_id or 'its beginning'}" if origin else ""
+
+
+def _turn_row(turn: Turn, *, wide: bool) -> list[Cell]:
+    took = ""
+    if turn.started_at and turn.ended_at:
+        took = formatting.format_seconds((turn.ended_at - turn.started_at).total_seconds())
+    tokens = f"{turn.usage.input_tokens:,}/{turn.usage.output_tokens:,}"
+    result = turn.result.error or turn.result.text
+    return [
+        _colour_status(turn.status),
+        formatting.format_age(turn.created_at),
+        took,
+        *([tokens] if wide else []),
+        f"[dim]{turn.id}[/]",
+        UntrustedText(result),
+    ]
+
+
+def print_agents(found: Sequence[Agent]) -> None:
+    if not found:
+        _print_note("No agents yet. `footplate run` creates one, or: footplate agents create --name … --model …")
+        return
+    rows: list[list[Cell]] = [
+        [each.id, f"v{each.version}", formatting.format_age(each.updated_at), UntrustedText(each.name)]
+        for each in found
+    ]
+    print_rows(["ID", "VER", "AGE", "NAME"], rows)
+
+
+def print_agent(detail: Agent) -> None:
+    limits = " ".join(f"{name}={value}" for name, value in (detail.limits or {}).items())
+    print_details(
+        {
+            "id": detail.id,
+            "name": UntrustedText(detail.name),
+            "version": f"v{detail.version}" + (" · archived" if detail.archived_at else ""),
+            "model": UntrustedText(detail.model.id),
+            "harness": UntrustedText(detail.harness or "the server's default"),
+            "tools": UntrustedText(", ".join(_tool_names(detail.tools)) or "none"),
+            "limits": UntrustedText(limits or "the server's default"),
+            "system": UntrustedText(detail.system or ""),
+            "created": _format_time(detail.created_at),
+            "updated": _format_time(detail.updated_at),
+        }
+    )
+
+
+def print_environments(found: Sequence[Environment]) -> None:
+    if not found:
+        _print_note("No environments yet. `footplate run` creates one, or: footplate environments create --name …")
+        return
+    rows: list[list[Cell]] = [
+        [each.id, formatting.format_age(each.created_at), UntrustedText(each.name)] for each in found
+    ]
+    print_rows(["ID", "AGE", "NAME"], rows)
+
+
+def print_environment(detail: Environment) -> None:
+    print_details(
+        {
+            "id": detail.id,
+            "name": UntrustedText(detail.name, " · archived" if detail.archived_at else ""),
+            "about": UntrustedText(detail.description or ""),
+            "kind": UntrustedText(str(detail.config.get("type", ""))),
+            "created": _format_time(detail.created_at),
+            "updated": _format_time(detail.updated_at),
+        }
+    )
+
+
+def print_projects(found: Sequence[Project]) -> None:
+    if not found:
+        _print_note(
+            "No projects yet. `footplate run --project PATH` creates one, or: footplate projects create PATH|URL"
+        )
+        return
+    rows: list[list[Cell]] = [
+        [
+            each.id,
+            formatting.format_age(each.created_at),
+            each.trust,
+            UntrustedText(each.name),
+            UntrustedText(each.path or each.url or ""),
+        ]
+        for each in found
+    ]
+    print_rows(["ID", "AGE", "TRUST", "NAME", "LOCATION"], rows)
+
+
+def print_files(found: Sequence[File]) -> None:
+    if not found:
+        _print_note("No files yet. `footplate run --file PATH` uploads one, or: footplate files upload PATH")
+        return
+    rows: list[list[Cell]] = [
+        [
+            each.id,
+            formatting.format_age(each.created_at),
+            str(each.size_bytes),
+            UntrustedText(each.mime_type),
+            UntrustedText(each.filename),
+        ]
+        for each in found
+    ]
+    print_rows(["ID", "AGE", "BYTES", "TYPE", "NAME"], rows)
+
+
+def print_approvals(found: Sequence[Approval]) -> None:
+    if not found:
+        _print_note("No calls need approval.")
+        return
+    console = output.out()
+    max_lines = _MAX_LINES if console.is_terminal else None
+    for each in found:
+        shown = describe_call(each.wire())
+        head = f"{each.id}  {formatting.format_age(each.created_at):<4}  {each.session_id}"
+        tool = f"[bold]{output.escape_shown(shown.name)}[/]"
+        print_details({"id": head, "tool": tool, **_reasons(shown)})
+        for line in lay_out_call(shown, console.width, max_lines):
+            output.print_exactly(console, line)
+        console.print()
+    _print_note("Decide with `footplate approve ID`, which shows the full call, or `footplate deny ID`.")
+
+
+def _reasons(shown: ShownCall) -> dict[str, Cell]:
+    values = {"agent": shown.agent_name, "why": shown.reason}
+    return {name: output.escape_shown(value) for name, value in values.items() if value}
+
+
+def print_audit(found: Sequence[AuditEntry]) -> None:
+    if not found:
+        _print_note("The audit trail is empty.")
+        return
+    rows: list[list[Cell]] = [
+        [
+            formatting.format_age(each.created_at),
+            each.kind,
+            each.outcome or "",
+            UntrustedText(each.principal or each.layer or ""),
+            UntrustedText(each.tool or ""),
+            UntrustedText(json.dumps(each.content, ensure_ascii=False) if each.content else ""),
+        ]
+        for each in found
+    ]
+    print_rows(["AGE", "KIND", "OUTCOME", "BY", "TOOL", "WHY"], rows)
+
+
+def print_project(detail: Project) -> None:
+    print_details(
+        {
+            "id": detail.id,
+            "name": UntrustedText(detail.name, " · archived" if detail.archived_at else ""),
+            "path": UntrustedText(detail.path or ""),
+            "url": UntrustedText(detail.url or ""),
+            "branch": UntrustedText(detail.branch or "the branch that is checked out"),
+            "trust": detail.trust,
+            "created": _format_time(detail.created_at),
+            "updated": _format_time(detail.updated_at),
+        }
+    )
+
+
+def print_plain_table(rows: Sequence[Sequence[str]], *headings: str) -> None:
+    print_rows(headings, [[UntrustedText(cell) for cell in row] for row in rows])
+
+
+def _print_note(text: str) -> None:
+    output.err().print(text, markup=False)
+
+
+def _format_time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S %Z} · {formatting.format_age(time)} ago"
+
+
+def _tool_names(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields the name of each toolset, with the tools that are enabled or disabled in it, and of each custom tool."""
+    for tool in tools:
+        changed = [
+            f"{'+' if each.get('enabled') else '-'}{each.get('name')}"
+            for each in tool.get("configs", [])
+            if each.get("enabled") != tool.get("default_config", {}).get("enabled", True)
+        ]
+        yield str(tool.get("name") or tool.get("type")) + (f" ({' '.join(changed)})" if changed else "")
+
+
+def _title(detail: Session) -> UntrustedText:
+    return UntrustedText(detail.title or "")
+
+
+def _colour_status(status: str) -> str:
+    colour = _STATUS_COLOURS.get(status)
+    return f"[{colour}]{status}[/]" if colour else status

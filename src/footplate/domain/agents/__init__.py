@@ -1,0 +1,1 @@
+"""Configuration of agents, their environments and their MCP servers."""

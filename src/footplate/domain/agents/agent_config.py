@@ -1,0 +1,332 @@
+"""Agents, environments and the configuration that a turn runs with.
+
+A turn merges an agent version, the session's overrides and its own overrides into one `ResolvedConfig`. The result is
+stored with the turn, so the configuration of a past turn is known even after the agent has changed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from footplate.domain.agents import mcp_servers as mcp
+from footplate.domain.agents.mcp_servers import McpServer
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.policy.permissions import TOOL_NAMES
+from footplate.domain.projects.project import SessionProject
+
+TOOLSET: Final = "agent_toolset_20260401"
+CUSTOM_TOOL_TYPE: Final = "custom"
+ALWAYS_ALLOW: Final = "always_allow"
+ALWAYS_ASK: Final = "always_ask"
+WEB_TOOLS: Final = ("web_fetch", "web_search")
+"""Off unless an agent enables them by name, because they reach hosts that its environment may not."""
+BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *WEB_TOOLS)
+DEFAULT_MAX_ITERATIONS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One version of an agent. `definition` is the body from the API without the fields listed here."""
+
+    id: str
+    organisation: str
+    version: int
+    name: str
+    definition: JsonObject
+    metadata: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRecord:
+    id: str
+    organisation: str
+    name: str
+    description: str | None
+    config: JsonObject
+    metadata: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomTool:
+    name: str
+    description: str
+    input_schema: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subagent:
+    """An agent that another agent can delegate work to, in a thread of the same session."""
+
+    name: str
+    description: str
+    model: str
+    system: str
+    tools: tuple[str, ...] = ()
+    max_iterations: int = DEFAULT_MAX_ITERATIONS
+    permissions: JsonObject = field(default_factory=dict)
+    """The subagent's own rules. This field and `policies` have the same form as in `ResolvedConfig`."""
+    policies: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedConfig:
+    """The configuration of one turn. Stored as JSON with the turn."""
+
+    harness: str
+    model: str
+    system: str
+    tools: tuple[str, ...] = ()
+    custom_tools: tuple[CustomTool, ...] = ()
+    mcp_servers: tuple[McpServer, ...] = ()
+    max_iterations: int = DEFAULT_MAX_ITERATIONS
+    model_parameters: JsonObject = field(default_factory=dict)
+    agent_id: str = ""
+    agent_version: int = 0
+    environment: JsonObject = field(default_factory=dict)
+    """The configuration of the session's environment at the time when the session was created."""
+    mode: str = "interactive"
+    max_retries: int | None = None
+    """How often the turn is retried after a temporary failure. None: the server's default."""
+    timeout_seconds: float | None = None
+    """Wall-clock limit for the turn, including all attempts and waits. None: no limit."""
+    projects: tuple[SessionProject, ...] = ()
+    """The session's projects when the turn began. The first one is the working directory."""
+    subagents: tuple[Subagent, ...] = ()
+    permissions: JsonObject = field(default_factory=dict)
+    """The agent's own rules: a list of rule texts for each of `deny`, `ask` and `allow`."""
+    policies: Mapping[str, str] = field(default_factory=dict)
+    """The permission policies of the agent's toolsets: `always_allow` or `always_ask` for each tool, keyed by the
+    rule that matches the tool."""
+
+
+def resolve_config(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
+    """Merge the session's copy of the agent with a turn's overrides, which take precedence."""
+    merged: dict[str, Json] = {**agent, **overrides}
+    limits = _object(merged.get("limits"))
+    model = _object(merged.get("model"))
+    built_in, custom = _split_tools(merged.get("tools"))
+    return ResolvedConfig(
+        harness=str(merged.get("harness") or default_harness),
+        model=str(model.get("id") or merged.get("model") or ""),
+        system=render_system(merged),
+        tools=built_in,
+        custom_tools=custom,
+        mcp_servers=mcp.read_agent_servers(merged.get("mcp_servers"), merged.get("tools")),
+        max_iterations=_integer(limits.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
+        model_parameters=_object(merged.get("model_parameters")),
+        agent_id=str(agent.get("id") or ""),
+        agent_version=_integer(agent.get("version"), 0),
+        max_retries=_optional_integer(limits.get("max_retries")),
+        timeout_seconds=_optional_number(limits.get("timeout_seconds")),
+        subagents=tuple(
+            _resolve_subagent(member) for member in _objects(_object(merged.get("multiagent")).get("agents"))
+        ),
+        permissions=_object(merged.get("permissions")),
+        policies=_collect_policies(merged.get("tools")),
+    )
+
+
+def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
+    """Load the configuration stored with a turn. Fields that an older version did not store get their defaults."""
+    custom, tools, projects = (stored.get(name) for name in ("custom_tools", "tools", "projects"))
+    return ResolvedConfig(
+        harness=str(stored["harness"]),
+        model=str(stored["model"]),
+        system=str(stored["system"]),
+        tools=tuple(str(name) for name in tools) if isinstance(tools, list) else (),
+        custom_tools=tuple(_custom_tool(tool) for tool in custom if isinstance(tool, dict))
+        if isinstance(custom, list)
+        else (),
+        mcp_servers=mcp.load_servers(stored.get("mcp_servers")),
+        max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
+        model_parameters=_object(stored.get("model_parameters")),
+        agent_id=str(stored.get("agent_id") or ""),
+        agent_version=_integer(stored.get("agent_version"), 0),
+        environment=_object(stored.get("environment")),
+        mode=str(stored.get("mode") or "interactive"),
+        max_retries=_optional_integer(stored.get("max_retries")),
+        timeout_seconds=_optional_number(stored.get("timeout_seconds")),
+        projects=tuple(SessionProject.load(project) for project in projects if isinstance(project, dict))
+        if isinstance(projects, list)
+        else (),
+        subagents=tuple(_load_subagent(item) for item in _objects(stored.get("subagents"))),
+        permissions=_object(stored.get("permissions")),
+        policies=_texts(stored.get("policies")),
+    )
+
+
+def _resolve_subagent(agent: Mapping[str, Json]) -> Subagent:
+    """Resolve the definition of a subagent that is stored with the session."""
+    config = resolve_config(agent, {}, default_harness="")
+    return Subagent(
+        name=str(agent.get("name")),
+        description=str(agent.get("description") or ""),
+        model=config.model,
+        system=config.system,
+        tools=config.tools,
+        max_iterations=config.max_iterations,
+        permissions=config.permissions,
+        policies=config.policies,
+    )
+
+
+def _load_subagent(stored: Mapping[str, Json]) -> Subagent:
+    tools = stored.get("tools")
+    return Subagent(
+        name=str(stored["name"]),
+        description=str(stored["description"]),
+        model=str(stored["model"]),
+        system=str(stored["system"]),
+        tools=tuple(str(name) for name in tools) if isinstance(tools, list) else (),
+        max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
+        permissions=_object(stored.get("permissions")),
+        policies=_texts(stored.get("policies")),
+    )
+
+
+def fill_default_policies(definition: JsonObject) -> JsonObject:
+    """Return the definition with the default permission policy filled in for every toolset.
+
+    The clients of the reference API expect these fields. The filled-in values are not used as rules.
+    """
+    filled = {**definition}
+    if isinstance(tools := filled.get("tools"), list):
+        filled["tools"] = [_fill_toolset_policies(tool) if isinstance(tool, dict) else tool for tool in tools]
+    if multiagent := _object(filled.get("multiagent")):
+        filled["multiagent"] = {
+            **multiagent,
+            "agents": [fill_default_policies(member) for member in _objects(multiagent.get("agents"))],
+        }
+    return filled
+
+
+def keep_stored_tools(tools: Json, old: Json) -> Json:
+    """Return the old tools if `tools` differs from them only by the defaults that `fill_default_policies` fills in,
+    else `tools`.
+
+    A client that reads an agent and sends it back unchanged thereby makes no change.
+    """
+    is_unchanged = fill_default_policies({"tools": tools}) == fill_default_policies({"tools": old})
+    return old if is_unchanged else tools
+
+
+def _fill_toolset_policies(tool: JsonObject) -> JsonObject:
+    if tool.get("type") not in {TOOLSET, mcp.TOOLSET}:
+        return tool
+    default_policy = _policy_type(tool.get("default_config")) or (
+        ALWAYS_ALLOW if tool.get("type") == TOOLSET else ALWAYS_ASK
+    )
+    default_fields: JsonObject = {"permission_policy": {"type": default_policy}}
+    configs = tool.get("configs")
+    return {
+        **tool,
+        "configs": [{**default_fields, **config} for config in _objects(configs)],
+        "default_config": {**default_fields, **_object(tool.get("default_config"))},
+    }
+
+
+def render_system(agent: Mapping[str, Json]) -> str:
+    """Build the system prompt: role, goal and backstory first, then the agent's `system` text."""
+    lines = []
+    if role := agent.get("role"):
+        lines.append(f"You are {role}.")
+    if goal := agent.get("goal"):
+        lines.append(f"Your goal: {goal}")
+    if backstory := agent.get("backstory"):
+        lines.append(str(backstory))
+    if system := agent.get("system"):
+        lines.append(str(system))
+    return "\n\n".join(lines)
+
+
+def _split_tools(tools: Json) -> tuple[tuple[str, ...], tuple[CustomTool, ...]]:
+    built_in: list[str] = []
+    custom: list[CustomTool] = []
+    for tool in tools if isinstance(tools, list) else []:
+        if not isinstance(tool, dict):
+            continue
+        if tool.get("type") == TOOLSET:
+            built_in.extend(name for name in BUILT_IN_TOOLS if _is_enabled(tool, name))
+        elif tool.get("type") == CUSTOM_TOOL_TYPE:
+            custom.append(_custom_tool(tool))
+    return tuple(built_in), tuple(custom)
+
+
+def _collect_policies(tools: Json) -> dict[str, str]:
+    """Collect the policies that the toolsets set explicitly, keyed by the rule that matches the tool.
+
+    `always_ask` for a whole MCP server is omitted: it is the default, and as a rule it would override the policies
+    of the server's individual tools.
+    """
+    policies: dict[str, str] = {}
+    for tool in _objects(tools):
+        default_policy = _policy_type(tool.get("default_config"))
+        tool_policies = {
+            str(config.get("name")): policy
+            for config in _objects(tool.get("configs"))
+            if (policy := _policy_type(config)) is not None
+        }
+        if tool.get("type") == TOOLSET:
+            for name in BUILT_IN_TOOLS:
+                if (policy := tool_policies.get(name, default_policy)) is not None:
+                    policies[TOOL_NAMES[name]] = policy
+        elif tool.get("type") == mcp.TOOLSET:
+            server = str(tool.get("mcp_server_name"))
+            policies |= {mcp.model_tool_name(server, name): policy for name, policy in tool_policies.items()}
+            if default_policy == ALWAYS_ALLOW:
+                policies[f"{mcp.model_tool_name(server, '')}*"] = default_policy
+    return policies
+
+
+def _policy_type(config: Json) -> str | None:
+    policy = _object(config).get("permission_policy")
+    kind = _object(policy).get("type")
+    return kind if isinstance(kind, str) else None
+
+
+def _custom_tool(tool: Mapping[str, Json]) -> CustomTool:
+    return CustomTool(
+        name=str(tool.get("name")),
+        description=str(tool.get("description") or ""),
+        input_schema=_object(tool.get("input_schema")),
+    )
+
+
+def _is_enabled(toolset: Mapping[str, Json], name: str) -> bool:
+    default = name not in WEB_TOOLS and _object(toolset.get("default_config")).get("enabled", True)
+    configs = toolset.get("configs")
+    for config in configs if isinstance(configs, list) else []:
+        if isinstance(config, dict) and config.get("name") == name:
+            return bool(config.get("enabled", default))
+    return bool(default)
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Json) -> list[JsonObject]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: Json) -> dict[str, str]:
+    return {name: str(text) for name, text in _object(value).items()}
+
+
+def _integer(value: Json, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _optional_integer(value: Json) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _optional_number(value: Json) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,1 @@
+"""Uploaded files, attachments, file snapshots and the delivery of a session's work."""

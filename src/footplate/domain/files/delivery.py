@@ -1,0 +1,162 @@
+"""Delivery of a session's work: merged into a branch of its project, pushed as a new branch, or exported as a bundle.
+
+The delivered work is one commit: the agent's own commits, with its uncommitted changes on top. The same files always
+produce the same commit, so a repeated delivery changes nothing.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal, Protocol
+
+from footplate.domain.errors import Conflict
+from footplate.domain.files.snapshots import Snapshot, TreeDiff
+from footplate.domain.json import Json
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.projects.project import SessionProject
+
+BUNDLE_REF: Final = "refs/heads/session"
+"""The ref of the session's work in a bundle."""
+_MAX_SHOWN_CONFLICTS: Final = 20
+
+DeliveryStatus = Literal["merged", "fast_forwarded", "pushed", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """The work of a session to deliver: the current files of one project."""
+
+    diff: TreeDiff
+    """The difference between the initial and the current files."""
+    project: SessionProject
+    steps: Sequence["DeliveryStep"]
+    """The earlier deliveries and this one. Each is a commit on top of the one before."""
+
+    @property
+    def organisation(self) -> str:
+        return self.diff.organisation
+
+    @property
+    def session_id(self) -> str:
+        return self.diff.session_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryStep:
+    session_id: str
+    """The session whose log has it. For a fork, it may be a parent."""
+    seq: int
+    snapshot: Snapshot
+    taken_at: datetime
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryResult:
+    """The result of a merge or a push. `before` and `commit` are the commits of the branch before and after it."""
+
+    status: DeliveryStatus
+    branch: str
+    commit: str
+    before: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryRequest:
+    project_id: str | None = None
+    """None: the session's only project."""
+    message: str | None = None
+    writes: bool = True
+    """Whether the work will be written to a branch, which is not allowed while a turn runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchTarget:
+    branch: str | None = None
+    """None: for a merge, the branch that the session started from; for a push, a branch named after the session."""
+    wait: float
+    """Seconds to wait for other writers to the same branch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileConflict:
+    """A file with conflicting changes in the session and in the branch."""
+
+    path: str
+    reason: str
+    """What each side did, as text."""
+    line_numbers: Sequence[int] = ()
+    """Line numbers of the conflicts, in the file that git merged."""
+    last_commit: str | None = None
+    """The last commit of the branch that changed the file."""
+
+    @property
+    def summary(self) -> str:
+        where = ""
+        if self.line_numbers:
+            lines = ", ".join(str(number) for number in self.line_numbers[:5])
+            where = f" (line {lines}{' and more' if len(self.line_numbers) > 5 else ''})"  # noqa: PLR2004 - as above
+        return f"  {self.path}: {self.reason}{where}{f'; last in {self.last_commit}' if self.last_commit else ''}"
+
+    @property
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "path": self.path,
+            "reason": self.reason,
+            "lines": [*self.line_numbers],
+            "last_commit": self.last_commit,
+        }
+
+
+class MergeConflict(Conflict):
+    code = "merge_conflict"
+
+    def __init__(self, branch: str, conflicts: Sequence[FileConflict]) -> None:
+        count = "1 file" if len(conflicts) == 1 else f"{len(conflicts)} files"
+        shown = [conflict.summary for conflict in conflicts[:_MAX_SHOWN_CONFLICTS]]
+        rest = [f"  and {len(conflicts) - len(shown)} more"] if len(conflicts) > len(shown) else []
+        super().__init__(
+            "\n".join([f"The session's work conflicts with the branch {branch!r} in {count}:", *shown, *rest]),
+            help_text="Nothing was changed. Export the work with `footplate export --branch NAME` and resolve the "
+            "conflicts in your checkout, or start a new session from the current branch.",
+        )
+        self.fields["conflicts"] = [conflict.to_json for conflict in conflicts]
+
+
+class BranchCheckedOut(Conflict):
+    code = "branch_checked_out"
+
+    def __init__(self, branch: str, project: str) -> None:
+        super().__init__(
+            f"The branch {branch!r} is checked out in the project {project!r}; a merge would leave its files outdated.",
+            help_text="Nothing was changed. Run `footplate apply` or `footplate export --branch NAME` there, or "
+            "merge into another branch with `footplate merge --into BRANCH`.",
+        )
+
+
+class NothingToDeliver(Conflict):
+    code = "nothing_to_leave"
+
+
+def build_commit_message(session_id: str, message: str | None, title: str | None) -> str:
+    """Build the commit message. Its last line names the session."""
+    text = (message or title or f"Work of the session {session_id}").strip()
+    return f"{text}\n\nFootplate-Session: {session_id}\n"
+
+
+class DeliveryService(Protocol):
+    async def find_delivery(self, principal: Principal, session_id: str, request: "DeliveryRequest") -> Delivery:
+        """Raises `NotFound`, `InvalidRequest`, or `NothingToDeliver`."""
+
+    async def merge(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
+        """Merge the work into a branch of the project's repository.
+
+        Raises `MergeConflict`, `BranchCheckedOut` or `LeaseHeld`.
+        """
+
+    async def push(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
+        """Push the work to the project's repository as a branch of its own."""
+
+    def bundle(self, delivery: Delivery) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Stream a git bundle of the commit, with all objects that the project lacks. An early exit cancels it."""

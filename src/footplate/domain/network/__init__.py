@@ -1,0 +1,1 @@
+"""Rules for network access: addresses, hosts, name lookups and incoming requests."""

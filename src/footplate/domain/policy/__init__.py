@@ -1,0 +1,1 @@
+"""Permission rules, approvals, hooks and the replay of past calls."""

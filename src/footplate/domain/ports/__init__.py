@@ -1,0 +1,1 @@
+"""Interfaces between the core and its adapters, by the package that uses them."""

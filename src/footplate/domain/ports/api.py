@@ -1,0 +1,300 @@
+"""The ports that the API uses: reads, units of work, event streams, keys, diffs and health.
+
+Every change happens in a unit of work: one transaction, de-duplicated by the request's `RequestAttempt`, so that a
+request that is retried after a lost response takes effect once. Every method takes the organisation from the principal;
+an id of another organisation raises `NotFound`.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from footplate.domain.agents.agent_config import Agent, EnvironmentRecord
+from footplate.domain.audit import AuditReads, AuditUnit
+from footplate.domain.files.snapshots import FileChange, TreeDiff
+from footplate.domain.files.uploaded_files import FileReads, FileUnit
+from footplate.domain.json import JsonObject
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Order, Page
+from footplate.domain.policy.approvals import ApprovalReads
+from footplate.domain.policy.call_replay import ReplayReads
+from footplate.domain.policy.permissions import PolicyReads, PolicyUnit
+from footplate.domain.ports.harness import Entry
+from footplate.domain.ports.transcripts import ImportedLine, TranscriptOrigin
+from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
+from footplate.domain.sessions.events import Position
+from footplate.domain.sessions.turns import Mode, Session, SessionStatus, Turn, WhenBusy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestAttempt:
+    """One attempt at a POST request, identified by its headers and body."""
+
+    method: str
+    path: str
+    body_hash: bytes
+    idempotency_key: str | None = None
+    retry_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A stored response, which is returned again to a retry."""
+
+    status: int
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A validated `user.*` event on its way into the log."""
+
+    type: str
+    body: JsonObject
+    when_busy: WhenBusy = WhenBusy.QUEUE
+    overrides: JsonObject = field(default_factory=dict)
+    context: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkPoint:
+    """The point at which a session is forked: an event, a position, or without either its newest event."""
+
+    event_id: str | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRequest:
+    """The requested diff: of a turn, or between two events. Without either: everything since the session started."""
+
+    turn_id: str | None = None
+    old: ForkPoint | None = None
+    """None: the initial files."""
+    new: ForkPoint = ForkPoint()
+    project_id: str | None = None
+    """Only this project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptImport:
+    """A transcript that is imported as a session."""
+
+    digest: bytes
+    """The hash of its lines, which identifies the transcript."""
+    origin: TranscriptOrigin
+    pieces: Iterator[ImportedLine]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedInputs:
+    """The result of accepting inputs, and the notifications to send after the commit."""
+
+    organisation: str
+    session_id: str
+    positions: Sequence[Position] = ()
+    wake: bool = False
+    """Whether to wake the session's workflow."""
+    nudge: bool = False
+    """Whether to nudge the running turn to check its inputs."""
+    prepare: bool = False
+    """Whether to prepare for a first input: the session is new, and has none yet."""
+    ends_when_idle: bool = False
+    """The session was created together with its task, so there may be no further turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFilter:
+    agent_id: str | None = None
+    agent_version: int | None = None
+    statuses: Sequence[SessionStatus] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPage:
+    limit: int
+    order: Order = "asc"
+    after_seq: int | None = None
+    """Exclusive, in the direction of `order`."""
+    types: Sequence[str] = ()
+    created_gt: datetime | None = None
+    created_gte: datetime | None = None
+    created_lt: datetime | None = None
+    created_lte: datetime | None = None
+    thread_id: str | None = None
+    """The thread of a subagent. None: the primary thread, which is the session's own event list."""
+
+
+class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, ReplayReads, Protocol):
+    async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
+    async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
+    async def agent_versions(
+        self, principal: Principal, agent_id: str, *, limit: int, before_version: int | None
+    ) -> Sequence[Agent]:
+        """Return the versions of an agent, newest first."""
+
+    async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord: ...
+    async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]: ...
+    async def session(self, principal: Principal, session_id: str) -> Session: ...
+    async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
+    async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
+        """Each event once, with the latest `processed_at`; `seq` is its first position."""
+
+    def conversation(self, principal: Principal, session_id: str) -> AsyncIterator[Entry]:
+        """Iterate over all current entries of the conversation. They are read on demand."""
+
+    async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn: ...
+    async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
+        """Return turns, newest first. `before` is a turn id."""
+
+
+class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
+    """One transaction of the API."""
+
+    @property
+    def stored_response(self) -> StoredResponse | None:
+        """The response that this request already received. If it is set, no other method may be called."""
+
+    @property
+    def response_id(self) -> int | None:
+        """The id of the stored response, if it is deleted once the client has received it."""
+
+    async def store_response(self, response: StoredResponse) -> None: ...
+
+    async def create_agent(
+        self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
+    ) -> Agent: ...
+    async def update_agent(
+        self, principal: Principal, agent_id: str, *, expected_version: int | None, change: Callable[[Agent], Agent]
+    ) -> Agent:
+        """Lock the newest version and store the result of `change` as the next one, unless the content is the same."""
+
+    async def archive_agent(self, principal: Principal, agent_id: str) -> Agent: ...
+    async def create_environment(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        description: str | None,
+        config: JsonObject,
+        metadata: dict[str, str],
+    ) -> EnvironmentRecord: ...
+    async def update_environment(
+        self, principal: Principal, environment_id: str, change: Callable[[EnvironmentRecord], EnvironmentRecord]
+    ) -> EnvironmentRecord: ...
+    async def archive_environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord: ...
+    async def delete_environment(self, principal: Principal, environment_id: str) -> None: ...
+    async def create_session(
+        self,
+        principal: Principal,
+        *,
+        agent: JsonObject,
+        environment_id: str,
+        title: str | None,
+        metadata: dict[str, str],
+        context: JsonObject,
+        inputs: Sequence[Input],
+        mode: Mode = Mode.INTERACTIVE,
+        selection: ProjectSelection = NO_PROJECTS,
+        permissions: JsonObject | None = None,
+    ) -> tuple[Session, AcceptedInputs]: ...
+    async def import_session(
+        self,
+        principal: Principal,
+        transcript: TranscriptImport,
+        *,
+        agent: JsonObject,
+        environment_id: str,
+        title: str | None,
+        metadata: dict[str, str],
+        context: JsonObject,
+    ) -> tuple[Session, AcceptedInputs]:
+        """Create a session with this history. If the transcript was imported before, return that session."""
+
+    async def fork_session(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        point: ForkPoint,
+        environment_id: str | None,
+        change: Callable[[Session], Session],
+        inputs: Sequence[Input],
+    ) -> tuple[Session, AcceptedInputs]:
+        """Create a session that starts with the log and the conversation of this one up to a point. Both are
+        referenced, not copied.
+
+        `change` derives the fork's title, metadata and agent from the parent's.
+        """
+
+    async def update_session(
+        self, principal: Principal, session_id: str, change: Callable[[Session], Session]
+    ) -> tuple[Session, AcceptedInputs]: ...
+    async def archive_session(self, principal: Principal, session_id: str) -> Session: ...
+    async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs: ...
+    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs: ...
+
+
+class UnitOfWorkFactory(Protocol):
+    def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AbstractAsyncContextManager[UnitOfWork]:
+        """Open a unit of work, which commits if the block succeeds. A retry waits for an earlier attempt that still
+        runs, and then gets its response.
+        """
+
+    async def discard_response(self, response_id: int) -> None:
+        """Delete a stored response that the client has received: there will be no retry. Best effort."""
+
+
+class Notifier(Protocol):
+    """Notifies the rest of the system of a commit. Best effort: the sweep and the event streams recover missed ones."""
+
+    async def notify_accepted(self, accepted: AcceptedInputs) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a client's stream resumes: after position `seq`, and within a preview after `offset` of its text."""
+
+    seq: int
+    preview_id: str | None = None
+    offset: int = 0
+
+
+class EventStreams(Protocol):
+    def frames(
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        cursor: Cursor | None,
+        deltas: frozenset[str],
+        thread_id: str | None = None,
+    ) -> AsyncIterator[bytes]:
+        """Stream encoded SSE frames. Without a cursor, the stream starts now, and its first item is a frame with the
+        start position. The stream ends only when the session is deleted.
+
+        Empty bytes mean that nothing happened for a while, so the caller sends a keep-alive; as the first item they
+        have no meaning. `thread_id`: as in `EventPage`.
+        """
+
+
+class Keys(Protocol):
+    async def authenticate(self, secret: str) -> Principal:
+        """Return the principal of an API key. Raises `Unauthenticated`."""
+
+
+class Diffs(Protocol):
+    async def find_diffs(self, principal: Principal, session_id: str, request: DiffRequest) -> Sequence[TreeDiff]:
+        """Return the diff of each tree, in the order of the session's projects."""
+
+    async def list_changes(self, diff: TreeDiff) -> Sequence[FileChange]: ...
+
+    def stream_patch(self, diff: TreeDiff) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Stream a patch for `git apply`. It is generated on demand; leaving the context early cancels it."""
+
+
+class Health(Protocol):
+    async def check(self) -> dict[str, str]:
+        """Return the status of each service: `ok`, or the problem."""

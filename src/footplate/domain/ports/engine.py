@@ -1,0 +1,372 @@
+"""The ports that the engine uses to run a turn: stores, live stream, environments, trees and model access."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.environment_config import EnvironmentConfig
+from footplate.domain.audit import AuditEntry
+from footplate.domain.files.snapshots import NO_FILES, CollectedCommits, SessionFiles, StoredSnapshot, TreeSnapshot
+from footplate.domain.json import JsonObject
+from footplate.domain.network.host_access import Network
+from footplate.domain.policy.permissions import Layer
+from footplate.domain.ports.harness import Endpoint, Entry, Environment, FullOutput, Gate, Preview, SteerMessage
+from footplate.domain.projects.project import BaseCommit, SessionProject
+from footplate.domain.projects.project_instructions import ProjectInstructions
+from footplate.domain.sessions.events import Event, Position, PreviewType, Usage
+from footplate.domain.sessions.turns import TurnOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A turn that this worker has claimed."""
+
+    organisation: str
+    session_id: str
+    epoch: int
+    turn_id: str
+    attempt: int
+    failures: int
+    """How many of the earlier attempts ended with a temporary failure."""
+    first_seq: int
+    control_seq: int
+    """The position of the last control input (interrupt or steering) at the time of the claim."""
+    controls_seq: int
+    """Control inputs from this position on belong to the turn."""
+    config: ResolvedConfig
+    content: Sequence[JsonObject]
+    """The content blocks of the input. In a fork, they follow those of messages that the model has not seen yet."""
+    context: JsonObject
+    entries: int
+    """Number of entries in the conversation."""
+    old_holder: str | None = None
+    old_holder_may_live: bool = False
+    """The lease of the last holder has not expired, so its commands may still be running."""
+    positions: Sequence[Position] = ()
+    """Positions that the claim appended, to be published."""
+    queue_seconds: float | None = None
+    """Seconds from the acceptance of the input to this claim. None: this is not the first attempt."""
+    trace: str | None = None
+    """The W3C `traceparent` of the request that sent the input, if it was traced."""
+    carried: Sequence[int] = ()
+    """In a fork: positions of the messages whose content comes first."""
+    handovers: int = 0
+    """How many attempts began without a lost worker: a stopping worker handed the turn over, or the turn had waited for
+    the client."""
+    remaining_seconds: float | None = None
+    """Seconds until the turn's time limit. None: no limit."""
+    superseded_harness: str | None = None
+    """The harness of a waiting turn that this claim ended, because a new message arrived instead of the decisions."""
+    files: SessionFiles = NO_FILES
+    """The session's files according to the log."""
+    resources: Sequence[JsonObject] = ()
+    """The session's resources in the form of the API: files that must be in its tree."""
+    forked_at: datetime | None = None
+    """In a fork: when it was created. Older resources come from its parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToClaim:
+    """There was nothing to claim."""
+
+    positions: Sequence[Position] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeadState:
+    session_id: str
+    epoch: int
+    control_seq: int
+
+
+class ClaimStore(Protocol):
+    async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim: ...
+    async def predict_next_turn(self, organisation: str, session_id: str) -> Claim | None:
+        """Return the likely next turn of the session, without its input, and without claiming it. None: the turn has
+        already begun or is about to, or there will be none.
+        """
+
+
+class TurnStore(Protocol):
+    async def append(
+        self,
+        claim: Claim,
+        new_events: Sequence[Event],
+        *,
+        entries: Sequence[Entry] = (),
+        usage: Usage | None = None,
+        files: Sequence[TreeSnapshot] = (),
+    ) -> Sequence[Position]: ...
+    async def decide_base(self, claim: Claim, project_id: str, base: BaseCommit) -> BaseCommit: ...
+    async def finish(
+        self, claim: Claim, outcome: TurnOutcome, files: Sequence[TreeSnapshot] = ()
+    ) -> tuple[Sequence[Position], bool]: ...
+    async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]: ...
+    async def hand_over(self, claim: Claim) -> None: ...
+    async def turn_events(self, claim: Claim) -> Sequence[Event]: ...
+    async def superseded_events(self, claim: Claim) -> Sequence[Event]:
+        """Return the approval requests and decisions of a waiting turn that this turn superseded."""
+
+    async def last_completed(self, claim: Claim) -> datetime | None:
+        """Return when the latest completed turn of the session began."""
+
+    async def entries(self, claim: Claim, after: int) -> list[Entry]: ...
+    async def store_output(self, claim: Claim, output: FullOutput) -> str: ...
+    async def claim_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]: ...
+    async def find_decision(self, claim: Claim, event_id: str) -> Event | None:
+        """Return the decision on the call of this event. None: it is pending."""
+
+    async def close_approval(self, claim: Claim, event_id: str, reason: str) -> tuple[Event, Sequence[Position]]:
+        """Close the request for approval. Return the final decision, and the appended positions: a denial, unless a
+        person decided first.
+        """
+
+    async def claim_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
+
+
+class RuleStore(Protocol):
+    async def rules(
+        self, organisation: str, session_id: str, *, directory: str | None = None
+    ) -> Sequence[tuple[Layer, JsonObject]]:
+        """Return the current rules of the organisation, the session's projects and the session. The agent's rules are
+        in the turn's configuration. `directory`: the session's own working directory, if it names one; rules of
+        projects at that location apply too.
+        """
+
+
+class HookRecords(Protocol):
+    async def record(self, organisation: str, session_id: str, turn_id: str, runs: Sequence[AuditEntry]) -> None:
+        """Record hook runs in the audit trail. They are committed when this returns."""
+
+
+class GateFactory(Protocol):
+    def create_gate(self, claim: Claim, environment: Environment) -> Gate:
+        """Create the gate of one turn."""
+
+
+class LeaseStore(Protocol):
+    async def renew_lease(
+        self, worker: str, host: str, seconds: float, session_ids: Sequence[str]
+    ) -> Sequence[HeadState]: ...
+    async def end_lease(self, worker: str) -> None: ...
+
+
+class SweepStore(Protocol):
+    async def find_sessions_to_wake(
+        self, *, older_than: float, lost_for: float, limit: int
+    ) -> Sequence[tuple[str, str]]: ...
+    async def delete_stale_rows(self) -> None: ...
+
+
+class Chore(Protocol):
+    """A background task that each sweep advances a little. It must be safe to kill at any point."""
+
+    async def run(self) -> None: ...
+
+
+class LiveTurn(Protocol):
+    """The live stream of one turn. No method blocks or fails."""
+
+    def preview(self, event_type: PreviewType) -> Preview: ...
+    async def publish(self, positions: Sequence[Position]) -> None:
+        """Publish events. Some are delayed briefly, to be sent together with the next ones."""
+
+    def flush(self) -> None:
+        """Send delayed events now, because the next event will take a while."""
+
+    async def aclose(self) -> None: ...
+
+
+class LiveTurns(Protocol):
+    def open_turn(self, organisation: str, session_id: str) -> LiveTurn: ...
+
+
+class Nudges(Protocol):
+    def watch(self, session_id: str, callback: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call back when a control input arrives for the session. This is only an optimisation and may miss some."""
+
+
+class OpenEnvironment(Environment, Protocol):
+    @property
+    def trees(self) -> Mapping[str, Path]:
+        """The session's own trees on this machine, by project or `SCRATCH_TREE`. Empty in a user's own directory."""
+
+    @property
+    def inside_paths(self) -> Mapping[str, str]:
+        """The paths of the projects' trees inside the environment."""
+
+    @property
+    def was_used(self) -> bool:
+        """Whether any process was started in the environment."""
+
+    def renew(self, deadline: float) -> None:
+        """Extend the lifetime of commands to this time (CLOCK_BOOTTIME seconds)."""
+
+    async def aclose(self) -> None:
+        """End all processes."""
+
+
+class ModelGrant(Protocol):
+    """A turn's permission to call models, with its own token. Valid while the turn runs and holds its lease."""
+
+    @property
+    def endpoints(self) -> Mapping[str, Endpoint]:
+        """By provider: the address of the proxy, and the turn's token as the API key."""
+
+    def renew(self, deadline: float) -> None:
+        """Extend the validity to this time, as for an environment."""
+
+    def pause(self) -> None:
+        """Refuse model requests until the next renewal."""
+
+    async def listen(self, path: Path) -> None:
+        """Also accept requests at a Unix socket, until closed. `path` must not exist yet; its directory must."""
+
+    async def aclose(self) -> None:
+        """Revoke the token, and abort running requests."""
+
+
+class ModelAccess(Protocol):
+    def grant(self, *, deadline: float) -> ModelGrant: ...
+
+
+class EgressProxy(Protocol):
+    """The proxy through which a turn's commands reach their allowed hosts."""
+
+    async def listen(self, path: Path) -> None:
+        """Serve as an HTTP proxy at a Unix socket. `path` must not exist yet; its directory must."""
+
+    async def aclose(self) -> None:
+        """Abort all connections."""
+
+
+class Egress(Protocol):
+    def create_proxy(self, network: Network) -> EgressProxy: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckoutTarget:
+    """Where to check out a session's trees on this machine, and their paths inside the environment."""
+
+    tree: Path
+    """The directory of the first project, which is the working directory."""
+    inside_path: str
+    additional_directory: Path
+    """The parent directory of the additional projects."""
+    additional_inside_path: str
+    objects_inside_path: str | None
+    """The directory inside the environment that has the mirrors' git objects, by project. None: the same paths as
+    outside."""
+    owner: tuple[int, int]
+    """The user id and group id that own the files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedOutTree:
+    project_id: str
+    tree: Path
+    inside_path: str
+    objects: Path
+    """The git objects of the project's mirror, which are read-only inside the environment."""
+    objects_inside_path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTree:
+    """A session's tree on this machine, of which snapshots are taken."""
+
+    organisation: str
+    session_id: str
+    project: SessionProject | None
+    """None: the scratch tree."""
+    files: Path
+    is_additional: bool = False
+    """Whether it is an additional project, beside the working directory."""
+
+
+class Trees(Protocol):
+    async def resolve_base(self, organisation: str, project: SessionProject) -> BaseCommit:
+        """Return the base commit for a session that starts now. Fetches new commits, and creates a missing repository.
+
+        Raises `Permanent` if the repository cannot be used, `Temporary` if its server does not respond.
+        """
+
+    async def check_out(
+        self,
+        organisation: str,
+        session_id: str,
+        projects: Sequence[SessionProject],
+        target: CheckoutTarget,
+        files: SessionFiles,
+    ) -> Sequence[CheckedOutTree]:
+        """Check out the tree of each project in the state that the log records, from the object store if necessary. A
+        tree that continues from that state is left unchanged. Without projects, the scratch tree is checked out. No
+        process of the session may run meanwhile.
+        """
+
+    async def store_snapshot(
+        self,
+        tree: "SessionTree",
+        last: StoredSnapshot | None,
+        collected: CollectedCommits | None = None,
+        *,
+        incremental: bool = False,
+    ) -> StoredSnapshot | None:
+        """Take a snapshot of the tree and upload it. Returns `last` if nothing has changed, and None if the tree is and
+        always was empty.
+
+        `collected`: the agent's own commits; None: as in `last`. `incremental`: read only files that were touched since
+        the last call, until `stop_watching`; the first call reads all files. Raises `Temporary` if the object store
+        does not respond.
+        """
+
+    async def stop_watching(self, tree: "SessionTree", *, merge_packs: bool = True) -> None:
+        """Stop watching the tree at the end of a turn. `merge_packs`: also merge its packs on this host."""
+
+    async def collect_commits(
+        self, tree: "SessionTree", environment: Environment, inside_path: str, last: StoredSnapshot | None
+    ) -> CollectedCommits:
+        """Collect the agent's own commits, through a git bundle that is created inside the environment.
+
+        `inside_path`: the path of the tree inside. Raises `Permanent` if the commits cannot be collected.
+        """
+
+    async def load_instructions(self, organisation: str, project: SessionProject) -> ProjectInstructions:
+        """Load the project's instructions from its base commit, as far as it is trusted. The working tree is not read,
+        because agents write to it.
+        """
+
+
+class Environments(Protocol):
+    async def open_environment(
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: EnvironmentConfig,
+        models: ModelGrant,
+        projects: Sequence[SessionProject] = (),
+        files: SessionFiles = NO_FILES,
+    ) -> OpenEnvironment:
+        """Open the environment of a turn.
+
+        `variables` are set for every command. `models` can be reached from inside even without a network. The first of
+        `projects` is the working directory. `files`: the state to which the session's trees are restored. Raises
+        `InvalidRequest` for a configuration that cannot be enforced.
+        """
+
+
+class Waker(Protocol):
+    async def wake(self, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
+        """Wake the session's workflow. `ends_when_idle`: no further turn is expected soon, so a workflow that is
+        started by this call does not wait for one.
+        """
+
+    async def prepare(self, organisation: str, session_id: str) -> None:
+        """Announce that the session's first input may come soon. This is only an optimisation."""

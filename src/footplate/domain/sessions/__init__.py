@@ -1,0 +1,1 @@
+"""Sessions, turns, threads and events."""

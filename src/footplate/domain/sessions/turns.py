@@ -1,0 +1,123 @@
+"""Sessions and turns: their states, and the outcome of a turn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from footplate.domain.json import JsonObject
+from footplate.domain.sessions.events import Usage
+
+
+class SessionStatus(StrEnum):
+    """The four states of the reference API. Parked and queued are states of turns, not of sessions."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    RESCHEDULING = "rescheduling"
+    TERMINATED = "terminated"
+
+
+class TurnStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    AWAITING = "awaiting_tool_results"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    LIMIT_REACHED = "limit_reached"
+    TIMED_OUT = "timed_out"
+
+
+class Mode(StrEnum):
+    """Whether a user follows the session live."""
+
+    INTERACTIVE = "interactive"
+    BACKGROUND = "background"
+    """No user follows the session, so no previews are sent."""
+
+
+class WhenBusy(StrEnum):
+    QUEUE = "queue"
+    STEER = "steer"
+    INTERRUPT = "interrupt"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkedFrom:
+    """The parent of a fork, which may have been deleted since, and the point of the fork."""
+
+    session_id: str
+    event_id: str | None
+    """None: the session had no event."""
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    id: str
+    organisation: str
+    agent: JsonObject
+    """The agent as resolved at creation, including overrides."""
+    environment_id: str
+    status: SessionStatus
+    title: str | None
+    metadata: dict[str, str]
+    context: JsonObject
+    usage: Usage
+    active_seconds: float
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+    forked_from: ForkedFrom | None = None
+    mode: Mode = Mode.INTERACTIVE
+    project_ids: Sequence[str] = ()
+    """The projects of the session; the first one is the working directory. Empty: it works in a scratch directory."""
+    workspace_id: str | None = None
+    bases: Mapping[str, JsonObject] = field(default_factory=dict)
+    """By project: the base commit and branch of its tree. Set when the first turn begins."""
+    resources: Sequence[JsonObject] = ()
+    """Files that are added to its tree, in the form of the API."""
+    permissions: JsonObject = field(default_factory=dict)
+    """The session's own permission rules."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    id: str
+    session_id: str
+    status: TurnStatus
+    attempt: int
+    """How many workers have started on the turn. More than 1: an earlier worker was lost, stopped, or had to wait."""
+    failures: int = 0
+    """How many of these attempts failed temporarily and were retried."""
+    input_event_id: str
+    first_seq: int
+    config: JsonObject
+    usage: Usage
+    result: JsonObject
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnOutcome:
+    """The outcome of a turn. The harness decides it, and the engine commits it."""
+
+    status: TurnStatus
+    text: str = ""
+    pending: tuple[str, ...] = ()
+    """Ids of the events that wait for a result or a decision, if the status is `awaiting_tool_results`."""
+    error_type: str | None = None
+    error_message: str | None = None
+    data: JsonObject = field(default_factory=dict)
+
+    @property
+    def stop_reason(self) -> JsonObject:
+        if self.status is TurnStatus.AWAITING:
+            return {"type": "requires_action", "event_ids": list(self.pending)}
+        if self.status is TurnStatus.FAILED:
+            return {"type": "retries_exhausted"}
+        return {"type": "end_turn"}

@@ -1,0 +1,1 @@
+"""Displaying, truncating and matching text."""

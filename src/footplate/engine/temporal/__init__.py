@@ -1,0 +1,1 @@
+"""Temporal workflows, activities, the worker and the client that wakes sessions."""

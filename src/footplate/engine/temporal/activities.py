@@ -1,0 +1,133 @@
+"""The Temporal activities of a worker: running a turn, preparing a session, and the sweep."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from contextvars import Context
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import structlog
+from temporalio import activity
+from temporalio.client import AsyncActivityCancelledError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.service import RPCError
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.ports.engine import Chore, SweepStore, Waker
+from footplate.engine.temporal.workflows import PREPARE, RUN_TURN, SWEEP, SessionRef
+from footplate.engine.turn.runner import RetryTurn, TurnRunner
+
+log = structlog.get_logger(__name__)
+
+_STALE_AFTER: Final = timedelta(seconds=1)
+_RPC_TIMEOUT: Final = timedelta(seconds=5)
+_IMMEDIATELY: Final = timedelta(milliseconds=10)
+"""Set explicitly, because Temporal's default delay grows with the number of attempts."""
+
+
+class TurnActivities:
+    def __init__(self, runner: TurnRunner, *, heartbeat_timeout: float) -> None:
+        self._runner = runner
+        self._interval = heartbeat_timeout / 4
+
+    @activity.defn(name=RUN_TURN)
+    async def run_turn(self, session: SessionRef) -> bool:
+        """Claim the session's next turn and run it to its end. Returns True if there is another turn to run."""
+        with structlog.contextvars.bound_contextvars(organisation=session.organisation, session=session.session_id):
+            return await self._run_turn(session)
+
+    @activity.defn(name=PREPARE)
+    async def prepare(self, session: SessionRef) -> None:
+        """Start to prepare the session in the background."""
+        self._runner.prepare(session.organisation, session.session_id)
+
+    async def _run_turn(self, session: SessionRef) -> bool:
+        await _check_task_is_current()
+        async with self._heartbeat():
+            try:
+                result = await self._runner.run(session.organisation, session.session_id)
+            except asyncio.CancelledError:
+                if activity.is_worker_shutdown():
+                    message = "The worker is stopping; another worker continues the turn."
+                    raise _retryable_error(message, "handover", after=_IMMEDIATELY) from None
+                raise
+            except Unavailable as error:
+                raise _retryable_error(error.message, error.code) from error
+        if isinstance(result, RetryTurn):
+            raise _retryable_error(result.reason, "try_again", after=timedelta(seconds=result.delay))
+        return result.has_more
+
+    @asynccontextmanager
+    async def _heartbeat(self) -> AsyncIterator[None]:
+        async def beat() -> None:
+            # The first heartbeat is delayed: most turns end before it, and each one is a write in Temporal's database.
+            while True:
+                await asyncio.sleep(self._interval)
+                activity.heartbeat()
+
+        task = asyncio.create_task(beat())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+async def _check_task_is_current() -> None:
+    """Refuse a task that this process received long ago and only sees now, because it was suspended.
+
+    Another worker has the turn by now, and a claim would fence it. The clock may be wrong; it only decides whether
+    Temporal is asked.
+    """
+    info = activity.info()
+    if datetime.now(UTC) - info.started_time < _STALE_AFTER:
+        return
+    try:
+        await (
+            activity.client().get_async_activity_handle(task_token=info.task_token).heartbeat(rpc_timeout=_RPC_TIMEOUT)
+        )
+    except (RPCError, AsyncActivityCancelledError) as error:
+        log.warning("stale task refused", action="turn.stale", workflow=info.workflow_id)
+        raise _retryable_error("Temporal has given this turn to another worker.", "stale") from error
+
+
+def _retryable_error(message: str, kind: str, *, after: timedelta | None = None) -> ApplicationError:
+    """Build an error that Temporal retries, without a stack trace in the worker's log."""
+    return ApplicationError(message, type=kind, next_retry_delay=after, category=ApplicationErrorCategory.BENIGN)
+
+
+class SweepActivities:
+    def __init__(
+        self, store: SweepStore, waker: Waker, chores: Sequence[Chore] = (), *, urgent: Sequence[Chore] = ()
+    ) -> None:
+        """`urgent` chores are short, and never wait for the others, which may take minutes."""
+        self._store = store
+        self._waker = waker
+        self._chore_groups = [group for group in (urgent, chores) if group]
+        self._chore_tasks: dict[int, asyncio.Task[None]] = {}
+
+    @activity.defn(name=SWEEP)
+    async def sweep(self) -> None:
+        """Wake sessions whose signal was lost, delete expired records, and start the chores."""
+        for organisation, session_id in await self._store.find_sessions_to_wake(older_than=5, lost_for=60, limit=1000):
+            log.info("session woken by the sweep", action="sweep.wake", session=session_id)
+            await self._waker.wake(organisation, session_id)
+        await self._store.delete_stale_rows()
+        for number, group in enumerate(self._chore_groups):
+            # In the background: a chore may take minutes, and the next sweep must not wait for it.
+            if number not in self._chore_tasks or self._chore_tasks[number].done():
+                self._chore_tasks[number] = asyncio.create_task(
+                    self._run_chores(group), name="chores", context=Context()
+                )
+
+    async def aclose(self) -> None:
+        for task in self._chore_tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._chore_tasks.values(), return_exceptions=True)
+
+    async def _run_chores(self, group: Sequence[Chore]) -> None:
+        for chore in group:
+            try:
+                await chore.run()
+            except Exception:
+                log.warning("a chore failed; the next sweep retries it", action="sweep.chore_failed", exc_info=True)

@@ -1,0 +1,32 @@
+"""Fixes the base commit of each project in the log at a session's first turn, before any file is written.
+
+If the worker dies right afterwards, the next worker reads the same base commits and creates the same trees, on any
+host.
+"""
+
+from dataclasses import replace
+
+from footplate.domain.ports.engine import Claim, Trees, TurnStore
+from footplate.domain.projects.project import SessionProject
+from footplate.domain.projects.project_instructions import ProjectInstructions
+
+
+async def fix_base_commits(trees: Trees | None, turns: TurnStore, claim: Claim) -> Claim:
+    """Return the claim with a base commit for each project."""
+    if trees is None or all(project.base is not None for project in claim.config.projects):
+        return claim
+    projects: list[SessionProject] = []
+    for project in claim.config.projects:
+        base = project.base
+        if base is None:
+            found = await trees.resolve_base(claim.organisation, project)
+            base = await turns.decide_base(claim, project.id, replace(found, name=project.name))
+        projects.append(replace(project, base=base))
+    return replace(claim, config=replace(claim.config, projects=tuple(projects)))
+
+
+async def load_instructions(trees: Trees | None, claim: Claim) -> ProjectInstructions:
+    """Load the instructions of the first project, which is the working directory. Additional projects provide none."""
+    if trees is None or not claim.config.projects:
+        return ProjectInstructions()
+    return await trees.load_instructions(claim.organisation, claim.config.projects[0])

@@ -1,0 +1,71 @@
+"""Control inputs of a running turn: interrupts, and messages that join it.
+
+They are checked on every nudge, and at lease renewal in case a nudge was lost.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import structlog
+
+from footplate.domain.errors import FootplateError
+from footplate.domain.ports.engine import Claim, LiveTurn, Nudges, TurnStore
+from footplate.domain.ports.harness import SteerMessage
+from footplate.engine.worker_lease import HeldTurn
+
+log = structlog.get_logger(__name__)
+
+
+class ControlInputs:
+    def __init__(self, turns: TurnStore, nudges: Nudges, claim: Claim, live: LiveTurn) -> None:
+        self._turns = turns
+        self._nudges = nudges
+        self._claim = claim
+        self._live = live
+        self._check_requested = asyncio.Event()
+        self._may_have_steering = False
+        self.interrupt = asyncio.Event()
+        """Set when the turn is interrupted."""
+
+    @asynccontextmanager
+    async def watching(self, held_turn: HeldTurn) -> AsyncGenerator[None, None]:
+        held_turn.on_control = self._request_check
+        # A lease renewal may have found a control input before this callback was set.
+        if self._claim.attempt > 1 or held_turn.control_seq >= self._claim.controls_seq:
+            self._request_check()
+        watcher = asyncio.create_task(self._watch())
+        try:
+            with self._nudges.watch(self._claim.session_id, self._request_check):
+                yield
+        finally:
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+
+    async def claim_steering(self) -> Sequence[SteerMessage]:
+        if not self._may_have_steering:
+            return ()
+        self._may_have_steering = False
+        messages, positions = await self._turns.claim_steering(self._claim)
+        await self._live.publish(positions)
+        return messages
+
+    def _request_check(self) -> None:
+        """Schedule a check for interrupts now, and for steering messages at the harness's next safe point."""
+        self._may_have_steering = True
+        self._check_requested.set()
+
+    async def _watch(self) -> None:
+        while True:
+            await self._check_requested.wait()
+            self._check_requested.clear()
+            try:
+                is_interrupted, positions = await self._turns.claim_interrupts(self._claim)
+            except FootplateError as error:
+                log.warning("interrupts could not be read", action="turn.controls_failed", reason=error.message)
+                await asyncio.sleep(0.5)
+                self._check_requested.set()
+                continue
+            await self._live.publish(positions)
+            if is_interrupted:
+                self.interrupt.set()

@@ -1,0 +1,205 @@
+"""Takes snapshots of a turn's files, and uploads them to the object store before the log refers to them.
+
+Snapshots are taken with an input that has files, before the turn's first call, with the result of each call that may
+have written files, and at the end of the turn when all its processes are dead. A tree without changes costs a scan and
+adds nothing to the log.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import stamina
+import structlog
+
+from footplate.domain.errors import FootplateError, Unavailable
+from footplate.domain.files.snapshots import CollectedCommits, StoredSnapshot, TreeSnapshot, may_have_written
+from footplate.domain.ports.engine import Claim, OpenEnvironment, SessionTree, Trees, TurnStore
+from footplate.domain.sessions.events import TOOL_RESULTS, TOOL_USES, Event
+
+log = structlog.get_logger(__name__)
+
+_UPLOAD_TIMEOUT: Final = 30.0
+"""Seconds to wait for an object store that does not respond, rather than lose a call's result."""
+
+RESCUE_SECONDS: Final = 5.0
+"""Time limit in seconds when the worker is stopping or the turn has failed."""
+
+
+@dataclass(slots=True)
+class _TurnProgress:
+    """Tracks what a turn has done so far that may affect its files."""
+
+    is_first_attempt: bool
+    """Whether this is the first attempt, and the turn is not at its end."""
+    may_have_changed: bool
+    """Whether there was a call, or an input with a file."""
+    has_write_call: bool
+    """Whether there was a call that may have written files."""
+    has_called: bool = False
+    """Whether this attempt has made a call. Until then all changes come from the input, even over several appends."""
+    has_new_input_file: bool = False
+    """Whether an input has added a file that is not in the log yet."""
+    has_snapshot: bool = False
+    read_only_calls: set[str] = field(default_factory=set)
+    """Ids of calls that cannot write files."""
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        """Start from a claim. A lost attempt may have made calls and written files."""
+        return cls(
+            is_first_attempt=claim.attempt == 1, may_have_changed=claim.attempt > 1, has_write_call=claim.attempt > 1
+        )
+
+    @property
+    def is_turn_start(self) -> bool:
+        """Whether a snapshot taken now is the state in which the turn begins."""
+        return self.is_first_attempt and not (self.has_called and self.has_snapshot)
+
+    def record_events(self, events: Sequence[Event]) -> tuple[bool, bool, bool]:
+        """Record events. Returns whether they have the turn's first call, a new input file, and a result of a call that
+        may have written files.
+        """
+        uses = [event for event in events if event.type in TOOL_USES]
+        self.read_only_calls |= {event.id for event in uses if not may_have_written(event)}
+        self.has_write_call = self.has_write_call or any(event.id not in self.read_only_calls for event in uses)
+        self.has_called = self.has_called or bool(uses)
+        has_new_input_file, self.has_new_input_file = self.has_new_input_file, False
+        self.may_have_changed = self.may_have_changed or self.has_called or has_new_input_file
+        return self.is_turn_start and bool(uses), has_new_input_file, any(map(self._is_write_result, events))
+
+    def _is_write_result(self, event: Event) -> bool:
+        """Whether the event is the result of a call that may have written files."""
+        call_id = event.body.get("tool_use_id") or event.body.get("mcp_tool_use_id")
+        return event.type in TOOL_RESULTS and call_id not in self.read_only_calls
+
+
+class TurnFiles:
+    def __init__(
+        self, trees: Trees | None, claim: Claim, environment: OpenEnvironment, *, each_call: bool = True
+    ) -> None:
+        """`each_call`: take a snapshot after each call, not only at the start and the end of the turn."""
+        self._trees = trees
+        self._each_call = each_call
+        self._environment = environment
+        self._claim = claim
+        self._last: dict[str, StoredSnapshot] = {**claim.files.snapshots}
+        self._progress = _TurnProgress.from_claim(claim)
+        self._collected: dict[str, CollectedCommits] = {}
+        """The agent's own commits, collected at the end of the turn."""
+        self.lock = asyncio.Lock()
+        """Serialises appends with files, because each snapshot builds on the last one."""
+
+    @property
+    def _session_trees(self) -> dict[str, SessionTree]:
+        """The trees to snapshot, by name. Empty until the environment is open."""
+        projects = {project.id: project for project in self._claim.config.projects}
+        return {
+            name: SessionTree(
+                organisation=self._claim.organisation,
+                session_id=self._claim.session_id,
+                project=projects.get(name),
+                files=files,
+                is_additional=number > 0,
+            )
+            for number, (name, files) in enumerate(self._environment.trees.items())
+            if self._trees is not None
+        }
+
+    def needs_snapshot(self, events: Sequence[Event]) -> bool:
+        """Whether a snapshot is needed before these events are appended."""
+        is_first_call, has_new_input_file, has_write_result = self._progress.record_events(events)
+        return is_first_call or has_new_input_file or (self._each_call and has_write_result)
+
+    def note_input_file(self) -> None:
+        """Note that the turn has written a file of its input. The next append includes the file."""
+        self._progress.has_new_input_file = True
+
+    async def take_snapshots(self, *, full_scan: bool = False) -> list[TreeSnapshot]:
+        """Return snapshots of the trees that changed. The caller holds the lock. `full_scan`: read every file."""
+        is_turn_start, self._progress.has_snapshot = self._progress.is_turn_start, True
+        if not full_scan:  # the full scan at the end of a turn runs after the environment is closed
+            await self._environment.ensure_open()
+        snapshots = []
+        for name, tree in self._session_trees.items():
+            incremental = self._each_call and not full_scan
+            stored = await self._store_snapshot(
+                tree, self._last.get(name), self._collected.get(name), incremental=incremental
+            )
+            if stored is not None and stored != self._last.get(name):
+                snapshots.append(TreeSnapshot(name, stored, is_turn_start))
+        return snapshots
+
+    async def upload_ahead(self) -> None:
+        """Upload the files that a call wrote before its result is committed, so that the commit takes less time."""
+        if self._trees is None or not self._each_call:
+            return
+        async with self.lock:
+            for name, tree in self._session_trees.items():
+                await self._trees.store_snapshot(
+                    tree, self._last.get(name), self._collected.get(name), incremental=True
+                )
+
+    def mark_committed(self, snapshots: Sequence[TreeSnapshot]) -> None:
+        self._last |= {snapshot.tree: snapshot.stored for snapshot in snapshots}
+
+    async def collect_commits(self, *, max_seconds: float | None = None) -> None:
+        """Collect the agent's own commits with a program inside the environment, which must still be open.
+
+        If that fails or takes longer than `max_seconds` seconds, it is only logged. The files are stored in any case.
+        """
+        if self._trees is None or not self._progress.has_write_call:
+            return
+        for name, inside_path in self._environment.inside_paths.items():
+            try:
+                async with asyncio.timeout(max_seconds):
+                    self._collected[name] = await self._trees.collect_commits(
+                        self._session_trees[name], self._environment, inside_path, self._last.get(name)
+                    )
+            except (FootplateError, TimeoutError) as error:
+                reason = str(error) or "timed out"
+                log.warning("commits not collected", action="turn.no_commits", tree=name, reason=reason)
+            except Exception:  # the turn is complete and is not retried for this
+                log.exception("commits not collected", action="turn.no_commits", tree=name)
+
+    @property
+    def may_have_changed(self) -> bool:
+        """False if no process was started and no tool was called."""
+        return self._progress.may_have_changed or self._environment.was_used
+
+    async def take_final_snapshots(self) -> list[TreeSnapshot]:
+        if not self.may_have_changed:
+            return []
+        self._progress.is_first_attempt = False
+        async with self.lock:
+            return await self.take_snapshots(full_scan=True)
+
+    async def close(self, *, merge_packs: bool = True) -> None:
+        if self._trees is not None:
+            stops = [self._trees.stop_watching(tree, merge_packs=merge_packs) for tree in self._session_trees.values()]
+            await asyncio.gather(*stops)
+
+    async def rescue_changes(self, turns: TurnStore, claim: Claim) -> None:
+        """Store the changes since the last result of a turn that fails or is handed over, within a short time limit.
+
+        If that fails, the turn's files are those of its last result, and the turn ends all the same.
+        """
+        try:
+            async with asyncio.timeout(RESCUE_SECONDS):
+                if snapshots := await self.take_final_snapshots():
+                    await turns.append(claim, (), files=snapshots)
+                    self.mark_committed(snapshots)
+        except Exception as error:  # noqa: BLE001 - no failure here may prevent the turn's own end
+            log.warning("files not stored", action="turn.files_not_kept", reason=str(error) or type(error).__name__)
+
+    async def _store_snapshot(
+        self, tree: SessionTree, last: StoredSnapshot | None, collected: CollectedCommits | None, *, incremental: bool
+    ) -> StoredSnapshot | None:
+        assert self._trees is not None
+        async for attempt in stamina.retry_context(
+            on=Unavailable, timeout=_UPLOAD_TIMEOUT, attempts=None, wait_max=1.0
+        ):
+            with attempt:
+                return await self._trees.store_snapshot(tree, last, collected, incremental=incremental)
+        raise AssertionError  # the loop above returns or raises

@@ -1,0 +1,421 @@
+"""Runs one turn in this process: claims it, runs the harness, and commits the outcome.
+
+The harness decides; everything that it writes goes through `FencedLog`, fenced by the claim's epoch. The turn's
+commands are always dead before its last commit, which is one transaction.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from footplate import failpoints
+from footplate.domain.agents import environment_config
+from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
+from footplate.domain.files.attachments import AttachmentSources
+from footplate.domain.files.snapshots import TreeSnapshot
+from footplate.domain.ports.engine import (
+    Claim,
+    ClaimStore,
+    Environments,
+    GateFactory,
+    LiveTurn,
+    LiveTurns,
+    ModelAccess,
+    NothingToClaim,
+    Nudges,
+    Trees,
+    TurnStore,
+)
+from footplate.domain.ports.harness import Harness, SupportsLazyEnvironment, TurnContext, WarmProcess
+from footplate.domain.projects.allowed_directories import CONTEXT_KEY
+from footplate.domain.projects.write_leases import WriteLeases
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.engine.conversation_cache import ConversationCache
+from footplate.engine.lazy_environment import LazyEnvironment
+from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
+from footplate.engine.turn.base_commits import fix_base_commits, load_instructions
+from footplate.engine.turn.control_inputs import ControlInputs
+from footplate.engine.turn.directory_lock import exclusive_directory
+from footplate.engine.turn.fenced_log import FencedLog
+from footplate.engine.turn.file_snapshots import RESCUE_SECONDS, TurnFiles
+from footplate.engine.turn.held_approvals import TurnHeldApprovals
+from footplate.engine.turn.hooks import TurnHooks
+from footplate.engine.turn.telemetry import TurnTelemetry
+from footplate.engine.turn.timeout import TurnTimeout
+from footplate.engine.turn_resources import TurnResources, open_turn_resources
+from footplate.engine.warm.prewarming import Prewarmer
+from footplate.engine.warm.warm_pool import WarmPool
+from footplate.engine.worker_lease import HeldTurn, WorkerLease
+
+log = structlog.get_logger(__name__)
+
+_RETRY_AFTER_LOSS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLimits:
+    lease_seconds: float
+    max_failures: int
+    max_attempts: int
+    retry_wait: float
+    max_retry_wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    has_more: bool
+    """Whether there is another turn to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryTurn:
+    """The turn must be retried later. Temporal does that."""
+
+    delay: float
+    reason: str
+
+
+_RETRY_AFTER_HANDOVER: Final = RetryTurn(0.01, HandOver().message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnServices:
+    claims: ClaimStore
+    turns: TurnStore
+    live: LiveTurns
+    nudges: Nudges
+    environments: Environments
+    gate_factory: GateFactory
+    trees: Trees | None = None
+    """None: there are no projects, and files exist only on this host."""
+    write_leases: WriteLeases | None = None
+    """None: sessions cannot name directories, so no two sessions share one."""
+    snapshot_each_call: bool = True
+    """Take snapshots after each call, not only at the start and the end of a turn."""
+    attachment_sources: AttachmentSources = field(default_factory=NoAttachmentSources)
+    """Loads attachments that inputs refer to."""
+    models: ModelAccess
+    find_harness: Callable[[str], Harness]
+    lease: WorkerLease
+    conversations: ConversationCache
+    warm_pool: WarmPool
+    prewarmer: Prewarmer
+    limits: TurnLimits
+    stopping: asyncio.Event
+    """Set when the worker is stopping: turns are handed over, and none begins."""
+
+
+class TurnRunner:
+    def __init__(self, services: TurnServices) -> None:
+        self._services = services
+
+    async def run(self, organisation: str, session_id: str) -> TurnEnded | RetryTurn:
+        services = self._services
+        services.lease.check()
+        if services.stopping.is_set():
+            return _RETRY_AFTER_HANDOVER
+        earlier_turn = services.lease.find_turn(session_id)
+        claim = await services.claims.claim(organisation, session_id, services.lease.worker_id)
+        live = services.live.open_turn(organisation, session_id)
+        await live.publish(claim.positions)
+        if isinstance(claim, NothingToClaim):
+            await live.aclose()
+            return TurnEnded(has_more=False)
+        if claim.attempt > 1:
+            live.flush()  # the next event may take long
+        held = services.lease.add_turn(claim)
+        telemetry = TurnTelemetry(claim)
+        try:
+            with telemetry.running():
+                await self._wait_for_old_holder(claim, earlier_turn)
+                return await _Turn(services, claim, held, live, telemetry).run()
+        finally:
+            services.lease.remove_turn(held)
+            await live.aclose()
+
+    def prepare(self, organisation: str, session_id: str) -> None:
+        """Prewarm a new session for its first turn, unless this worker is stopping."""
+        if not self._services.stopping.is_set():
+            self._services.prewarmer.prepare(organisation, session_id)
+
+    async def _wait_for_old_holder(self, claim: Claim, earlier_turn: HeldTurn | None) -> None:
+        """Wait until no command of the last attempt can be alive."""
+        if earlier_turn is not None:
+            earlier_turn.mark_lost()
+            await earlier_turn.done.wait()
+        elif claim.old_holder_may_live:
+            # The old holder sees the new epoch at its next renewal; without one, its commands die in this time.
+            await asyncio.sleep(self._services.limits.lease_seconds)
+
+
+class _Turn:
+    def __init__(
+        self, services: TurnServices, claim: Claim, held: HeldTurn, live: LiveTurn, telemetry: TurnTelemetry
+    ) -> None:
+        self._services = services
+        self._claim = claim
+        self._held = held
+        self._live = live
+        self._telemetry = telemetry
+        self._claimed_at = time.monotonic()
+        self._controls = ControlInputs(services.turns, services.nudges, claim, live)
+        self._log = FencedLog(services.turns, services.conversations, held, live, telemetry)
+        self._resources: TurnResources | None = None
+        self._keeps_warm = False
+        self._final_snapshots: Sequence[TreeSnapshot] = ()
+
+    async def run(self) -> TurnEnded | RetryTurn:
+        result: TurnEnded | RetryTurn | None = None
+        try:
+            result = await self._run()
+            if self._keeps_warm and self._resources is not None and isinstance(result, TurnEnded):
+                resources, self._resources = self._resources, None
+                self._services.warm_pool.add(self._claim, self._log.entry_count, resources)
+            return result
+        finally:
+            try:
+                await self._close_resources()
+            finally:
+                if self._log.files is not None:
+                    # A handover or a retry does not wait for the merging of packs.
+                    merge_packs = isinstance(result, TurnEnded) and not self._services.stopping.is_set()
+                    await self._log.files.close(merge_packs=merge_packs)
+
+    async def _run(self) -> TurnEnded | RetryTurn:
+        claim = self._claim
+        if claim.attempt - claim.failures - claim.handovers > self._services.limits.max_attempts:
+            message = f"{claim.attempt} workers were lost while they ran this turn, so it is not retried."
+            return await self._commit(_failed_outcome("unknown_error", message))
+        try:
+            async with exclusive_directory(
+                self._services.write_leases, self._claim, self._controls, self._held
+            ) as may_begin:
+                outcome = await self._work() if may_begin else TurnOutcome(status=TurnStatus.INTERRUPTED)
+            return await self._commit(outcome)
+        except (Fenced, HandOver) as error:
+            return _retry_lost_turn(error) if isinstance(error, Fenced) else await self._hand_over()
+        except asyncio.CancelledError:
+            if self._services.stopping.is_set():
+                await self._hand_over()
+            raise
+        except Temporary as error:
+            return await self._retry_or_fail(error.session_error, error.advice, error.retry_after)
+        except FootplateError as error:
+            kind = error.session_error if isinstance(error, Permanent) else "unknown_error"
+            await self._rescue_files()
+            return await self._commit(_failed_outcome(kind, error.advice))
+        except Exception:
+            log.exception("turn crashed", action="turn.crashed")
+            return await self._retry_or_fail(
+                "unknown_error", "An internal error occurred. The server's log has the details.", None
+            )
+
+    async def _work(self) -> TurnOutcome:
+        resources = self._resources = await self._acquire_resources()
+        try:
+            outcome = await self._run_harness(resources)
+            if self._log.files is not None:
+                await self._log.files.collect_commits()
+        except BaseException as error:
+            # A failed turn collects its commits too, while its environment is open. A handed-over turn does it later.
+            is_failure = isinstance(error, Exception) and not isinstance(error, Fenced | HandOver)
+            if is_failure and self._log.files is not None:
+                await self._log.files.collect_commits(max_seconds=RESCUE_SECONDS)
+            await self._close_resources()
+            raise
+        if not self._keeps_warm:
+            await self._close_resources()
+        await self._take_final_snapshots()
+        return outcome
+
+    async def _take_final_snapshots(self) -> None:
+        """Take the last snapshots, once all processes that could change files are dead."""
+        if self._log.files is not None and self._log.files.may_have_changed:
+            self._live.flush()  # reading every file takes longer than an event may wait
+            self._final_snapshots = await self._log.files.take_final_snapshots()
+
+    async def _rescue_files(self) -> None:
+        """Store the files of a turn that did not complete."""
+        if self._log.files is not None and not self._held.lost:
+            await self._log.files.rescue_changes(self._services.turns, self._claim)
+
+    async def _acquire_resources(self) -> TurnResources:
+        """Return prewarmed or warm resources that match this turn, or open new ones."""
+        services = self._services
+        claim = self._claim = await fix_base_commits(services.trees, services.turns, self._claim)
+        found = await services.prewarmer.acquire(claim) or await services.warm_pool.acquire(claim)
+        check_lease = self._held.check if self._may_open_lazily else None
+        return found or await open_turn_resources(
+            services.environments, services.models, claim, deadline=self._held.deadline, check_lease=check_lease
+        )
+
+    @property
+    def _may_open_lazily(self) -> bool:
+        """Whether the environment may be opened at its first use.
+
+        Not if opening can be refused, because such a turn must fail before it pays for a model request. Not in a later
+        attempt either, because the lost attempt may have changed files.
+        """
+        claim, harness = self._claim, self._services.find_harness(self._claim.config.harness)
+        can_be_refused = (
+            CONTEXT_KEY in claim.context
+            or environment_config.load_environment_config(claim.config.environment)
+            != environment_config.EnvironmentConfig()
+        )
+        return claim.attempt == 1 and not can_be_refused and isinstance(harness, SupportsLazyEnvironment)
+
+    async def _close_resources(self) -> None:
+        """Close the turn's resources. All its processes are dead when this returns."""
+        if self._resources is not None:
+            resources, self._resources = self._resources, None
+            await resources.aclose()
+
+    async def _run_harness(self, resources: TurnResources) -> TurnOutcome:
+        services, claim = self._services, self._claim
+        harness = services.find_harness(claim.config.harness)
+
+        def renew(deadline: float) -> None:
+            resources.models.renew(deadline)
+            resources.environment.renew(deadline)
+
+        self._held.on_renew = renew
+        renew(self._held.deadline)  # warm resources were not renewed while they waited
+        self._log.files = TurnFiles(services.trees, claim, resources.environment, each_call=services.snapshot_each_call)
+        if claim.config.projects and isinstance(resources.environment, LazyEnvironment):
+            resources.environment.open_in_background()  # a checkout takes a while; the model request runs meanwhile
+        context, hooks = await self._build_context(resources)
+        task = asyncio.ensure_future(harness.run(context))
+        self._held.on_lost = task.cancel
+        async with self._controls.watching(self._held):
+            with TurnTimeout(claim, self._controls.interrupt, task, elapsed=self._elapsed) as timeout:
+                outcome = timeout.apply_to_outcome(await self._wait_for_outcome(task, timeout))
+        if tools := [
+            self._log.approval_tools[event_id] for event_id in outcome.pending if event_id in self._log.approval_tools
+        ]:
+            await hooks.notify_approval_needed(tools)
+        return outcome
+
+    def _keep_warm(self, process: WarmProcess) -> bool:
+        if self._resources is not None and self._services.warm_pool.is_enabled:
+            self._resources.warm_process = process
+            self._keeps_warm = True
+        return self._keeps_warm
+
+    async def _build_context(self, resources: TurnResources) -> tuple[TurnContext, TurnHooks]:
+        claim = self._claim
+        turn_events = await self._services.turns.turn_events(claim) if claim.attempt > 1 else ()
+        self._telemetry.note_earlier_calls(turn_events)
+        assert self._log.files is not None
+        note_input_file = self._log.files.note_input_file
+        attachments = TurnAttachments(
+            self._services.attachment_sources, claim.organisation, claim.config, resources.environment, note_input_file
+        )
+        messages = await attachments.write_missing_resources(claim, self._services.turns.last_completed)
+        warm_process, resources.warm_process = resources.warm_process, None  # from here on it belongs to the harness
+        gate = self._services.gate_factory.create_gate(claim, resources.environment)
+        hooks = TurnHooks(gate, attachments)
+        context = TurnContext(
+            organisation=claim.organisation,
+            session_id=claim.session_id,
+            turn_id=claim.turn_id,
+            attempt=claim.attempt,
+            config=claim.config,
+            content=[*claim.content, *messages],
+            history=await self._services.conversations.load(claim),
+            turn_events=turn_events,
+            superseded_events=await self._services.turns.superseded_events(claim)
+            if claim.superseded_harness or claim.attempt > 1
+            else (),
+            log=self._log,
+            environment=resources.environment,
+            gate=gate,
+            interrupt=self._controls.interrupt,
+            handover=self._services.stopping,
+            claim_steering=self._controls.claim_steering,
+            held_approvals=TurnHeldApprovals(self._services.turns, claim, self._live, hooks),
+            resolve_attachments=hooks.resolve_attachments,
+            resolve_steering=hooks.resolve_steering,
+            context=claim.context,
+            endpoints=resources.models.endpoints,
+            project_instructions=await load_instructions(self._services.trees, claim),
+            warm_process=warm_process,
+            keep_warm=self._keep_warm,
+        )
+        return context, hooks
+
+    async def _wait_for_outcome(self, task: "asyncio.Future[TurnOutcome]", turn_timeout: TurnTimeout) -> TurnOutcome:
+        if self._held.lost:
+            task.cancel()
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self._held.lost:
+                raise Fenced(f"Another worker holds session {self._claim.session_id}.") from None
+            if turn_timeout.is_cancelled:
+                return TurnOutcome(status=TurnStatus.INTERRUPTED)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
+
+    async def _hand_over(self) -> RetryTurn:
+        """Hand the turn over. Its commands are dead and its work is in the log, so the next worker can start
+        immediately.
+
+        This also applies if the turn was cancelled because a tool or a model took longer than the worker's drain time.
+        """
+        await failpoints.hit("before_hand_over")
+        await self._rescue_files()
+        await self._services.turns.hand_over(self._claim)
+        self._telemetry.record_handover()
+        log.info("turn handed over", action="turn.handed_over")
+        return _RETRY_AFTER_HANDOVER
+
+    async def _commit(self, outcome: TurnOutcome) -> TurnEnded | RetryTurn:
+        await failpoints.hit("before_turn_commit")
+        try:
+            positions, more = await self._services.turns.finish(self._claim, outcome, self._final_snapshots)
+        except Fenced as error:
+            return _retry_lost_turn(error)
+        self._telemetry.record_outcome(outcome)
+        await failpoints.hit("after_turn_commit")
+        await self._live.publish(positions)
+        return TurnEnded(has_more=more)
+
+    @property
+    def _elapsed(self) -> float:
+        """Seconds since the claim."""
+        return time.monotonic() - self._claimed_at
+
+    async def _retry_or_fail(self, error_type: str, message: str, retry_after: float | None) -> TurnEnded | RetryTurn:
+        """Handle a temporary failure: schedule a retry, within the limits."""
+        claim, limits = self._claim, self._services.limits
+        await self._rescue_files()
+        max_failures = limits.max_failures if claim.config.max_retries is None else claim.config.max_retries
+        if claim.failures >= max_failures:
+            return await self._commit(_failed_outcome(error_type, message))
+        try:
+            await self._live.publish(await self._services.turns.reschedule(claim, error_type, message))
+        except Fenced as error:
+            return _retry_lost_turn(error)
+        self._telemetry.record_retry(error_type)
+        wait = min(limits.retry_wait * 2**claim.failures, limits.max_retry_wait)
+        wait = max(wait, retry_after or 0.0)
+        if claim.remaining_seconds is not None:
+            # Not longer than the turn's remaining time: the next attempt then reports the timeout.
+            wait = min(wait, max(claim.remaining_seconds - self._elapsed, 0.01))
+        return RetryTurn(wait, message)
+
+
+def _retry_lost_turn(error: Fenced) -> RetryTurn:
+    """Retry a lost turn. Temporal ignores this if another worker has the turn; if only our lease expired, it is
+    retried.
+    """
+    return RetryTurn(_RETRY_AFTER_LOSS, error.message)
+
+
+def _failed_outcome(error_type: str, message: str) -> TurnOutcome:
+    return TurnOutcome(status=TurnStatus.FAILED, error_type=error_type, error_message=message)

@@ -1,0 +1,128 @@
+"""Renews this worker's lease, and notifies each of its turns that has lost it.
+
+Effects are fenced as well as writes. The order of these steps makes it safe, even if the process stops in between:
+
+1. the worker notes the time (CLOCK_BOOTTIME, which also advances while a process is suspended);
+2. it renews its lease in the database, where the lease starts later than the time in step 1;
+3. only then may the guardians of its turns live until that time plus the lease.
+
+So no command outlives its worker's lease in the database. A turn whose deadline has passed once stays lost even if the
+next renewal succeeds, because another worker may have claimed it in between.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import structlog
+
+from footplate.domain.errors import Fenced, Unavailable
+from footplate.domain.ports.engine import Claim, LeaseStore
+
+log = structlog.get_logger(__name__)
+
+
+def boot_time() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(slots=True)
+class HeldTurn:
+    """A turn in this process. The callbacks must not block."""
+
+    claim: Claim
+    deadline: float
+    on_renew: Callable[[float], None] = lambda _: None
+    on_lost: Callable[[], object] = lambda: None
+    on_control: Callable[[], None] = lambda: None
+    lost: bool = False
+    control_seq: int = 0
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def check(self) -> None:
+        if self.lost or boot_time() >= self.deadline:
+            raise Fenced(f"This worker's lease on session {self.claim.session_id} has expired.")
+
+    def mark_lost(self) -> None:
+        if not self.lost:
+            self.lost = True
+            log.warning("turn lost", action="turn.lost", session=self.claim.session_id, turn=self.claim.turn_id)
+            self.on_lost()
+
+
+class WorkerLease:
+    def __init__(self, store: LeaseStore, *, worker_id: str, host: str, lease_seconds: float) -> None:
+        self.worker_id = worker_id
+        self._store = store
+        self._host = host
+        self._lease_seconds = lease_seconds
+        self._deadline = 0.0
+        self._turns: dict[str, HeldTurn] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        await self.renew()
+        # This is the only log line that maps the holder of a session to a process.
+        log.info("lease held", action="lease.held", worker=self.worker_id)
+        task = asyncio.create_task(self._renew_periodically())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self._store.end_lease(self.worker_id)
+
+    @property
+    def deadline(self) -> float:
+        """The time until which this worker's commands may live."""
+        return self._deadline
+
+    def check(self) -> None:
+        """Raise `Unavailable` without a valid lease, because a new turn would be lost before it began."""
+        if boot_time() >= self._deadline:
+            raise Unavailable("This worker's lease has expired. It is renewed as soon as the database responds.")
+
+    def add_turn(self, claim: Claim) -> HeldTurn:
+        turn = HeldTurn(claim, self._deadline, control_seq=claim.control_seq)
+        self._turns[claim.session_id] = turn
+        return turn
+
+    def find_turn(self, session_id: str) -> HeldTurn | None:
+        return self._turns.get(session_id)
+
+    def remove_turn(self, turn: HeldTurn) -> None:
+        turn.done.set()
+        if self._turns.get(turn.claim.session_id) is turn:
+            del self._turns[turn.claim.session_id]
+
+    async def renew(self) -> None:
+        turns = list(self._turns.values())
+        start = boot_time()
+        heads = await self._store.renew_lease(
+            self.worker_id, self._host, self._lease_seconds, [turn.claim.session_id for turn in turns]
+        )
+        self._deadline = start + self._lease_seconds
+        states = {head.session_id: head for head in heads}
+        for turn in turns:
+            head = states.get(turn.claim.session_id)
+            if head is None or head.epoch != turn.claim.epoch or boot_time() >= turn.deadline:
+                turn.mark_lost()
+                continue
+            turn.deadline = self._deadline
+            turn.on_renew(self._deadline)
+            if head.control_seq > turn.control_seq:
+                turn.control_seq = head.control_seq
+                turn.on_control()
+
+    async def _renew_periodically(self) -> None:
+        while True:
+            await asyncio.sleep(min(1.0, self._lease_seconds / 4))
+            try:
+                await self.renew()
+            except Exception as error:  # noqa: BLE001 - not renewing is always safe, and the next beat retries
+                log.warning("lease not renewed", action="lease.failed", reason=repr(error))
+                for turn in list(self._turns.values()):
+                    if boot_time() >= turn.deadline:
+                        turn.mark_lost()

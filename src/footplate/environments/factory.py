@@ -1,0 +1,295 @@
+"""Opens a turn's environment: chooses its directories, its user and its backend."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from footplate.domain.agents.environment_config import Backend, EnvironmentConfig, check_supported, resolve_network
+from footplate.domain.files.snapshots import NO_FILES, SessionFiles
+from footplate.domain.organisations.organisation_names import directory_name
+from footplate.domain.ports.engine import Egress, EgressProxy, Environments, ModelGrant, OpenEnvironment, Trees
+from footplate.domain.projects.allowed_directories import AllowedRoots
+from footplate.domain.projects.project import PRIVATE_TREES, SessionProject
+from footplate.environments import tree_locations
+from footplate.environments.directory_removal import remove_directory_async
+from footplate.environments.mounted_sockets import MountedSockets
+from footplate.environments.reaper.leases import Lease
+from footplate.environments.reaper.processes import PROC
+from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
+from footplate.environments.sandbox.filesystem_view import (
+    EGRESS_SOCKET,
+    FORWARDED_PORTS,
+    MODEL_SOCKET,
+    STATE_MOUNTS,
+    FilesystemView,
+    check_named_directory,
+)
+from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.tree_locations import SessionLocation
+from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.environments.working_directory import choose_working_directory
+
+log = structlog.get_logger(__name__)
+
+WORKSPACES: Final = "workspaces"
+"""The subdirectory of the data directory that contains a directory for each session."""
+
+_PROXY: Final = f"http://127.0.0.1:{FORWARDED_PORTS[EGRESS_SOCKET]}"
+_PROXY_BY_NAME: Final = {"http_proxy": _PROXY, "https_proxy": _PROXY, "no_proxy": "localhost,127.0.0.1,::1"}
+PROXY_VARIABLES: Final = {
+    **_PROXY_BY_NAME,
+    **{name.upper(): value for name, value in _PROXY_BY_NAME.items()},
+    "NODE_USE_ENV_PROXY": "1",  # without it Node.js ignores these variables
+}
+"""Set for every command if the network is an allow-list. They only tell programs where the proxy is: a program that
+unsets them reaches nothing.
+"""
+_STATE_NAME: Final = "{}.state"
+_SOCKETS_NAME: Final = "doors"
+
+
+class UnsandboxedFactory(Environments):
+    """Opens environments without a boundary: a directory per session on this machine, or one that the session names."""
+
+    def __init__(
+        self, data: Path, backend: Backend, *, allowed_roots: AllowedRoots | None = None, trees: Trees | None = None
+    ) -> None:
+        self._data = data
+        self._backend = backend
+        self._root = data / WORKSPACES
+        self._allowed_roots = allowed_roots
+        self._trees = trees
+
+    async def open_environment(
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: EnvironmentConfig,
+        models: ModelGrant,
+        projects: Sequence[SessionProject] = (),
+        files: SessionFiles = NO_FILES,
+    ) -> OpenEnvironment:
+        del models  # commands reach it over the worker's network
+        check_supported(config, self._backend)
+        session_dir = self._root / directory_name(organisation) / session_id
+        directory = choose_working_directory(
+            session_dir, organisation, variables, None if projects else self._allowed_roots
+        )
+        location = SessionLocation(
+            tree=session_dir.absolute(),
+            state=state_directory(session_dir.absolute()),
+            named=directory != session_dir,
+            user=(os.geteuid(), os.getegid()),
+        )
+        checked_out = await tree_locations.check_out_trees(
+            self._trees, organisation, session_id, projects, files, location, enclosed=False
+        )
+        lease = create_lease(self._data, organisation, session_id, variables)
+        return UnsandboxedEnvironment(
+            str(directory),
+            deadline=deadline,
+            home=str(await asyncio.to_thread(_create_home, session_dir)),
+            env={**variables, **tree_locations.project_variables(projects, checked_out)},
+            lease=lease,
+            trees=tree_locations.session_trees(checked_out, location.tree, named=location.named),
+        )
+
+
+class SandboxFactory(Environments):
+    """Opens sandboxed environments, in the same directories as without a sandbox."""
+
+    def __init__(
+        self,
+        data: Path,
+        backend: Backend,
+        host: SandboxHost,
+        *,
+        uid: int,
+        allowed_roots: AllowedRoots | None = None,
+        hidden: Sequence[Path] = (),
+        readable: Sequence[str] = (),
+        limits: SandboxLimits | None = None,
+        egress: Egress | None = None,
+        trees: Trees | None = None,
+    ) -> None:
+        """`uid` is the user that runs the commands of a root worker. Commands of any other worker run as the worker's
+        user.
+
+        `egress` proxies the hosts of a network in `allow` mode. Without it, no host is reachable in that mode.
+        """
+        self._data = data
+        self._backend = backend
+        self._root = data / WORKSPACES
+        self._host = host
+        self._uid = uid
+        self._allowed_roots = allowed_roots
+        self._hidden = [path.resolve() for path in hidden]
+        self._readable = readable
+        self._limits = limits or SandboxLimits()
+        self._egress = egress
+        self._trees = trees
+
+    async def open_environment(
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: EnvironmentConfig,
+        models: ModelGrant,
+        projects: Sequence[SessionProject] = (),
+        files: SessionFiles = NO_FILES,
+    ) -> OpenEnvironment:
+        check_supported(config, self._backend)
+        location = await prepare_location(
+            self._root / directory_name(organisation) / session_id,
+            organisation,
+            variables,
+            allowed_roots=None if projects else self._allowed_roots,
+            hidden=self._hidden,
+            uid=self._uid,
+        )
+        checked_out = await tree_locations.check_out_trees(
+            self._trees, organisation, session_id, projects, files, location, enclosed=True
+        )
+        network = resolve_network(config, self._backend)
+        egress_proxy = self._egress.create_proxy(network) if self._egress and network.mode == "allow" else None
+        lease = create_lease(self._data, organisation, session_id, variables)
+        sockets = create_sockets(lease, models, egress_proxy) if lease is not None else None
+        view = FilesystemView(
+            tree=location.tree,
+            state=location.state,
+            named=location.named,
+            readable=self._readable,
+            hidden=self._hidden,
+            network=network,
+            sockets=sockets.directory if sockets else None,
+            socket_names=sockets.names if sockets else (),
+            limits=self._limits,
+            trees=checked_out,
+        )
+        return SandboxEnvironment(
+            view,
+            self._host,
+            user=location.user,
+            deadline=deadline,
+            sockets=sockets,
+            env={
+                **variables,
+                **tree_locations.project_variables(projects, checked_out),
+                **(PROXY_VARIABLES if egress_proxy else {}),
+            },
+            lease=lease,
+        )
+
+
+async def prepare_location(
+    session_dir: Path,
+    organisation: str,
+    variables: Mapping[str, str],
+    *,
+    allowed_roots: AllowedRoots | None,
+    hidden: Sequence[Path],
+    uid: int,
+) -> SessionLocation:
+    """Prepares a session's directories and returns their locations."""
+    tree = choose_working_directory(session_dir, organisation, variables, allowed_roots)
+    is_named = tree != session_dir
+    if is_named:
+        check_named_directory(tree, hidden)
+    user = _choose_user(uid, tree if is_named else None)
+    state = state_directory(session_dir)
+    await asyncio.to_thread(
+        _prepare_directories, [state, *(state / name for name in STATE_MOUNTS), *([] if is_named else [tree])], user
+    )
+    return SessionLocation(tree=tree, state=state, named=is_named, user=user)
+
+
+def _create_home(session_dir: Path) -> Path:
+    """Creates a home directory beside the session's tree, so that programs do not write their settings into
+    the tree.
+    """
+    home = state_directory(session_dir) / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    return home
+
+
+def _choose_user(uid: int, named_dir: Path | None) -> tuple[int, int]:
+    """Returns uid and gid for commands. A root worker's commands in a named directory run as its owner, so that files
+    stay theirs.
+    """
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    if named_dir is None:
+        return uid, uid
+    status = named_dir.stat()
+    return status.st_uid, status.st_gid
+
+
+def create_sockets(lease: Lease, models: ModelGrant, egress_proxy: EgressProxy | None) -> MountedSockets:
+    """Creates the turn's sockets inside the lease's directory, so that the reaper removes them after a worker that was
+    killed.
+    """
+    listeners = {MODEL_SOCKET: models.listen}
+    if egress_proxy is None:
+        return MountedSockets(lease.directory / _SOCKETS_NAME, listeners)
+    return MountedSockets(
+        lease.directory / _SOCKETS_NAME, {**listeners, EGRESS_SOCKET: egress_proxy.listen}, egress_proxy.aclose
+    )
+
+
+def create_lease(data: Path, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
+    """Creates a lease, or returns None on a machine without `/proc`, where the reaper can verify nothing."""
+    if not PROC.is_dir():
+        return None
+    return Lease.in_data_directory(data, organisation, session_id, variables.get("FOOTPLATE_TURN_ID", ""))
+
+
+def state_directory(session_dir: Path) -> Path:
+    """Returns the directory for a session's state outside its tree."""
+    return session_dir.with_name(_STATE_NAME.format(session_dir.name))
+
+
+def session_id_of(name: str) -> str:
+    """Returns the id of the session that a directory of this name belongs to."""
+    return name.removesuffix(_STATE_NAME.format(""))
+
+
+async def remove_session_directories(root: Path, organisation: str, session_id: str) -> None:
+    """Removes all directories of a session on this machine."""
+    session_dir = root / directory_name(organisation) / session_id
+    # Remove its own directory last: if the removal is interrupted, the session is found again by it.
+    for directory in (
+        root.parent / PRIVATE_TREES / directory_name(organisation) / session_id,
+        state_directory(session_dir),
+        session_dir,
+    ):
+        if directory.exists() and not await remove_directory_async(directory):
+            log.warning("session directory not removed", action="session.directory_left", directory=str(directory))
+
+
+def _prepare_directories(directories: Sequence[Path], user: tuple[int, int]) -> None:
+    for directory in directories:
+        directory.mkdir(exist_ok=True)
+        if os.geteuid() == 0 and directory.stat().st_uid != user[0]:
+            _change_owner(directory, user)
+
+
+def _change_owner(directory: Path, user: tuple[int, int]) -> None:
+    """Changes the owner of a directory and of everything in it, because earlier commands may have run as another user.
+
+    The top directory is changed last: if the worker is killed before that, the next start repeats the work. Symbolic
+    links change owner themselves, never their targets.
+    """
+    for _, folders, files, dir_fd in os.fwalk(directory, follow_symlinks=False):
+        for name in (*folders, *files):
+            os.chown(name, *user, dir_fd=dir_fd, follow_symlinks=False)
+    os.chown(directory, *user, follow_symlinks=False)

@@ -1,0 +1,231 @@
+"""Base class of all environments: the lease, the guardian, the persistent shell, and programs beside the shell.
+
+A subclass provides the spawner that starts commands (`_get_spawner`) and the file access.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.ports.harness import CommandResult, Endpoint, Environment, Process
+from footplate.environments.processes import command_runner
+from footplate.environments.processes.guardian_client import Guardian, lease_clock
+from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT, CapturedOutput
+from footplate.environments.processes.persistent_shell import BASH, Shell, ShellDialect
+from footplate.environments.processes.spawner import Spawner
+from footplate.environments.processes.streaming_process import StreamingProcess
+from footplate.environments.reaper.leases import Lease
+
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+DEFAULT_GRACE: Final = 5.0
+
+
+class GuardedEnvironment(Environment):
+    """An environment for one turn. The turn calls `renew` while it holds its lease, and `aclose` at its end."""
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        deadline: float,
+        home: str,
+        env: Mapping[str, str] | None = None,
+        grace: float = DEFAULT_GRACE,
+        output_limit: int = DEFAULT_OUTPUT_LIMIT,
+        lease: Lease | None = None,
+    ) -> None:
+        """`deadline` is the end of the lease, by `lease_clock`. None of the worker's own environment variables is
+        passed on.
+
+        `lease` is the host's record of the turn while one of its processes may be alive. Without it, nothing is cleaned
+        up after a worker that was killed.
+        """
+        self._root = root
+        self._lease = lease
+        self._deadline = deadline
+        self._env = {"PATH": DEFAULT_PATH, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb", **(env or {})}
+        self._grace = grace
+        self._output_limit = output_limit
+        self._guardian: Guardian | None = None
+        self._start_lock = asyncio.Lock()
+        self._shell: Shell | None = None
+        self._shell_lock = asyncio.Lock()
+        self._outputs: list[CapturedOutput] = []
+        self._processes: list[StreamingProcess] = []
+        self._closed = False
+
+    async def ensure_open(self) -> None:
+        """Does nothing: this environment is open from the start."""
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    @property
+    def home(self) -> str:
+        return self._env["HOME"]
+
+    @property
+    def scratch(self) -> str:
+        """The directory is inside that of the lease, so that the reaper removes it after a worker that was killed."""
+        directory = Path(self._env["HOME"], ".footplate") if self._lease is None else self._lease.directory
+        return str(directory / "scratch")
+
+    @property
+    def was_used(self) -> bool:
+        return self._guardian is not None
+
+    def translate_endpoint(self, endpoint: Endpoint) -> Endpoint:
+        return endpoint
+
+    def renew(self, deadline: float) -> None:
+        """Extends the lease. `deadline` must count from before the database was asked, never from after."""
+        self._deadline = max(self._deadline, deadline)
+        if self._lease is not None:
+            self._lease.renew(self._deadline)
+        if self._guardian is not None:
+            self._guardian.renew(self._deadline)
+
+    async def aclose(self) -> None:
+        """Kills all processes of the turn. Safe to call again."""
+        self._closed = True
+        clean = await self._release_resources()
+        if self._lease is not None:
+            self._lease.end(clean=clean)
+
+    async def _release_resources(self) -> bool:
+        """Releases everything except the lease, which is ended last. Returns False if something could not
+        be removed.
+        """
+        async with self._start_lock:
+            if self._guardian is not None:
+                await self._guardian.close()
+        if self._shell is not None:
+            self._shell.close()
+        for output in self._outputs:
+            output.close()
+        self._outputs.clear()
+        for process in self._processes:
+            process.close()
+        self._processes.clear()
+        return True
+
+    async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - as in the port
+        if "\0" in command:
+            return CommandResult(exit_code=2, stdout=b"", stderr=b"A command cannot contain a NUL byte.\n", duration=0)
+        async with self._shell_lock:
+            shell = await self._ensure_shell()
+            return await shell.run(command, time_limit=timeout, grace=self._grace)
+
+    async def restart_shell(self) -> None:
+        """Kills the shell, also while a command is running."""
+        if self._shell is not None and self._shell.alive:
+            await self._shell.kill()
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout: float = 60,  # noqa: ASYNC109 - as in the port
+    ) -> CommandResult:
+        spawner = await self._ensure_spawner()
+        output = CapturedOutput(self._output_limit)
+        try:
+            return await command_runner.run_command(
+                spawner,
+                argv,
+                cwd=self._root,
+                env=self._env,
+                stdin=stdin,
+                time_limit=timeout,
+                grace=self._grace,
+                output=output,
+            )
+        finally:
+            self._discard_output(output)
+
+    async def shell_directory(self) -> str | None:
+        """Returns the shell's current directory as the kernel reports it. The shell itself is not asked, because a
+        command may have redefined its builtins.
+        """
+        async with self._shell_lock:
+            if self._shell is None or not self._shell.alive:
+                return self._root
+            resolved = (await self.resolve_paths([f"/proc/{self._shell.pid}/cwd"]))[0]
+        return None if resolved is None or resolved.startswith("/proc/") else resolved
+
+    async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
+        spawner = await self._ensure_spawner()
+        process = await StreamingProcess.start(spawner, argv, cwd=self._root, env={**self._env, **env})
+        self._processes.append(process)
+        return process
+
+    async def end_other_processes(self, *, keep: Process) -> None:
+        spared = [process.command for process in self._processes if process is keep]
+        spawner = await self._ensure_spawner()
+        await spawner.end_other_commands(spared)
+
+    async def _start_leased_guardian(self) -> Guardian:
+        if self._lease is None:
+            return await self._start_guardian("-")
+        self._lease.begin(self._deadline, self._cgroup_directories())
+        guardian = await self._start_guardian(self._lease.id)
+        self._lease.record_guardian(guardian.pid, self._deadline)
+        return guardian
+
+    def _cgroup_directories(self) -> Sequence[Path]:
+        """Returns the directories in which the backend creates control groups."""
+        return ()
+
+    async def _start_guardian(self, lease_id: str) -> Guardian:
+        """Starts the guardian with the options of the backend."""
+        return await Guardian.start(self._deadline, lease_id=lease_id)
+
+    async def _get_spawner(self, guardian: Guardian) -> Spawner:
+        """Returns the process that starts the commands. Called under the lock, so that only one start runs
+        at a time.
+        """
+        return guardian
+
+    async def _detect_dialect(self, _spawner: Spawner) -> ShellDialect:
+        """Returns the dialect of the shell that is available."""
+        return BASH
+
+    async def _ensure_spawner(self) -> Spawner:
+        async with self._start_lock:
+            self._check_lease()
+            if self._guardian is None:
+                self._guardian = await self._start_leased_guardian()
+                self._guardian.renew(self._deadline)  # it may have been extended in the meantime
+            return await self._get_spawner(self._guardian)
+
+    async def _ensure_shell(self) -> Shell:
+        spawner = await self._ensure_spawner()
+        if self._shell is not None and not self._shell.alive:
+            self._discard_output(self._shell.retire())
+            self._shell = None
+        if self._shell is None:
+            self._shell = await Shell.start(
+                spawner,
+                cwd=self._root,
+                env=self._env,
+                output_limit=self._output_limit,
+                dialect=await self._detect_dialect(spawner),
+            )
+        return self._shell
+
+    def _discard_output(self, output: CapturedOutput) -> None:
+        """Continues to read and discard the output of background jobs, which would otherwise block or die when they
+        print.
+        """
+        output.discard()
+        self._outputs = [other for other in (*self._outputs, output) if other.is_open]
+
+    def _check_lease(self) -> None:
+        if self._closed:
+            raise Unavailable("The environment of this turn is already closed.")
+        if lease_clock() >= self._deadline:
+            raise Unavailable("The lease of this turn has expired.")

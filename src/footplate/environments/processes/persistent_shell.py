@@ -1,0 +1,153 @@
+r"""The turn's persistent shell, which retains its directory, variables and functions from command to command.
+
+It is bash, or `sh` in a container whose image has no bash. It reads an endless script from its standard input: for each
+command an `eval` of the quoted text, and a line that reports the exit status on a separate descriptor. The script
+contains no loop, because a `break` or `continue` in a command would act on it. A command sees neither the script (its
+standard input is empty) nor the status descriptor.
+
+A command's output is in the pipes before its status is. So everything that is in them when the status arrives is the
+result. Output that a background job prints later belongs to the next command, as in a terminal.
+"""
+
+import asyncio
+import os
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from footplate import failpoints
+from footplate.domain.ports.harness import CommandResult
+from footplate.environments.processes.command_runner import build_result
+from footplate.environments.processes.output_capture import CapturedOutput, PipeReader, write_all
+from footplate.environments.processes.spawner import SpawnedCommand, Spawner
+
+_MAX_STATUS_LENGTH: Final = len("255")
+
+
+@dataclass(frozen=True, slots=True)
+class ShellDialect:
+    argv: tuple[str, ...]
+    status_fd: int
+    """The descriptor on which the shell reports the exit status. A plain `sh` supports only single-digit numbers."""
+    eval_command: str
+    print_command: str
+
+
+BASH: Final = ShellDialect(("bash", "--noprofile", "--norc", "-s"), 250, "builtin eval", "builtin printf")
+SH: Final = ShellDialect(("sh", "-s"), 9, "command eval", "printf")
+"""Without `command`, a syntax error would end the shell."""
+
+
+class Shell:
+    """A running shell. Create it with `start`. It runs one command at a time."""
+
+    def __init__(self, dialect: ShellDialect, output_limit: int) -> None:
+        self._dialect = dialect
+        self._output = CapturedOutput(output_limit)
+        self._status = PipeReader(self._handle_status)
+        self._inbox = bytearray()
+        self._pending_status: asyncio.Future[int] | None = None
+        self._script = -1
+        self._process: SpawnedCommand
+        self._ended = False
+        self._kill_task: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def start(
+        cls, spawner: Spawner, *, cwd: str, env: Mapping[str, str], output_limit: int, dialect: ShellDialect = BASH
+    ) -> Self:
+        shell = cls(dialect, output_limit)
+        stdin, shell._script = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(shell._script, False)
+        stdout, stderr = (reader.writer for reader in shell._output.readers)
+        try:
+            fds = {0: stdin, 1: stdout, 2: stderr, dialect.status_fd: shell._status.writer}
+            shell._process = await spawner.spawn(dialect.argv, cwd=cwd, env=env, fds=fds)
+        except BaseException:
+            shell.close()
+            raise
+        finally:
+            os.close(stdin)
+            shell._output.close_writers()
+            shell._status.close_writer()
+        return shell
+
+    @property
+    def pid(self) -> int:
+        """The pid as processes in the same environment see it."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._ended and not self._process.exited.done()
+
+    async def run(self, command: str, *, time_limit: float, grace: float) -> CommandResult:
+        started_at = time.monotonic()
+        reported = self._pending_status = asyncio.get_running_loop().create_future()
+        timed_out = False
+        try:
+            async with asyncio.timeout(time_limit):
+                await self._send_command(command)
+                await failpoints.hit("in_tool")
+                await asyncio.wait([reported, self._process.exited], return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            timed_out = self._ended = True
+            await self._process.stop(grace=grace)
+        except BaseException:
+            await self.kill()
+            raise
+        self._status.drain()
+        exit_code = reported.result() if reported.done() else await self._process.wait()
+        code = None if self._ended else exit_code
+        return build_result(self._output, code, time.monotonic() - started_at, timed_out=timed_out)
+
+    async def kill(self) -> None:
+        """Kills the shell and its background jobs. A running command gets a result without an exit code."""
+        self._ended = True
+        await self._process.kill()
+
+    def retire(self) -> CapturedOutput:
+        """Discards further output after the shell has exited, because its background jobs may still print. Returns the
+        output.
+        """
+        self._output.discard()
+        self._status.close()
+        self._close_script()
+        return self._output
+
+    def close(self) -> None:
+        self._output.close()
+        self._status.close()
+        self._close_script()
+
+    async def _send_command(self, command: str) -> None:
+        dialect, status = self._dialect, self._dialect.status_fd
+        lines = f"{dialect.eval_command} {shlex.quote(command)} </dev/null {status}>&-\n{dialect.print_command} '%s\\0' \"$?\" >&{status}\n"
+        try:
+            await write_all(self._script, lines.encode(errors="surrogateescape"))
+        except BrokenPipeError:
+            await self._process.wait()  # it exited by itself, so its exit code is the result
+
+    def _handle_status(self, data: bytes) -> None:
+        """Handles data on the status descriptor. A shell reports exactly one number per command. A command that found
+        the descriptor may write anything without end: then the descriptor is closed and the shell is killed.
+        """
+        self._inbox += data
+        status, end, rest = self._inbox.partition(b"\0")
+        if not end and len(status) <= _MAX_STATUS_LENGTH:
+            return
+        is_waiting = self._pending_status is not None and not self._pending_status.done()
+        if end and not rest and is_waiting and status.isdigit() and len(status) <= _MAX_STATUS_LENGTH:
+            assert self._pending_status is not None
+            self._inbox.clear()
+            self._pending_status.set_result(int(status))
+            return
+        self._status.close()
+        self._kill_task = asyncio.ensure_future(self.kill())
+
+    def _close_script(self) -> None:
+        if self._script >= 0:
+            os.close(self._script)
+            self._script = -1

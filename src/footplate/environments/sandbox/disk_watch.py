@@ -1,0 +1,80 @@
+"""Enforces the disk limit of a session by measuring its files for as long as its sandbox lives.
+
+A file system has no quota for a directory, so between two measurements a session can exceed its limit. To keep that
+time short, the free space of the disk is read every second, and if it shrank by more than the session had remaining,
+its files are measured at once. A session over its limit loses its sandbox. Until it is below the limit again, in this
+turn or a later one, it can delete files but no file can grow.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from footplate.environments.sandbox import disk_usage
+
+log = structlog.get_logger(__name__)
+
+_MARKER_NAME: Final = "overfull"
+_FREE_SPACE_INTERVAL: Final = 1.0
+_MEASURE_INTERVAL: Final = 2.0
+_MEASURE_TIME_DIVISOR: Final = 20
+"""Measuring takes at most one twentieth of a thread's time, unless the disk fills up."""
+
+
+class DiskWatch:
+    def __init__(self, state: Path, directories: Sequence[Path], limit: int) -> None:
+        """`state` is the directory for the marker that later turns read. No process of the session can reach the
+        marker.
+        """
+        self._marker = state / _MARKER_NAME
+        self._directories = [str(place) for place in directories]
+        self._limit = limit
+        self.is_full = self._marker.exists()
+
+    async def watch(self, on_exceeded: Callable[[], Awaitable[None]]) -> None:
+        """Watches until it is cancelled. Awaits `on_exceeded` when the session exceeds its limit, or grows further
+        beyond it.
+        """
+        before, remaining = 0, self._limit
+        free = await asyncio.to_thread(self._free)
+        due = time.monotonic() + _MEASURE_INTERVAL
+        while True:
+            await asyncio.sleep(_FREE_SPACE_INTERVAL)
+            now_free = await asyncio.to_thread(self._free)
+            if time.monotonic() < due and free - now_free < remaining:
+                continue
+            began = time.monotonic()
+            used = await asyncio.to_thread(self._used)
+            due = time.monotonic() + max(_MEASURE_INTERVAL, _MEASURE_TIME_DIVISOR * (time.monotonic() - began))
+            free, remaining = now_free, max(self._limit - used, 0)
+            await self._update(used, before, on_exceeded)
+            before = used
+
+    async def _update(self, used: int, before: int, on_exceeded: Callable[[], Awaitable[None]]) -> None:
+        over = used > self._limit
+        grown = over and (not self.is_full or 0 < before < used)
+        if over != self.is_full:
+            self.is_full = over
+            await asyncio.to_thread(self._write_marker)
+        if grown:
+            log.warning("session exceeds its disk limit", action="sandbox.disk_full", used=used)
+            await on_exceeded()
+
+    def _write_marker(self) -> None:
+        if self.is_full:
+            self._marker.touch()
+        else:
+            self._marker.unlink(missing_ok=True)
+
+    def _used(self) -> int:
+        return sum(disk_usage.measure_usage(place) for place in self._directories)
+
+    def _free(self) -> int:
+        """Returns the free space. Inodes count as in `disk_usage`, because a disk can run out of them too."""
+        systems = [os.statvfs(place) for place in self._directories]
+        return sum(found.f_bavail * found.f_frsize + found.f_favail * disk_usage.MIN_FILE_BYTES for found in systems)

@@ -1,0 +1,80 @@
+"""The environment without an isolation boundary: commands run on the worker's own machine, as the worker's user.
+
+It still guarantees an end: every process that a turn starts runs under the turn's guardian, and dies with the turn or
+its lease. Writing files ends with the lease as well, so that a worker that was suspended and resumed changes nothing.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from footplate.domain.files.snapshots import SCRATCH_TREE
+from footplate.domain.ports.harness import FileInfo
+from footplate.environments import local_files
+from footplate.environments.guarded_environment import DEFAULT_GRACE, GuardedEnvironment
+from footplate.environments.processes.guardian_client import Guardian
+from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
+from footplate.environments.reaper.leases import Lease
+from footplate.environments.reaper.processes import LEASE_VARIABLE
+
+
+class UnsandboxedEnvironment(GuardedEnvironment):
+    def __init__(
+        self,
+        root: str,
+        *,
+        deadline: float,
+        home: str | None = None,
+        env: Mapping[str, str] | None = None,
+        grace: float = DEFAULT_GRACE,
+        output_limit: int = DEFAULT_OUTPUT_LIMIT,
+        namespaces: bool = True,
+        lease: Lease | None = None,
+        trees: Mapping[str, Path] | None = None,
+    ) -> None:
+        absolute_root = str(Path(root).absolute())
+        super().__init__(
+            absolute_root,
+            deadline=deadline,
+            home=home or absolute_root,
+            env={**(env or {}), **({LEASE_VARIABLE: lease.id} if lease is not None else {})},
+            grace=grace,
+            output_limit=output_limit,
+            lease=lease,
+        )
+        self._namespaces = namespaces
+        self._trees = trees or {}
+
+    @property
+    def trees(self) -> Mapping[str, Path]:
+        return self._trees
+
+    @property
+    def inside_paths(self) -> Mapping[str, str]:
+        return {name: str(tree) for name, tree in self._trees.items() if name != SCRATCH_TREE}
+
+    async def read(self, path: str) -> bytes:
+        return await asyncio.to_thread(local_files.read_file, self._resolve(path))
+
+    async def write(self, path: str, content: bytes) -> None:
+        self._check_lease()
+        await asyncio.to_thread(local_files.write_file, self._resolve(path), content, before_replace=self._check_lease)
+
+    async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
+        return await asyncio.to_thread(local_files.list_files, self._resolve(path))
+
+    async def resolve_paths(self, paths: Sequence[str]) -> Sequence[str | None]:
+        return await asyncio.to_thread(local_files.resolve_paths, paths)
+
+    async def _release_resources(self) -> bool:
+        clean = await super()._release_resources()
+        # With a lease, the scratch directory is also removed with the lease.
+        await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
+        return clean
+
+    async def _start_guardian(self, lease_id: str) -> Guardian:
+        return await Guardian.start(self._deadline, namespaces=self._namespaces, lease_id=lease_id)
+
+    def _resolve(self, path: str) -> str:
+        return str(Path(self._root, path))

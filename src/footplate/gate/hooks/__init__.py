@@ -1,0 +1,1 @@
+"""Hooks: parses their configuration, runs them and interprets their output."""

@@ -1,0 +1,113 @@
+"""Evaluates proposed rules against past tool calls. It has no side effects, because the environment of a past call is
+gone.
+
+The targets of links are no longer known. A call is therefore evaluated twice, once as if there were no links and once
+as if no link could be resolved. If the two results differ, the result is marked as depending on links. Hooks do not run
+again.
+"""
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain.agents import mcp_servers
+from footplate.domain.agents.agent_config import resolve_config
+from footplate.domain.json import JsonObject
+from footplate.domain.policy.call_replay import SessionRules, StoredCall
+from footplate.domain.policy.hooks import HookEvent
+from footplate.domain.policy.permissions import TOOL_NAMES, Decision, Layer, PermissionOutcome
+from footplate.gate import turn_gate
+from footplate.gate.errors import InvalidRule
+from footplate.gate.evaluation.tool_calls import decide_tool_call
+from footplate.gate.hooks.hook_config import Hook
+from footplate.gate.rules.path_context import NoLinks, PathContext
+
+_TREES_DIRECTORY: Final = "/workspaces/"
+"""The text before the organisation and the session in the path of a session's tree."""
+_UNKNOWN_ROOT: Final = "/workspace"
+_HOME: Final = "/nonexistent"
+
+
+class _UnresolvableLinks:
+    """Resolves no path at all."""
+
+    def resolve(self, path: str) -> str | None:
+        del path
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """The decision that the proposed rules would make on one past call."""
+
+    decision: Decision
+    depends_on_links: bool = False
+    hook: str | None = None
+    """A hook that would also run. Its decision is not known."""
+
+
+class PolicyReplay:
+    """Evaluates calls of many sessions with the rules of one layer replaced by proposed ones. Raises `InvalidRule`."""
+
+    def __init__(self, layer: Layer, permissions: JsonObject) -> None:
+        self._layer = layer
+        self._permissions = permissions
+        self._parsed: dict[str, turn_gate.EffectiveRules] = {}
+        turn_gate.parse_effective_rules([(layer, permissions)], resolve_config({}, {}, default_harness=""), None)
+
+    def evaluate_call(self, organisation: str, call: StoredCall, rules: SessionRules) -> ReplayResult:
+        """Evaluate one call, whose input must still be stored."""
+        tool_input = call.input or {}
+        try:
+            effective_rules = self._effective_rules(call.session_id, rules)
+        except InvalidRule as error:
+            return ReplayResult(
+                Decision(
+                    PermissionOutcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}"
+                )
+            )
+        tool = call.name if call.server is None else mcp_servers.model_tool_name(call.server, call.name)
+        root = _find_tree_root(tool_input, organisation, call.session_id)
+        decisions = [
+            effective_rules.apply_default(
+                decide_tool_call(
+                    effective_rules.policy, tool, tool_input, PathContext(root=root, home=_HOME, links=links)
+                ),
+                from_mcp_server=call.server is not None,
+            )
+            for links in (NoLinks(), _UnresolvableLinks())
+        ]
+        hook = (
+            _find_matching_hook(effective_rules.hooks.get(HookEvent.BEFORE_TOOL, ()), tool)
+            if decisions[0].outcome is not PermissionOutcome.DENY
+            else None
+        )
+        return ReplayResult(decisions[0], decisions[0].outcome is not decisions[1].outcome, hook)
+
+    def _effective_rules(self, session_id: str, rules: SessionRules) -> turn_gate.EffectiveRules:
+        if session_id not in self._parsed:
+            config = resolve_config(
+                {**rules.agent, **({"permissions": {}} if self._layer is Layer.AGENT else {})}, {}, default_harness=""
+            )
+            other_layers = [each for each in rules.layers if each[0] is not self._layer]
+            self._parsed[session_id] = turn_gate.parse_effective_rules(
+                [*other_layers, (self._layer, self._permissions)], config, None
+            )
+        return self._parsed[session_id]
+
+
+def _find_matching_hook(hooks: Sequence[Hook], tool: str) -> str | None:
+    name = TOOL_NAMES.get(tool, tool)
+    return next((hook.name for hook in hooks if hook.matches(name)), None)
+
+
+def _find_tree_root(tool_input: JsonObject, organisation: str, session_id: str) -> str:
+    """Return the session's tree if the call's input contains its path, which includes the session's id."""
+    mark = f"{_TREES_DIRECTORY}{organisation}/{session_id}"
+    for value in tool_input.values():
+        before, found, _ = value.partition(mark) if isinstance(value, str) else ("", "", "")
+        if found:
+            start = before[max((before.rfind(each) for each in " \t\n'\"=:;<>|&("), default=-1) + 1 :]
+            return posixpath.normpath(start + mark) if start.startswith("/") or not start else _UNKNOWN_ROOT
+    return _UNKNOWN_ROOT

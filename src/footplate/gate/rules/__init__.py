@@ -1,0 +1,1 @@
+"""Permission rules: their syntax, the patterns in them, and the policy that combines the rules of all layers."""

@@ -1,0 +1,21 @@
+"""Converts the permission policies of an agent's toolsets, `always_allow` and `always_ask`, into rules of the agent
+layer.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from footplate.domain.agents.agent_config import ALWAYS_ALLOW, ALWAYS_ASK
+from footplate.domain.policy.permissions import Layer, PermissionOutcome
+from footplate.gate.rules.policy import LayeredRule
+from footplate.gate.rules.rule_parser import parse_rule
+
+_OUTCOMES: Final = {ALWAYS_ALLOW: PermissionOutcome.ALLOW, ALWAYS_ASK: PermissionOutcome.ASK}
+
+
+def convert_toolset_policies(policies: Mapping[str, str]) -> tuple[LayeredRule, ...]:
+    """Convert the policies of a turn's configuration. An unknown policy requires approval."""
+    return tuple(
+        LayeredRule(Layer.AGENT, parse_rule(text, _OUTCOMES.get(policy, PermissionOutcome.ASK)))
+        for text, policy in policies.items()
+    )

@@ -1,0 +1,1 @@
+"""Permission decisions for Claude Code's tool calls: hooks, approvals and pending calls."""

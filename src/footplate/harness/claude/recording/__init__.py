@@ -1,0 +1,1 @@
+"""Records the messages of Claude Code as events, usage and conversation entries."""

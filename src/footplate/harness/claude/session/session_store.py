@@ -1,0 +1,44 @@
+"""Implements the SDK's session store: writes the CLI's transcript to the log, and reads it from the conversation.
+
+Of the protocol's optional methods, only the one for resuming is implemented. Listing and deleting sessions is done
+through the API.
+"""
+
+from collections.abc import Callable
+
+import claude_agent_sdk as sdk
+
+from footplate.domain.json import JsonObject
+from footplate.domain.ports.harness import Entry
+from footplate.harness.claude.recording.recorder import TurnRecorder
+from footplate.harness.claude.transcripts import transcript
+from footplate.harness.claude.transcripts.transcript import LINE, TranscriptKey
+
+
+class LogSessionStore:
+    def __init__(self, recorder: Callable[[], TurnRecorder]) -> None:
+        """`recorder`: returns the recorder of the CLI's current turn."""
+        self._recorder = recorder
+
+    async def append(self, key: sdk.SessionKey, entries: list[sdk.SessionStoreEntry]) -> None:
+        await self._recorder().record_lines(TranscriptKey.from_session_key(key), entries)
+
+    async def load(self, key: sdk.SessionKey) -> list[JsonObject] | None:
+        wanted = TranscriptKey.from_session_key(key)
+        found = [transcript.line_of(entry) for entry in self._lines() if transcript.key_of(entry) == wanted]
+        return found or None
+
+    async def list_subkeys(self, key: sdk.SessionListSubkeysKey) -> list[str]:
+        wanted = (key["project_key"], key["session_id"])
+        keys = [transcript.key_of(entry) for entry in self._lines()]
+        return sorted(
+            {
+                transcript_key.subpath
+                for transcript_key in keys
+                if (transcript_key.project, transcript_key.session) == wanted
+            }
+            - {""}
+        )
+
+    def _lines(self) -> list[Entry]:
+        return [entry for entry in self._recorder().entries if entry.kind == LINE]

@@ -1,0 +1,1 @@
+"""Subagents of Claude Code as threads of a session."""

@@ -1,0 +1,67 @@
+"""Collects the events, entries and usage of the turn's next commit."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from footplate.domain.ports.harness import Entry
+from footplate.domain.sessions import threads
+from footplate.domain.sessions.events import Event, Usage
+from footplate.harness.claude.threads.thread_calls import ThreadCalls
+from footplate.harness.claude.transcripts import sdk_messages
+from footplate.harness.claude.transcripts.sdk_messages import Call, ToolResults
+
+
+@dataclass(slots=True)
+class PendingCommit:
+    events: list[Event] = field(default_factory=list)
+    usage: Usage | None = None
+    new_calls: list[tuple[ThreadCalls, Call]] = field(default_factory=list)
+    """Calls that the model made, with their thread."""
+    completed_calls: list[tuple[ThreadCalls, str]] = field(default_factory=list)
+    """Ids of the calls whose results are in this commit, with their thread."""
+    marks: list[Entry] = field(default_factory=list)
+    has_more: bool = False
+    """Whether there are more lines to commit after this commit."""
+    _lines: list[tuple[list[Entry], int]] = field(default_factory=list)
+
+    def add_usage(self, used: Usage | None) -> None:
+        if used is not None:
+            self.usage = used if self.usage is None else self.usage + used
+
+    def add_results(self, calls: ThreadCalls, fact: ToolResults, refused_event: Callable[[Call], Event]) -> None:
+        """Adds the results of calls. `refused_event`: makes the event of a call that was never permitted."""
+        for result in fact.results:
+            use = calls.use_events.get(result.call_id)
+            if use is None:
+                # The CLI refused the call itself: the tool does not exist, or its input is invalid.
+                call = self._open_and_new_calls(calls).get(result.call_id) or Call(result.call_id, "unknown", {})
+                use = refused_event(call)
+                self.events.append(use)
+            self.events.append(threads.in_thread(sdk_messages.tool_result_event(use, result), calls.thread_id))
+            self.completed_calls.append((calls, result.call_id))
+
+    def leaves_calls_open(self, calls: ThreadCalls) -> bool:
+        """Whether calls of this thread are still open after this commit."""
+        return bool(
+            {*self._open_and_new_calls(calls)} - {call_id for of, call_id in self.completed_calls if of is calls}
+        )
+
+    def add_lines(self, pending: list[Entry], count: int) -> None:
+        """Adds the first `count` of the pending lines to this commit."""
+        if count:
+            self._lines.append((pending, count))
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [*(entry for pending, count in self._lines for entry in pending[:count]), *self.marks]
+
+    def mark_committed(self) -> None:
+        for pending, count in self._lines:
+            del pending[:count]
+        for calls, call in self.new_calls:
+            calls.open[call.id] = call
+        for calls, call_id in self.completed_calls:
+            calls.close_call(call_id)
+
+    def _open_and_new_calls(self, calls: ThreadCalls) -> dict[str, Call]:
+        return {**calls.open, **{call.id: call for of, call in self.new_calls if of is calls}}

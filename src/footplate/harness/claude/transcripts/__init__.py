@@ -1,0 +1,1 @@
+"""Transcripts of Claude Code: reading, import and export."""

@@ -1,0 +1,42 @@
+"""Converts tool names and inputs from the CLI's to Footplate's.
+
+Events have the same name and input for the same tool, whichever harness ran it.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.policy.permissions import TOOL_NAMES
+
+_FOOTPLATE_NAMES: Final = {theirs: ours for ours, theirs in TOOL_NAMES.items()}
+
+
+def cli_tool_names(tools: Iterable[str]) -> list[str]:
+    """The CLI's names of the agent's tools. The CLI offers no others to the model."""
+    return [TOOL_NAMES[name] for name in tools if name in TOOL_NAMES]
+
+
+def footplate_name(name: str) -> str:
+    """Footplate's name of a tool. A tool that Footplate does not have keeps the CLI's name."""
+    return _FOOTPLATE_NAMES.get(name, name)
+
+
+def footplate_input(name: str, tool_input: JsonObject) -> JsonObject:
+    """The input with Footplate's field names and without the CLI's defaults. Other fields are unchanged."""
+    if name == "Edit" and tool_input.get("replace_all") is False:
+        return {key: value for key, value in tool_input.items() if key != "replace_all"}
+    if name == "Bash" and "timeout" in tool_input:
+        return {
+            **{key: value for key, value in tool_input.items() if key != "timeout"},
+            "timeout_ms": tool_input["timeout"],
+        }
+    if name == "Read" and ("offset" in tool_input or "limit" in tool_input):
+        rest = {key: value for key, value in tool_input.items() if key not in {"offset", "limit"}}
+        return {**rest, "view_range": _view_range(tool_input.get("offset"), tool_input.get("limit"))}
+    return tool_input
+
+
+def _view_range(offset: Json, limit: Json) -> list[Json]:
+    first = offset if isinstance(offset, int) else 1
+    return [first, first + limit - 1 if isinstance(limit, int) else 0]

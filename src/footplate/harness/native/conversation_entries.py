@@ -1,0 +1,167 @@
+"""Converts conversation entries to model messages and back.
+
+An entry is a prompt, a response of the model, or a tool result. Models need them in another form: after a response with
+calls comes one request with the result of each call, in the order of the calls, and then the user's new messages. The
+running turn and a restarted one build messages from entries with the same code, so that the loss of a worker does not
+change what the model sees.
+"""
+
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Final
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.ports.harness import Entry
+from footplate.harness import approvals
+from footplate.harness.approvals import ApprovalLedger
+from footplate.harness.native import content_blocks
+from footplate.harness.native.requests.message_prefix import MessagePrefix
+
+REQUEST: Final = "request"
+RESPONSE: Final = "response"
+TOOL_RETURN: Final = "tool_return"
+PROMPT: Final = "prompt"
+"""The `input` of a turn's own prompt. A message that joins a running turn has its event id there."""
+
+_KINDS: Final = frozenset({REQUEST, RESPONSE, TOOL_RETURN})
+_NOT_STORED: Final = ("timestamp", "usage", "provider_url", "run_id", "conversation_id")
+"""Fields that are neither sent to a model nor needed to rebuild a request. Usage is logged separately."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationLine:
+    """A parsed entry."""
+
+    kind: str
+    message: ModelMessage
+    turn_id: str
+    input: str | None = None
+    interrupted: bool = False
+
+
+class Conversation:
+    """The entries so far, and the messages that are sent to a model for them."""
+
+    def __init__(self, history: Sequence[Entry] = ()) -> None:
+        self.entries: list[Entry] = []
+        """The entries that everything else here is derived from."""
+        self.lines: list[ConversationLine] = []
+        self.messages: list[ModelMessage] = []
+        self.prefix = MessagePrefix()
+        """The encoded older messages."""
+        self.approvals = ApprovalLedger()
+        """For the last response's calls only, because some models reuse call ids in their next response."""
+        self._order: dict[str, int] = {}
+        self._request: list[ModelRequestPart] = []
+        """The parts of the last request. Extended in place, because ten thousand messages may join one turn."""
+        self.add_entries(history)
+
+    def add_entries(self, entries: Sequence[Entry]) -> None:
+        for line in _parse(entries):
+            self.lines.append(line)
+            self._add_message(line)
+        for entry in entries:
+            if entry.kind == RESPONSE:
+                self.approvals.clear()
+            elif entry.kind == approvals.MARK:
+                self.approvals.add_mark(entry)
+        self.entries.extend(entries)
+
+    def lines_of_turn(self, turn_id: str) -> list[ConversationLine]:
+        """The lines of the newest turn. They are at the end, so older lines are not scanned."""
+        own = list(takewhile(lambda line: line.turn_id == turn_id, reversed(self.lines)))
+        return own[::-1]
+
+    def open_calls(self) -> list[ToolCallPart]:
+        """The calls of the last response that have no result."""
+        response = next((m for m in reversed(self.messages) if isinstance(m, ModelResponse)), None)
+        if response is None:
+            return []
+        last = self.messages[-1]
+        returned_ids = {part.tool_call_id for part in last.parts if isinstance(part, ToolReturnPart)}
+        return [call for call in response.tool_calls if call.tool_call_id not in returned_ids]
+
+    def _add_message(self, line: ConversationLine) -> None:
+        message = line.message
+        if isinstance(message, ModelResponse):
+            self._order = {call.tool_call_id: index for index, call in enumerate(message.tool_calls)}
+            self.messages.append(message)
+            return
+        if not self.messages or isinstance(self.messages[-1], ModelResponse):
+            self._request = []
+            self.messages.append(ModelRequest(parts=self._request))
+        for part in message.parts:
+            insort(self._request, part, key=self._rank)
+
+    def _rank(self, part: ModelRequestPart) -> int:
+        """Sorts results first, in the order of their calls: providers reject anything between a call and its result."""
+        last = len(self._order)
+        return self._order.get(part.tool_call_id, last) if isinstance(part, ToolReturnPart) else last
+
+
+def prompt_entry(turn_id: str, blocks: Sequence[Json], *, source: str = PROMPT) -> Entry:
+    request = ModelRequest(parts=[UserPromptPart(content_blocks.to_model_content(blocks))])
+    return Entry(REQUEST, {"turn_id": turn_id, "input": source, "message": _dump(request)})
+
+
+def response_entry(turn_id: str, message: ModelResponse) -> Entry:
+    return Entry(RESPONSE, {"turn_id": turn_id, "message": _dump(message)})
+
+
+def tool_return_entry(turn_id: str, call: ToolCallPart, blocks: Sequence[Json], *, is_error: bool) -> Entry:
+    part = ToolReturnPart(
+        call.tool_name,
+        content_blocks.to_model_content(blocks),
+        call.tool_call_id,
+        outcome="failed" if is_error else "success",
+    )
+    return Entry(TOOL_RETURN, {"turn_id": turn_id, "message": _dump(ModelRequest(parts=[part]))})
+
+
+def mark_interrupted(entries: Sequence[Entry]) -> list[Entry]:
+    """Marks the last entry as interrupted by the user, so that a restart does not continue the turn."""
+    if not entries:
+        return []
+    return [*entries[:-1], replace(entries[-1], body={**entries[-1].body, "interrupted": True})]
+
+
+def _parse(entries: Sequence[Entry]) -> list[ConversationLine]:
+    """Parses this harness's entries. Entries from before the session changed its harness are skipped."""
+    own_entries = [entry for entry in entries if entry.kind in _KINDS and "message" in entry.body]
+    messages = ModelMessagesTypeAdapter.validate_python([entry.body["message"] for entry in own_entries])
+    return [_to_line(entry, message) for entry, message in zip(own_entries, messages, strict=True)]
+
+
+def _to_line(entry: Entry, message: ModelMessage) -> ConversationLine:
+    source = entry.body.get("input")
+    return ConversationLine(
+        kind=entry.kind,
+        message=message,
+        turn_id=str(entry.body.get("turn_id") or ""),
+        input=source if isinstance(source, str) else None,
+        interrupted=bool(entry.body.get("interrupted")),
+    )
+
+
+def _dump(message: ModelMessage) -> JsonObject:
+    dumped: list[dict[str, Any]] = ModelMessagesTypeAdapter.dump_python([message], mode="json", exclude_none=True)
+    body = _without_unstored(dumped[0])
+    body["parts"] = [_without_unstored(part) for part in body["parts"]]
+    return body
+
+
+def _without_unstored(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in _NOT_STORED}

@@ -1,0 +1,1 @@
+"""Builds model requests from the conversation, and reuses the encoded prefix of earlier ones."""

@@ -1,0 +1,36 @@
+"""Outcomes of a turn that ends without an exception, for every harness."""
+
+from collections.abc import Sequence
+
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+
+
+def finished(text: str, reason: str | None, *, refusal: str = "") -> TurnOutcome:
+    """The model finished or refused. A response cut by the token limit is reported with the result.
+
+    `reason`: pydantic-ai's finish reason.
+    """
+    if reason == "content_filter" and not text:
+        return TurnOutcome(
+            status=TurnStatus.FAILED,
+            error_type="model_request_failed_error",
+            error_message=f"The model refused to respond{f': {refusal}' if refusal else '.'}",
+        )
+    return TurnOutcome(status=TurnStatus.COMPLETED, text=text, data={"finish_reason": reason} if reason else {})
+
+
+def awaiting(event_ids: Sequence[str]) -> TurnOutcome:
+    """The turn waits until the client responds to these events."""
+    return TurnOutcome(status=TurnStatus.AWAITING, pending=tuple(event_ids))
+
+
+def interrupted(text: str) -> TurnOutcome:
+    return TurnOutcome(status=TurnStatus.INTERRUPTED, text=text)
+
+
+def limit_reached(limit: int) -> TurnOutcome:
+    return TurnOutcome(
+        status=TurnStatus.LIMIT_REACHED,
+        error_type="tool_use_limit_reached_error",
+        error_message=f"The turn reached its limit of {limit} model requests.",
+    )

@@ -1,0 +1,1 @@
+"""The services that the stack can start, and their base class."""

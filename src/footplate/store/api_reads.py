@@ -1,0 +1,236 @@
+"""All reads of the API. Every query filters by organisation, so an id of another organisation is not found."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from footplate.domain.agents.agent_config import Agent, EnvironmentRecord
+from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
+from footplate.domain.errors import NotFound
+from footplate.domain.files.uploaded_files import StoredFile
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
+from footplate.domain.policy.approvals import Approval
+from footplate.domain.policy.call_replay import CallFilter, SessionRules, StoredCall
+from footplate.domain.policy.permissions import OrganisationPolicy
+from footplate.domain.ports.api import EventPage, SessionFilter
+from footplate.domain.ports.harness import Entry
+from footplate.domain.projects.project import Project, Workspace
+from footplate.domain.sessions.events import Position
+from footplate.domain.sessions.turns import Session, Turn
+from footplate.store import row_mapping
+from footplate.store.archive.reader import ArchiveReader
+from footplate.store.database import Database
+from footplate.store.log import approvals
+from footplate.store.log.fork_history import ForkHistory, LogSegment
+from footplate.store.object_store import Objects
+from footplate.store.page_query import build_page_query
+from footplate.store.resources import audit_trail as trail
+from footplate.store.resources import files, policies, policy_replay, projects
+
+T = TypeVar("T")
+_ENTRIES_PER_READ: Final = 100
+"""Number of conversation entries in memory at once."""
+
+
+class ApiReads:
+    def __init__(self, database: Database, objects: Objects) -> None:
+        self._database = database
+        self._objects = objects
+        self._history = ForkHistory(database, ArchiveReader(database, objects))
+
+    async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent:
+        if version is None:
+            return await self._fetch_one(
+                row_mapping.load_agent, "agent", agent_id, "agent", agent_id, principal.organisation
+            )
+        noun = f"version {version} of agent"
+        return await self._fetch_one(
+            row_mapping.load_agent, noun, agent_id, "agent_version", agent_id, principal.organisation, version
+        )
+
+    async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]:
+        return await self._fetch_page(row_mapping.load_agent, "agents", principal, page)
+
+    async def agent_versions(
+        self, principal: Principal, agent_id: str, *, limit: int, before_version: int | None
+    ) -> Sequence[Agent]:
+        await self.agent(principal, agent_id)
+        rows = await self._database.fetch("agent_versions", agent_id, principal.organisation, before_version, limit)
+        return [row_mapping.load_agent(row) for row in rows]
+
+    async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
+        return await self._fetch_one(
+            row_mapping.load_environment,
+            "environment",
+            environment_id,
+            "environment",
+            environment_id,
+            principal.organisation,
+        )
+
+    async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
+        return await self._fetch_page(row_mapping.load_environment, "environments", principal, page)
+
+    async def policy(self, principal: Principal) -> OrganisationPolicy:
+        """Returns the organisation's policy, which is empty if it was never set."""
+        row = await self._database.fetchrow("policy", principal.organisation)
+        return OrganisationPolicy({}) if row is None else policies.load_policy(row)
+
+    async def approval(self, principal: Principal, event_id: str) -> Approval:
+        """Returns an approval with its complete input, however large, because a person decides on it."""
+        row = await self._database.fetchrow("approval", event_id, principal.organisation)
+        if row is None:
+            raise NotFound("approval", event_id)
+        found = approvals.load_approval(row)
+        return replace(found, body=await self._objects.load_body(row["object_key"])) if row["object_key"] else found
+
+    async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
+        where = {"s.session_id": session_id} if session_id else {}
+        return await self._fetch_page(approvals.load_approval, "approvals", principal, page, where)
+
+    async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]:
+        wanted = {f"s.{name}": value for name, value in asdict(where).items() if value is not None}
+        return await self._fetch_page(trail.load_entry, "audit", principal, page, wanted)
+
+    async def verify_audit(self, principal: Principal, head: str | None = None) -> AuditVerification:
+        return await trail.verify_trail(self._database, principal.organisation, head)
+
+    async def calls(
+        self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None
+    ) -> Sequence[StoredCall]:
+        return await policy_replay.load_calls(
+            self._database, self._objects, principal.organisation, where, limit=limit, after=after
+        )
+
+    async def rules_by_session(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
+        return await policy_replay.load_session_rules(self._database, principal, session_ids)
+
+    async def project(self, principal: Principal, project_id: str) -> Project:
+        return await self._fetch_one(
+            projects.load_project, "project", project_id, "project", project_id, principal.organisation
+        )
+
+    async def projects(self, principal: Principal, page: Page, *, path: str | None = None) -> Sequence[Project]:
+        return await self._fetch_page(
+            projects.load_project, "projects", principal, page, {"s.path": path} if path else {}
+        )
+
+    async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
+        return await self._fetch_one(
+            projects.load_workspace, "workspace", workspace_id, "workspace", workspace_id, principal.organisation
+        )
+
+    async def workspaces(self, principal: Principal, page: Page) -> Sequence[Workspace]:
+        return await self._fetch_page(projects.load_workspace, "workspaces", principal, page)
+
+    async def file(self, principal: Principal, file_id: str) -> StoredFile:
+        return await self._fetch_one(files.load_file, "file", file_id, "file", file_id, principal.organisation)
+
+    async def files(
+        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
+    ) -> Sequence[StoredFile]:
+        if ids is None:
+            return await self._fetch_page(files.load_file, "files", principal, page)
+        rows = await self._database.fetch("files_of", [*ids], principal.organisation)
+        return [files.load_file(row) for row in rows]
+
+    async def session(self, principal: Principal, session_id: str) -> Session:
+        return await self._fetch_one(
+            row_mapping.load_session, "session", session_id, "session", session_id, principal.organisation
+        )
+
+    async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
+        filters: dict[str, Any] = {}
+        if where.agent_id is not None:
+            filters["s.agent_id"] = where.agent_id
+        if where.agent_version is not None:
+            filters["s.agent_version"] = where.agent_version
+        if where.statuses:
+            filters["h.status"] = [str(status) for status in where.statuses]
+        return await self._fetch_page(row_mapping.load_session, "sessions", principal, page, filters)
+
+    async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
+        organisation = principal.organisation
+        rows = await self._history.read_page_rows(organisation, session_id, page)
+        # Read after the rows: if the session is not archived now, it was not archived while the rows were read.
+        head = await self._fetch_head(principal, session_id)
+        if page.order == "asc" and (page.after_seq or 0) >= max(head["archived"] or 0, head["inherited"]):
+            return [row_mapping.load_position(row) for row in rows]
+        if head["inherited"]:
+            return await self._history.read_page(organisation, session_id, page)
+        if head["archived"] is not None:
+            return await self._history.read_archived_page(organisation, LogSegment(session_id), page)
+        return [row_mapping.load_position(row) for row in rows]
+
+    async def conversation(self, principal: Principal, session_id: str) -> AsyncIterator[Entry]:
+        """Yields the entries that exist at the start. Entries are only ever appended, so the result is consistent."""
+        head = await self._database.fetchrow("conversation_length", session_id, principal.organisation)
+        if head is None:
+            raise NotFound("session", session_id)
+        for after in range(0, head["entries"], _ENTRIES_PER_READ):
+            before = min(after + _ENTRIES_PER_READ, head["entries"])
+            for row in await self._history.read_entries(session_id, after, before):
+                body = await self._objects.load_body(row["object_key"]) if row["object_key"] else row["body"]
+                yield Entry(row["kind"], body)
+
+    async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn:
+        await self._fetch_head(principal, session_id)
+        return await self._fetch_one(
+            row_mapping.load_turn, "turn", turn_id, "turn", session_id, principal.organisation, turn_id
+        )
+
+    async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
+        await self._fetch_head(principal, session_id)
+        rows = await self._database.fetch("turns", session_id, principal.organisation, before, limit)
+        return [row_mapping.load_turn(row) for row in rows]
+
+    async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> Sequence[Position]:
+        """Returns log positions for the live stream, including the second positions of queued inputs."""
+        rows = await self._database.fetch("positions", session_id, organisation, after_seq, limit, None)
+        if not _is_complete(rows, after_seq):
+            head = await self._database.fetchrow("head_seq", session_id, organisation)
+            if head is not None and after_seq < max(head["archived"] or 0, head["inherited"]):
+                return await self._history.read_positions(organisation, session_id, after_seq, limit)
+        return [row_mapping.load_position(row) for row in rows]
+
+    async def heads(self, session_ids: Sequence[str]) -> Mapping[str, int]:
+        """Returns the last position of each session that still exists, for the live stream."""
+        rows = await self._database.fetch("heads", list(session_ids))
+        return {row["session_id"]: row["seq"] for row in rows}
+
+    async def _fetch_head(self, principal: Principal, session_id: str) -> row_mapping.Row:
+        row = await self._database.fetchrow("head_seq", session_id, principal.organisation)
+        if row is None:
+            raise NotFound("session", session_id)
+        return row
+
+    async def _fetch_one(
+        self, make: Callable[[row_mapping.Row], T], noun: str, item_id: str, query: str, *args: Any
+    ) -> T:
+        row = await self._database.fetchrow(query, *args)
+        if row is None:
+            raise NotFound(noun, item_id)
+        return make(row)
+
+    async def _fetch_page(
+        self,
+        make: Callable[[row_mapping.Row], T],
+        table: str,
+        principal: Principal,
+        page: Page,
+        filters: Mapping[str, Any] | None = None,
+    ) -> Sequence[T]:
+        sql, args = build_page_query(table, principal.organisation, page, filters or {})
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(sql, *args)
+        values = [make(row) for row in rows]
+        return values if page.before is None else values[::-1]
+
+
+def _is_complete(rows: Sequence[row_mapping.Row], after_seq: int) -> bool:
+    """Returns whether the rows are complete: no position was archived or belongs to another session. Rows are removed
+    from the first on, so all rows after an existing one exist too, except the rows that they refer to.
+    """
+    return bool(rows) and rows[0]["seq"] == after_seq + 1 and all(row["body"] is not None for row in rows)

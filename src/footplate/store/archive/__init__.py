@@ -1,0 +1,1 @@
+"""Session archives in the object store: format, reading and writing."""

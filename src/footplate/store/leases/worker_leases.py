@@ -1,0 +1,38 @@
+"""Stores workers' leases, and finds the sessions that the sweep must wake."""
+
+from collections.abc import Sequence
+
+from footplate.domain.ports.engine import HeadState
+from footplate.store.database import SQL, Database
+
+
+class WorkerLeases:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def renew_lease(
+        self, worker: str, host: str, seconds: float, session_ids: Sequence[str]
+    ) -> Sequence[HeadState]:
+        """Renews the worker's lease. Not retried here: the lease counts from before the statement that succeeded."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(SQL["renew_lease"], worker, host, seconds, list(session_ids), timeout=seconds)
+        return [HeadState(row["session_id"], row["epoch"], row["control_seq"]) for row in rows]
+
+    async def has_expired(self, worker: str) -> bool:
+        """Returns whether the worker's lease has expired. An unknown worker's lease has not."""
+        rows = await self._database.fetch("lapsed_lease", worker)
+        return any(row["lapsed"] for row in rows)
+
+    async def end_lease(self, worker: str) -> None:
+        await self._database.fetch("end_lease", worker)
+
+    async def find_sessions_to_wake(
+        self, *, older_than: float, lost_for: float, limit: int
+    ) -> Sequence[tuple[str, str]]:
+        rows = await self._database.fetch("to_wake", older_than, lost_for, limit)
+        return [(row["organisation"], row["session_id"]) for row in rows]
+
+    async def delete_stale_rows(self) -> None:
+        await self._database.fetch("forget_answers")
+        await self._database.fetch("forget_workers")
+        await self._database.fetch("forget_active")

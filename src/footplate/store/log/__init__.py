@@ -1,0 +1,1 @@
+"""The session log: claims, turns, inputs, forks and file snapshots."""

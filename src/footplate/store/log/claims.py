@@ -1,0 +1,313 @@
+"""Claims a session's next turn for a worker: raises the epoch under the head's lock and decides what to do.
+
+A running turn, whose worker was lost, is resumed. A parked turn resumes when everything it waits for has arrived, or is
+superseded by a new message. Otherwise the next queued step becomes a turn. This last case is nearly every claim, so it
+uses its own statements without a transaction (the query `claim_step` explains why that is safe).
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import cast
+
+from footplate.domain import ids
+from footplate.domain.agents import agent_config
+from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.errors import Unavailable
+from footplate.domain.json import JsonObject
+from footplate.domain.ports.engine import Claim, NothingToClaim
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event, Position
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.store.archive.reader import ArchiveReader
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.log.append import AppendBatch, append_batch
+from footplate.store.log.file_snapshots import load_files_at, tree_ids
+from footplate.store.log.fork_history import ForkHistory
+from footplate.store.object_store import Objects
+from footplate.store.resources.projects import load_session_projects
+from footplate.store.row_mapping import Row
+
+
+class Claims:
+    def __init__(self, database: Database, objects: Objects, *, default_harness: str) -> None:
+        self._database = database
+        self._objects = objects
+        self._lineages = ForkHistory(database, ArchiveReader(database, objects))
+        self._default_harness = default_harness
+
+    async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim:
+        async with self._database.connection() as connection:
+            found: Claim | NothingToClaim | None = await self._claim_step(connection, organisation, session_id, worker)
+            if found is None:
+                async with connection.transaction():
+                    found = await self._claim_under_lock(connection, organisation, session_id, worker)
+            if isinstance(found, NothingToClaim):
+                return found
+            old = found.old_holder
+            alive = old not in {None, worker} and await connection.fetchval(SQL["lease_lives"], old)
+            trees = tree_ids([project.id for project in found.config.projects])
+            files = await load_files_at(connection, session_id, trees)
+        # After the connection is released, because reading a fork's carried messages takes another connection.
+        content = [*await self._load_carried_content(found), *found.content]
+        return replace(found, content=content, old_holder_may_live=bool(alive), files=files)
+
+    async def _claim_step(
+        self, connection: Connection, organisation: str, session_id: str, worker: str
+    ) -> Claim | NothingToClaim | None:
+        """Claims the next step of an idle session. Returns None if `_claim_under_lock` must decide in a transaction."""
+        row = await connection.fetchrow(SQL["claim_step"], session_id, organisation, worker)
+        if row is None:
+            return None
+        content = content_blocks(await self._load_input_body(row))
+        claim = await self._begin_turn(
+            connection, row, row, content, organisation, session_id, worker, expected_seq=row["seq"]
+        )
+        if claim is not None:
+            return claim
+        async with connection.transaction():
+            if await connection.fetchval(SQL["lock_epoch"], session_id, row["epoch"]) is None:
+                # Another worker claimed the session while this one was paused. It must keep the turn.
+                raise Unavailable(
+                    f"Another worker claimed session {session_id} at the same time; the claim is retried."
+                )
+            return await self._claim_under_lock(connection, organisation, session_id, worker)
+
+    async def _claim_under_lock(
+        self, connection: Connection, organisation: str, session_id: str, worker: str
+    ) -> Claim | NothingToClaim:
+        head = await connection.fetchrow(SQL["claim_head"], session_id, organisation, worker)
+        if head is None:
+            return NothingToClaim()
+        found = await self._find_work(connection, head, organisation, session_id, worker)
+        if isinstance(found, NothingToClaim):
+            await connection.execute(SQL["release_head"], session_id, head["epoch"])
+        return found
+
+    async def predict_next_turn(self, organisation: str, session_id: str) -> Claim | None:
+        row = await self._database.fetchrow("outlook", session_id, organisation)
+        if row is None:
+            return None
+        async with self._database.connection() as connection:
+            files = await load_files_at(connection, session_id, tree_ids(()))
+        return Claim(
+            organisation=organisation,
+            session_id=session_id,
+            epoch=row["epoch"],
+            turn_id="",
+            attempt=1,
+            failures=0,
+            first_seq=row["seq"],
+            control_seq=row["control_seq"],
+            controls_seq=row["seq"],
+            config=self._config(row, {}),
+            content=(),
+            context=row["session_context"],
+            entries=row["entries"],
+            files=files,
+        )
+
+    def _config(self, session: Row, overrides: JsonObject) -> ResolvedConfig:
+        resolved = agent_config.resolve_config(session["agent"], overrides, default_harness=self._default_harness)
+        return replace(resolved, environment=session["environment"], mode=session["mode"])
+
+    async def _find_work(
+        self, connection: Connection, head: Row, organisation: str, session_id: str, worker: str
+    ) -> Claim | NothingToClaim:
+        if head["turn_id"] is not None:
+            turn = await connection.fetchrow(SQL["turn_of_head"], session_id, head["turn_id"])
+            assert turn is not None
+            awaited = turn["result"].get("pending", []) if turn["status"] == TurnStatus.AWAITING else []
+            remaining = await find_unanswered_calls(connection, session_id, turn["first_seq"], awaited)
+            if not remaining:
+                return await self._resume_turn(connection, head, turn)
+            step = await connection.fetchrow(SQL["next_step"], session_id)
+            if step is None:
+                return await self._update_pending_calls(connection, head, turn, remaining)
+            content = content_blocks(await self._load_input_body(step))
+            await _supersede_turn(connection, head, turn)
+            claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker)
+            assert claim is not None
+            return replace(claim, superseded_harness=turn["config"]["harness"])
+        step = await connection.fetchrow(SQL["next_step"], session_id)
+        if step is None:
+            return NothingToClaim()
+        content = content_blocks(await self._load_input_body(step))
+        claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker)
+        assert claim is not None
+        return claim
+
+    async def _begin_turn(
+        self,
+        connection: Connection,
+        head: Row,
+        step: Row,
+        content: Sequence[JsonObject],
+        organisation: str,
+        session_id: str,
+        worker: str,
+        *,
+        expected_seq: int | None = None,
+    ) -> Claim | None:
+        """Starts the turn. Returns None if the session has changed since position `expected_seq`, which cannot happen
+        while the caller holds the head's lock.
+
+        All steps that may fail come before the turn starts. The caller reads the content first, because starting or
+        ending a turn locks a row of `usage_by_day` that other sessions may wait for.
+        """
+        projects = await load_session_projects(connection, organisation, step["project_ids"], step["bases"])
+        config = replace(self._config(step, step["overrides"]), projects=projects)
+        context = {**step["session_context"], **step["context"]}
+        turn_id, running = ids.new_id(ids.TURN), events.status_running()
+        carried = await _find_carried_positions(connection, session_id, turn_id, step["fork"])
+        row = await connection.fetchrow(
+            SQL["begin_turn"],
+            session_id,
+            organisation,
+            head["epoch"],
+            turn_id,
+            step["position"],
+            step["event_id"],
+            asdict(config),
+            context,
+            running.id,
+            config.timeout_seconds,
+            worker,
+            expected_seq,
+        )
+        if row is None:
+            return None
+        now = row["created_at"]
+        input_event = Event(events.USER_MESSAGE, step["input_body"], step["event_id"])
+        return Claim(
+            organisation=organisation,
+            session_id=session_id,
+            epoch=head["epoch"],
+            turn_id=turn_id,
+            attempt=1,
+            failures=0,
+            first_seq=row["seq"] - 1,
+            controls_seq=step["position"],
+            config=config,
+            content=content,
+            resources=step["resources"],
+            forked_at=step["forked_at"],
+            context=context,
+            entries=head["entries"],
+            control_seq=head["control_seq"],
+            old_holder=head["old_holder"],
+            positions=[
+                Position(row["seq"] - 1, input_event, now, now, turn_id),
+                Position(row["seq"], running, now, now, turn_id),
+            ],
+            queue_seconds=(now - step["accepted_at"]).total_seconds(),
+            trace=step["traceparent"],
+            remaining_seconds=config.timeout_seconds,
+            carried=carried,
+        )
+
+    async def _resume_turn(self, connection: Connection, head: Row, turn: Row) -> Claim:
+        before = _claim_for_stored_turn(head, turn)
+        projects = await load_session_projects(connection, turn["organisation"], turn["project_ids"], turn["bases"])
+        content = content_blocks(await self._load_input_body(turn))
+        row = await connection.fetchrow(
+            SQL["resume_turn"], turn["session_id"], turn["id"], before.config.timeout_seconds
+        )
+        assert row is not None
+        claim = replace(
+            before,
+            config=replace(before.config, projects=projects),
+            attempt=row["attempt"],
+            failures=row["failures"],
+            handovers=row["handed_over"],
+            remaining_seconds=row["seconds_left"],
+            controls_seq=row["controls_seq"],
+            content=content,
+            resources=turn["resources"],
+            forked_at=turn["forked_at"],
+            context=turn["context"],
+            trace=turn["traceparent"],
+            carried=await _find_carried_positions(connection, turn["session_id"], turn["id"], turn["fork"]),
+        )
+        if head["old_status"] == "running":
+            return claim
+        await connection.execute(SQL["set_head_status"], turn["session_id"], head["epoch"], "running")
+        positions = await append_batch(connection, self._objects, claim, AppendBatch([events.status_running()]))
+        return replace(claim, positions=positions)
+
+    async def _update_pending_calls(
+        self, connection: Connection, head: Row, turn: Row, remaining: list[str]
+    ) -> NothingToClaim:
+        """Records which calls the turn still waits for after some of their results have arrived."""
+        if remaining == turn["result"].get("pending"):
+            return NothingToClaim()
+        result = {**turn["result"], "pending": remaining}
+        await connection.execute(SQL["set_turn_result"], turn["session_id"], turn["id"], result)
+        idle = events.status_idle(TurnOutcome(status=TurnStatus.AWAITING, pending=tuple(remaining)).stop_reason)
+        return NothingToClaim(
+            await append_batch(connection, self._objects, _claim_for_stored_turn(head, turn), AppendBatch([idle]))
+        )
+
+    async def _load_carried_content(self, claim: Claim) -> list[JsonObject]:
+        blocks: list[JsonObject] = []
+        for seq in claim.carried:
+            inline, key = await self._lineages.read_body(claim.session_id, seq)
+            blocks += content_blocks(await self._objects.load_body(key) if key else inline)
+        return blocks
+
+    async def _load_input_body(self, row: Row) -> JsonObject:
+        key = row["input_object"]
+        return await self._objects.load_body(key) if key else row["input_body"]
+
+
+async def _find_carried_positions(
+    connection: Connection, session_id: str, turn_id: str, fork: JsonObject | None
+) -> Sequence[int]:
+    """Returns the positions of a fork's carried messages, unless an earlier turn of it passed them to the model."""
+    if fork is None or not fork["carried"]:
+        return ()
+    if await connection.fetchval(SQL["entries_of_others"], session_id, turn_id):
+        return ()
+    return cast("list[int]", fork["carried"])
+
+
+def _claim_for_stored_turn(head: Row, turn: Row) -> Claim:
+    """Returns a claim on a stored turn, without its input."""
+    return Claim(
+        organisation=turn["organisation"],
+        session_id=turn["session_id"],
+        epoch=head["epoch"],
+        turn_id=turn["id"],
+        attempt=turn["attempt"],
+        failures=turn["failures"],
+        first_seq=turn["first_seq"],
+        controls_seq=turn["controls_seq"],
+        config=agent_config.load_config(turn["config"]),
+        content=(),
+        context={},
+        entries=head["entries"],
+        control_seq=head["control_seq"],
+        old_holder=head["old_holder"],
+    )
+
+
+async def find_unanswered_calls(
+    connection: Connection, session_id: str, first_seq: int, calls: Sequence[str]
+) -> list[str]:
+    """Returns the calls of a turn that have no result or decision yet."""
+    if not calls:
+        return []
+    answered = {row["id"] for row in await connection.fetch(SQL["answered_calls"], session_id, first_seq)}
+    return [event_id for event_id in calls if event_id not in answered]
+
+
+async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> None:
+    """Ends a waiting turn because a new message arrived instead of results. Its open calls fail in the next turn."""
+    result = {**turn["result"], "superseded": True}
+    await connection.fetchval(
+        SQL["end_turn"], turn["session_id"], head["epoch"], turn["id"], TurnStatus.COMPLETED, result, True, False
+    )
+
+
+def content_blocks(body: JsonObject) -> Sequence[JsonObject]:
+    content = body.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []

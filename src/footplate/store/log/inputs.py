@@ -1,0 +1,293 @@
+"""The API's side of the log: validates inputs against the session's state and appends them, under the head's lock.
+
+One transaction writes the events, their steps and the wake flag. A retried request creates no second event, because the
+caller's unit of work stores its response in the same transaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import orjson
+
+from footplate.domain import audit
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.json import JsonObject, clean_object
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.policy.approvals import (
+    DECIDED_BY_TIMEOUT,
+    MAX_EDIT_CHARACTERS,
+    ApprovalPolicy,
+    Author,
+    InputEdit,
+    InputEdited,
+)
+from footplate.domain.ports.api import AcceptedInputs, Input
+from footplate.domain.sessions import events, threads
+from footplate.domain.sessions.events import Event, Position
+from footplate.domain.sessions.turns import WhenBusy
+from footplate.store.database import SQL, Connection
+from footplate.store.object_store import Objects
+from footplate.store.resources import audit_trail as trail
+from footplate.store.row_mapping import Row, load_position
+from footplate.telemetry import traces
+
+_CALL_RESPONSES: Final = {
+    events.USER_CUSTOM_TOOL_RESULT: ("custom_tool_use_id", "custom tool call"),
+    events.USER_TOOL_CONFIRMATION: ("tool_use_id", "tool call"),
+}
+"""For each event type: the field with the call's id, and the noun for the call in messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AwaitedResponse:
+    """The event that a call waits for."""
+
+    type: str
+    thread_id: str | None
+    """The thread of the subagent that made the call."""
+
+
+@dataclass(slots=True)
+class _InputPlan:
+    """The effects of one input on the session."""
+
+    event: Event
+    source: Input
+    processed: bool
+    step: bool = False
+    wake: bool = False
+    control: bool = False
+
+
+async def append_inputs(
+    connection: Connection, objects: Objects, principal: Principal, session_id: str, inputs: Sequence[Input]
+) -> AcceptedInputs:
+    head = await connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
+    if head is None:
+        raise NotFound("session", session_id)
+    if head["archived_at"] is not None:
+        raise InvalidRequest(
+            f"Session {session_id!r} is archived and accepts no more events.", help_text="Create a new session."
+        )
+    pending = await _load_pending_calls(connection, head, inputs)
+    decisions = await _load_decisions(connection, objects, session_id, inputs)
+    repeated = {
+        number: found for number, item in enumerate(inputs) if (found := _find_repeated(item, decisions)) is not None
+    }
+    plans = [_plan_input(head, item, number, pending) for number, item in enumerate(inputs) if number not in repeated]
+    if not plans:
+        return AcceptedInputs(
+            organisation=principal.organisation, session_id=session_id, positions=[*repeated.values()]
+        )
+    new_decisions = [plan.event for plan in plans if plan.event.type == events.USER_TOOL_CONFIRMATION]
+    if new_decisions:
+        await _check_decisions(connection, principal, head, new_decisions)
+    accepted = await _write_plans(connection, objects, principal, head, plans)
+    await _record_decisions(connection, principal, session_id, new_decisions)
+    new = iter(accepted.positions)
+    return replace(accepted, positions=[repeated.get(number) or next(new) for number in range(len(inputs))])
+
+
+async def _load_pending_calls(
+    connection: Connection, head: Row, inputs: Sequence[Input]
+) -> dict[str, _AwaitedResponse]:
+    """Returns the pending calls by id. Includes those of a turn that still runs, because a client may respond to a call
+    as soon as it is in the log.
+    """
+    if head["turn_id"] is None or all(item.type not in _CALL_RESPONSES for item in inputs):
+        return {}
+    rows = await connection.fetch(SQL["pending_calls"], head["session_id"], head["turn_id"])
+    return {row["id"]: _AwaitedResponse(row["answer"], row["thread_id"]) for row in rows}
+
+
+async def _load_decisions(
+    connection: Connection, objects: Objects, session_id: str, inputs: Sequence[Input]
+) -> dict[str, Position]:
+    """Returns the earlier decisions on the calls that these inputs decide, by call id."""
+    calls = [str(item.body["tool_use_id"]) for item in inputs if item.type == events.USER_TOOL_CONFIRMATION]
+    rows = await connection.fetch(SQL["confirmations"], session_id, calls) if calls else []
+    decisions = {row["body"]["tool_use_id"]: load_position(row) for row in rows}
+    for row in rows:
+        if row["object_key"]:
+            found = decisions[row["body"]["tool_use_id"]]
+            whole = replace(found.event, body=await objects.load_body(row["object_key"]))
+            decisions[row["body"]["tool_use_id"]] = replace(found, event=whole)
+    return decisions
+
+
+async def _check_decisions(connection: Connection, principal: Principal, head: Row, decisions: Sequence[Event]) -> None:
+    """Raises `Forbidden` if the principal may not make these decisions."""
+    if principal.id == DECIDED_BY_TIMEOUT:
+        return
+    row = await connection.fetchrow(SQL["policy"], principal.organisation)
+    if row is None:
+        return
+    policy = ApprovalPolicy.load(row["approvals"])
+    author_row = await connection.fetchrow(SQL["who_asked"], head["session_id"], head["turn_id"])
+    author = Author(None) if author_row is None else Author(author_row["id"], author_row["name"])
+    edits = _find_edits(decisions) if policy.two_people else []
+    if len(edits) < len(decisions):
+        policy.check_may_decide(principal, author)
+    if edits:
+        await _check_edits(connection, principal, head["session_id"], policy, edits)
+
+
+async def _check_edits(
+    connection: Connection, principal: Principal, session_id: str, policy: ApprovalPolicy, edits: Sequence[InputEdit]
+) -> None:
+    """Checks edited inputs: the author of an edit cannot approve it. Raises `InputEdited` for edits that no other
+    person has proposed.
+    """
+    rows = await connection.fetch(SQL["edits"], session_id, [edit.event_id for edit in edits])
+    proposals = {row["event_id"]: row for row in rows}
+    policy.check_role(principal)
+    new = []
+    for edit in edits:
+        proposed = proposals.get(edit.event_id)
+        if (
+            proposed is None
+            or audit.hash_json(proposed["input"]) != audit.hash_json(edit.input)
+            or Author(proposed["id"], proposed["name"]).is_same_person(principal)
+        ):
+            new.append(edit)
+    if new:
+        raise InputEdited(session_id, new)
+
+
+def _find_edits(decisions: Sequence[Event]) -> list[InputEdit]:
+    found = []
+    for decision in decisions:
+        updated_input = decision.body.get("updated_input")
+        if not isinstance(updated_input, dict):
+            continue
+        if len(_json_text(updated_input)) > MAX_EDIT_CHARACTERS:
+            raise InvalidRequest(
+                f"updated_input: must not exceed {MAX_EDIT_CHARACTERS} characters, because another person has to approve it",
+                field="updated_input",
+                help_text="Deny the call and send a message that says what to do instead.",
+            )
+        found.append(InputEdit(str(decision.body["tool_use_id"]), clean_object(updated_input)))
+    return found
+
+
+async def _record_decisions(
+    connection: Connection, principal: Principal, session_id: str, decisions: Sequence[Event]
+) -> None:
+    """Closes the pending approvals, adds the decisions to the audit trail, and stores new session rules."""
+    for decision in decisions:
+        use_id, result, rule = (decision.body.get(name) for name in ("tool_use_id", "result", "session_rule"))
+        await connection.execute(SQL["answer_ask"], session_id, use_id, result, principal.id)
+        entry = audit.build_approval_entry(decision)
+        await trail.add_entry(connection, principal.organisation, entry, principal=principal.id, session=session_id)
+        if isinstance(rule, str):
+            await connection.execute(SQL["allow_for_session"], session_id, rule)
+
+
+def _find_repeated(item: Input, decisions: dict[str, Position]) -> Position | None:
+    """Returns the earlier decision if this input repeats it. Raises `Conflict` if it differs."""
+    if item.type != events.USER_TOOL_CONFIRMATION or (found := decisions.get(str(item.body["tool_use_id"]))) is None:
+        return None
+    if {**found.event.body, threads.THREAD_ID: None} == {**item.body, threads.THREAD_ID: None}:
+        return found
+    reason = found.event.body.get("deny_message")
+    raise Conflict(
+        f"The call {item.body['tool_use_id']!r} was already decided: {found.event.body['result']}"
+        f"{f' ({reason})' if reason else '.'}",
+        help_text="The first decision counts. Send a message to say what should happen now.",
+    )
+
+
+def _plan_input(head: Row, item: Input, number: int, pending: dict[str, _AwaitedResponse]) -> _InputPlan:
+    event = Event(item.type, item.body)
+    busy = head["status"] != "idle" or head["wake"]
+    if item.type == events.USER_MESSAGE:
+        if busy and item.when_busy is WhenBusy.REJECT:
+            raise Conflict(
+                f"Session {head['session_id']!r} is busy, and the message was sent with when_busy reject.",
+                help_text="Wait for session.status_idle, or send it with when_busy queue, steer or interrupt.",
+            )
+        control = busy and item.when_busy in {WhenBusy.STEER, WhenBusy.INTERRUPT}
+        return _InputPlan(event, item, processed=False, step=True, wake=True, control=control)
+    if item.type == events.USER_INTERRUPT:
+        return _InputPlan(event, item, processed=not busy, control=busy)
+    if item.type in _CALL_RESPONSES:
+        name, noun = _CALL_RESPONSES[item.type]
+        use_id = str(item.body.get(name))
+        awaited = pending.pop(use_id, None)
+        if awaited is None or awaited.type != item.type:
+            raise InvalidRequest(
+                f"No pending {noun} has the id {use_id!r}.",
+                field=f"events.{number}.{name}",
+                help_text="Use an id from stop_reason.event_ids in the last session.status_idle, once for each call.",
+            )
+        return _InputPlan(threads.in_thread(event, awaited.thread_id), item, processed=True, wake=True)
+    raise InvalidRequest(f"Events of type {item.type!r} are not supported.", field=f"events.{number}.type")
+
+
+async def _write_plans(
+    connection: Connection, objects: Objects, principal: Principal, head: Row, plans: Sequence[_InputPlan]
+) -> AcceptedInputs:
+    session_id, organisation = head["session_id"], principal.organisation
+    wake, control = any(plan.wake for plan in plans), any(plan.control for plan in plans)
+    fitted = [await objects.fit_body(organisation, session_id, plan.event.body) for plan in plans]
+    large = [(plan.event.id, key) for plan, (_, key) in zip(plans, fitted, strict=True) if key]
+    rows = await connection.fetch(
+        SQL["append_input"],
+        session_id,
+        organisation,
+        [plan.event.id for plan in plans],
+        [plan.event.type for plan in plans],
+        [text for text, _ in fitted],
+        [plan.processed for plan in plans],
+        wake,
+        control,
+        principal.id,
+        [event_id for event_id, _ in large],
+        [key for _, key in large],
+        [plan.source.when_busy if plan.step else None for plan in plans],
+        [_json_text(plan.source.overrides) for plan in plans],
+        [_json_text(plan.source.context) for plan in plans],
+        traces.current_traceparent(),
+    )
+    by_id = {row["event_id"]: row for row in rows}
+    return AcceptedInputs(
+        organisation=organisation,
+        session_id=session_id,
+        positions=[_position(plan.event, by_id[plan.event.id]) for plan in plans],
+        wake=wake and not head["wake"],
+        nudge=control,
+    )
+
+
+async def append_notice(connection: Connection, principal: Principal, session_id: str, event: Event) -> AcceptedInputs:
+    """Appends an event that the API itself creates, such as `session.updated`. The caller holds the head's lock."""
+    rows = await connection.fetch(
+        SQL["append_input"],
+        session_id,
+        principal.organisation,
+        [event.id],
+        [event.type],
+        [_json_text(event.body)],
+        [True],
+        False,
+        False,
+        principal.id,
+        [],
+        [],
+        [None],
+        [None],
+        [None],
+        None,
+    )
+    return AcceptedInputs(
+        organisation=principal.organisation, session_id=session_id, positions=[_position(event, rows[0])]
+    )
+
+
+def _json_text(value: JsonObject) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _position(event: Event, row: Row) -> Position:
+    return Position(row["seq"], event, row["created_at"], row["processed_at"])

@@ -1,0 +1,92 @@
+"""Stores an imported transcript as the start of a session, in batches of lines."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+import orjson
+
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.transcripts import ImportedLine
+from footplate.store.database import SQL, Connection
+from footplate.store.object_store import Objects
+
+_MAX_PIECES: Final = 200
+_MAX_BYTES: Final = 4 << 20
+
+
+async def find_imported_session(connection: Connection, principal: Principal, digest: bytes) -> str | None:
+    """Returns the session of an earlier import of the same transcript. Waits for a concurrent import of it."""
+    await connection.execute(SQL["lock_answer"], int.from_bytes(digest[:8], "big", signed=True))
+    found = await connection.fetchval(SQL["imported"], principal.organisation, digest)
+    return None if found is None else str(found)
+
+
+async def store_transcript(
+    connection: Connection,
+    objects: Objects,
+    principal: Principal,
+    session_id: str,
+    digest: bytes,
+    pieces: Iterator[ImportedLine],
+) -> None:
+    """Stores the transcript in a new, empty session."""
+    seq = index = 0
+    while batch_pieces := await asyncio.to_thread(_next_pieces, pieces):
+        batch = await _ImportColumns.from_pieces(objects, principal, session_id, batch_pieces, index)
+        await connection.execute(
+            SQL["import_rows"],
+            session_id,
+            principal.organisation,
+            index,
+            *batch.entries,
+            seq,
+            principal.id,
+            *batch.events,
+        )
+        index, seq = index + len(batch.entries[0]), seq + len(batch.events[0])
+    await connection.execute(SQL["import_head"], session_id, seq, index)
+    await connection.execute(SQL["insert_import"], principal.organisation, digest, session_id)
+
+
+def _next_pieces(pieces: Iterator[ImportedLine]) -> list[ImportedLine]:
+    """Returns the next pieces for one statement, limited by count and size. Runs in a thread, as it parses them."""
+    found: list[ImportedLine] = []
+    size = 0
+    for piece in islice(pieces, _MAX_PIECES):
+        found.append(piece)
+        bodies = [*(entry.body for entry in piece.entries), *(event.body for event in piece.events)]
+        size += sum(len(orjson.dumps(body, default=str)) for body in bodies)
+        if size >= _MAX_BYTES:
+            break
+    return found
+
+
+class _ImportColumns:
+    """The columns of one `import_rows` statement."""
+
+    def __init__(self) -> None:
+        self.entries: tuple[list[object], ...] = ([], [], [])
+        self.events: tuple[list[object], ...] = ([], [], [], [], [], [])
+
+    @classmethod
+    async def from_pieces(
+        cls, objects: Objects, principal: Principal, session_id: str, pieces: list[ImportedLine], index: int
+    ) -> "_ImportColumns":
+        columns = cls()
+        organisation = principal.organisation
+        for piece in pieces:
+            for entry in piece.entries:
+                text, key = await objects.fit_body(organisation, session_id, entry.body)
+                _append_row(columns.entries, entry.kind, text, key)
+            count = index + len(columns.entries[0])
+            for event in piece.events:
+                text, key = await objects.fit_body(organisation, session_id, event.body)
+                _append_row(columns.events, event.id, event.type, text, key, piece.happened_at, count)
+        return columns
+
+
+def _append_row(columns: tuple[list[object], ...], *values: object) -> None:
+    for column, value in zip(columns, values, strict=True):
+        column.append(value)

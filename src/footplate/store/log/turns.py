@@ -1,0 +1,372 @@
+"""The worker's side of the log: appends to a claimed turn and ends it. Every write is fenced by the claim's epoch.
+
+This prevents a race: a worker that was paused, partitioned or slow continues to write after another worker took over
+its turn. The claim raises the epoch under the head's lock. Each later write checks its epoch in the same statement, so
+a stale write changes nothing and raises `Fenced`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, Protocol
+
+import asyncpg
+
+from footplate.domain import audit, ids
+from footplate.domain.errors import Fenced, Unavailable
+from footplate.domain.files.snapshots import TreeSnapshot
+from footplate.domain.json import JsonObject
+from footplate.domain.policy.approvals import DECIDED_BY_TURN
+from footplate.domain.ports.engine import Claim
+from footplate.domain.ports.harness import Entry, FullOutput, SteerMessage
+from footplate.domain.projects.project import BaseCommit
+from footplate.domain.sessions import events, threads
+from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.store.archive.format import ArchiveLine
+from footplate.store.archive.reader import ArchiveReader
+from footplate.store.database import SQL, Connection, Database, call_with_retries
+from footplate.store.log.append import AppendBatch, append_batch, positions_of_appended
+from footplate.store.log.claims import content_blocks, find_unanswered_calls
+from footplate.store.log.fork_history import ForkHistory
+from footplate.store.object_store import Objects
+from footplate.store.resources import audit_trail as trail
+from footplate.store.row_mapping import Row
+
+TURN_STATEMENTS: Final = ("claim_step", "begin_turn", "files_at", "rules", "entries", "append_turn", "finish_turn")
+"""The statements that a turn without tool calls runs."""
+_NO_USAGE = Usage()
+
+
+class _CommitFunction(Protocol):
+    async def __call__(self, connection: Connection) -> Sequence[Position]: ...
+
+
+class Turns:
+    def __init__(self, database: Database, objects: Objects) -> None:
+        self._database = database
+        self._objects = objects
+        self._history = ForkHistory(database, ArchiveReader(database, objects))
+
+    async def append(
+        self,
+        claim: Claim,
+        new_events: Sequence[Event],
+        *,
+        entries: Sequence[Entry] = (),
+        usage: Usage | None = None,
+        refs: Sequence[int] = (),
+        files: Sequence[TreeSnapshot] = (),
+    ) -> Sequence[Position]:
+        """Appends to the turn, with retries. A retry after a lost acknowledgement finds its events by their ids."""
+        batch = AppendBatch(new_events, refs, entries, usage or Usage(), files)
+        if not new_events:
+            return await self._append_entries(claim, batch)
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            return await append_batch(connection, self._objects, claim, batch)
+
+        return await self._commit_with_retries(commit, claim, () if refs else new_events)
+
+    async def _append_entries(self, claim: Claim, batch: AppendBatch) -> Sequence[Position]:
+        """Appends entries without events. Entries have no ids, but only this turn adds entries: if their count has
+        changed, an earlier attempt succeeded.
+        """
+        before: int | None = None
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            nonlocal before
+            async with connection.transaction():
+                count = await connection.fetchval(
+                    SQL["lock_entries"], claim.session_id, claim.organisation, claim.epoch
+                )
+                before = count if before is None else before
+                if count is not None and count != before:
+                    return ()
+                return await append_batch(connection, self._objects, claim, batch)
+
+        return await self._commit_with_retries(commit, claim, ())
+
+    async def decide_base(self, claim: Claim, project_id: str, base: BaseCommit) -> BaseCommit:
+        """Records and returns the base that the session's tree of a project starts from. An earlier decision wins."""
+        row = await self._database.fetchrow("decide_base", claim.session_id, claim.epoch, project_id, base.record)
+        if row is None:
+            raise Fenced(f"Another worker holds session {claim.session_id}.")
+        return BaseCommit.load(row["base"]) or base
+
+    async def finish(
+        self, claim: Claim, outcome: TurnOutcome, files: Sequence[TreeSnapshot] = ()
+    ) -> tuple[Sequence[Position], bool]:
+        """Ends the turn in one commit. Returns its last positions, and whether the session has more work."""
+        last_events = []
+        if outcome.error_type is not None:
+            status: events.RetryStatus = "terminal" if outcome.status is TurnStatus.FAILED else "exhausted"
+            last_events.append(events.session_error(outcome.error_type, outcome.error_message or "", status))
+        idle = events.status_idle(outcome.stop_reason)
+        more = True  # also after a lost acknowledgement: an unnecessary check finds no work
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            nonlocal more
+            if outcome.status is not TurnStatus.AWAITING and not files:
+                done = await self._finish_in_one_statement(connection, claim, outcome, [*last_events, idle])
+                if done is not None:
+                    positions, more = done
+                    return positions
+            async with connection.transaction():
+                positions = [*await self._claim_late_interrupts(connection, claim)]
+                remaining = await find_unanswered_calls(connection, claim.session_id, claim.first_seq, outcome.pending)
+                final_outcome = replace(outcome, pending=tuple(remaining))
+                continues = outcome.status is TurnStatus.AWAITING and not remaining
+                new = (
+                    [] if continues else [*last_events, replace(idle, body={"stop_reason": final_outcome.stop_reason})]
+                )
+                if new or files:
+                    positions += await append_batch(connection, self._objects, claim, AppendBatch(new, files=files))
+                found = await connection.fetchval(
+                    SQL["end_turn"],
+                    claim.session_id,
+                    claim.epoch,
+                    claim.turn_id,
+                    outcome.status,
+                    _result_json(final_outcome),
+                    outcome.status is not TurnStatus.AWAITING,
+                    continues,
+                )
+                more = bool(found)
+                return positions
+
+        return await self._commit_with_retries(commit, claim, [*last_events, idle]), more
+
+    async def _finish_in_one_statement(
+        self, connection: Connection, claim: Claim, outcome: TurnOutcome, last_events: Sequence[Event]
+    ) -> tuple[Sequence[Position], bool] | None:
+        """Ends the turn in one statement. Returns None if an interrupt must be consumed first or the claim is stale."""
+        fitted = [
+            await self._objects.fit_body(claim.organisation, claim.session_id, event.body) for event in last_events
+        ]
+        row = await connection.fetchrow(
+            SQL["finish_turn"],
+            claim.session_id,
+            claim.organisation,
+            claim.epoch,
+            claim.turn_id,
+            outcome.status,
+            _result_json(outcome),
+            [event.id for event in last_events],
+            [event.type for event in last_events],
+            [text for text, _ in fitted],
+            [key for _, key in fitted],
+            claim.controls_seq,
+        )
+        return None if row is None else (positions_of_appended(claim, last_events, row), bool(row["more"]))
+
+    async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]:
+        """Records a temporary failure. The turn waits for its next attempt."""
+        new = [events.session_error(error_type, message, "retrying"), events.status_rescheduled()]
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            async with connection.transaction():
+                positions = await append_batch(connection, self._objects, claim, AppendBatch(new))
+                await connection.execute(SQL["fail_once"], claim.session_id, claim.turn_id)
+                await connection.execute(SQL["park_head"], claim.session_id, claim.epoch)
+                return positions
+
+        return await self._commit_with_retries(commit, claim, new)
+
+    async def hand_over(self, claim: Claim) -> None:
+        """Releases the turn to another worker. All of its processes here have ended. A stale claim changes nothing."""
+        await self._database.fetch("hand_over", claim.session_id, claim.epoch, claim.turn_id)
+
+    async def turn_events(self, claim: Claim) -> Sequence[Event]:
+        rows = await self._database.fetch("turn_positions", claim.session_id, claim.first_seq)
+        return [
+            Event(row["type"], await self._load_body(row["body"], row["object_key"]), row["event_id"]) for row in rows
+        ]
+
+    async def superseded_events(self, claim: Claim) -> Sequence[Event]:
+        rows = await self._database.fetch("left_answers", claim.session_id, claim.first_seq)
+        return [
+            Event(row["type"], await self._load_body(row["body"], row["object_key"]), row["event_id"]) for row in rows
+        ]
+
+    async def last_completed(self, claim: Claim) -> datetime | None:
+        row = await self._database.fetchrow("last_completed", claim.session_id)
+        found: datetime | None = row["started_at"] if row is not None else None
+        return found
+
+    async def entries(self, claim: Claim, after: int) -> list[Entry]:
+        """Returns the conversation's entries from index `after` on. A session is never archived during its turn."""
+        rows: Sequence[Row | ArchiveLine] = await self._database.fetch("entries", claim.session_id, after, None)
+        if len(rows) < claim.entries - after or (rows and rows[0]["idx"] != after):
+            rows = await self._history.read_entries(claim.session_id, after)
+        return [Entry(row["kind"], await self._load_body(row["body"], row["object_key"])) for row in rows]
+
+    async def store_output(self, claim: Claim, output: FullOutput) -> str:
+        """Stores a command's output as an object and returns its key. Not fenced: an unused object is harmless, and is
+        deleted with its session.
+        """
+        key = f"{claim.organisation}/{claim.session_id}/{ids.new_id('output')}.txt"
+        await self._objects.write_object(key, _read_chunks(output))
+        return key
+
+    async def claim_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]:
+        """Adds queued steering messages to the turn. Returns those of earlier attempts again, because such an attempt
+        may have died before it used them.
+        """
+        positions: Sequence[Position] = ()
+        async with self._database.transaction() as connection:
+            rows = await connection.fetch(SQL["steering"], claim.session_id)
+            if rows:
+                steering_events = [Event(events.USER_MESSAGE, row["body"], row["event_id"]) for row in rows]
+                steering_positions = [row["position"] for row in rows]
+                positions = await append_batch(
+                    connection, self._objects, claim, AppendBatch(steering_events, refs=steering_positions)
+                )
+                await connection.execute(SQL["steered"], claim.session_id, steering_positions, claim.turn_id)
+            if claim.attempt > 1:
+                rows = await connection.fetch(SQL["steered_into"], claim.session_id, claim.turn_id)
+        messages = [
+            SteerMessage(row["event_id"], content_blocks(await self._load_body(row["body"], row["object_key"])))
+            for row in rows
+        ]
+        return messages, positions
+
+    async def find_decision(self, claim: Claim, event_id: str) -> Event | None:
+        return await self._load_decision(None, claim, event_id)
+
+    async def close_approval(self, claim: Claim, event_id: str, reason: str) -> tuple[Event, Sequence[Position]]:
+        """Denies a pending call, unless a decision exists. Returns the decision that counts. Runs under the head's
+        lock, like a person's decision, so the second of two concurrent decisions finds the first.
+        """
+        body: JsonObject = {"tool_use_id": event_id, "result": "deny", "deny_message": reason}
+        denial = decision = threads.in_thread(
+            Event(events.USER_TOOL_CONFIRMATION, body), await self._find_thread(claim.session_id, event_id)
+        )
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            nonlocal decision
+            async with connection.transaction():
+                if await connection.fetchval(SQL["lock_epoch"], claim.session_id, claim.epoch) is None:
+                    raise Fenced(f"Another worker holds session {claim.session_id}.")
+                decision = await self._load_decision(connection, claim, event_id) or denial
+                if decision.id != denial.id:
+                    return ()
+                positions = await append_batch(connection, self._objects, claim, AppendBatch([denial]))
+                await connection.execute(SQL["answer_ask"], claim.session_id, event_id, "deny", DECIDED_BY_TURN)
+                entry = audit.build_approval_entry(denial)
+                await trail.add_entry(
+                    connection,
+                    claim.organisation,
+                    entry,
+                    principal=DECIDED_BY_TURN,
+                    session=claim.session_id,
+                    turn=claim.turn_id,
+                )
+                return positions
+
+        positions = await self._commit_with_retries(commit, claim, [denial])
+        return decision, positions
+
+    async def _find_thread(self, session_id: str, event_id: str) -> str | None:
+        row = await call_with_retries(
+            lambda: self._database.fetchrow("thread_of_ask", session_id, event_id),
+            on=(Unavailable,),
+            seconds=30,
+            wait_max=1,
+        )
+        found: str | None = row["thread_id"] if row is not None else None
+        return found
+
+    async def _load_decision(self, connection: Connection | None, claim: Claim, event_id: str) -> Event | None:
+        arguments = claim.session_id, [event_id]
+        rows = await (
+            self._database.fetch("confirmations", *arguments)
+            if connection is None
+            else connection.fetch(SQL["confirmations"], *arguments)
+        )
+        for row in rows:
+            return Event(row["type"], await self._load_body(row["body"], row["object_key"]), row["event_id"])
+        return None
+
+    async def claim_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]:
+        """Returns whether the turn must stop. This is also true if an earlier attempt consumed the interrupt and was
+        lost before it stopped.
+        """
+        rows = await self._database.fetch("interrupts", claim.session_id, claim.controls_seq, claim.turn_id)
+        if rows:
+            return True, await self._append_interrupts(None, claim, rows)
+        wanted = await self._database.fetchrow("wants_interrupt", claim.session_id, claim.controls_seq)
+        return bool(wanted and wanted["wanted"]), ()
+
+    async def _claim_late_interrupts(self, connection: Connection, claim: Claim) -> Sequence[Position]:
+        """Consumes interrupts that arrived while the turn was ending, although nothing remains to be stopped."""
+        control_seq = await connection.fetchval(SQL["lock_epoch"], claim.session_id, claim.epoch)
+        if control_seq is None:
+            raise Fenced(f"Another worker holds session {claim.session_id}.")
+        if control_seq < claim.controls_seq:
+            return ()
+        rows = await connection.fetch(SQL["interrupts"], claim.session_id, claim.controls_seq, claim.turn_id)
+        return await self._append_interrupts(connection, claim, rows)
+
+    async def _append_interrupts(
+        self, connection: Connection | None, claim: Claim, rows: Sequence[Row]
+    ) -> Sequence[Position]:
+        fresh = [row for row in rows if not row["taken"]]
+        if not fresh:
+            return ()
+        interrupts = [Event(events.USER_INTERRUPT, row["body"], row["event_id"]) for row in fresh]
+        refs = [row["seq"] for row in fresh]
+        if connection is None:
+            return await self.append(claim, interrupts, refs=refs)
+        return await append_batch(connection, self._objects, claim, AppendBatch(interrupts, refs=refs))
+
+    async def _commit_with_retries(
+        self, commit: _CommitFunction, claim: Claim, new_events: Sequence[Event]
+    ) -> Sequence[Position]:
+        async def attempt() -> Sequence[Position]:
+            try:
+                async with self._database.connection() as connection:
+                    return await commit(connection)
+            except asyncpg.UniqueViolationError:
+                positions = await self._find_appended(claim, new_events)
+                if len(positions) != len(new_events):
+                    raise
+                return positions
+
+        return await call_with_retries(attempt, on=(Unavailable,), seconds=30, wait_max=1)
+
+    async def _find_appended(self, claim: Claim, new_events: Sequence[Event]) -> Sequence[Position]:
+        rows = await self._database.fetch("appended", claim.session_id, [event.id for event in new_events])
+        found = {row["event_id"]: row for row in rows}
+        if len(found) != len(new_events):
+            return ()
+        return [
+            Position(
+                found[event.id]["seq"],
+                event,
+                found[event.id]["created_at"],
+                found[event.id]["created_at"],
+                claim.turn_id,
+            )
+            for event in new_events
+        ]
+
+    async def _load_body(self, inline: JsonObject, key: str | None) -> JsonObject:
+        return await self._objects.load_body(key) if key else inline
+
+
+def _result_json(outcome: TurnOutcome) -> JsonObject:
+    return {
+        "success": outcome.status is TurnStatus.COMPLETED,
+        "text": outcome.text,
+        "error": outcome.error_message,
+        "pending": list(outcome.pending),
+        "data": outcome.data,
+    }
+
+
+async def _read_chunks(output: FullOutput) -> AsyncIterator[bytes]:
+    pieces = output.pieces()
+    while piece := await asyncio.to_thread(next, pieces, b""):
+        yield piece

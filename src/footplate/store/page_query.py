@@ -1,0 +1,58 @@
+"""Builds the query for a page of agents, sessions or other resources. It is the only query that depends on its filters.
+
+It uses keyset pagination on (created_at, id), so page one thousand costs the same as page one. Values are always passed
+as arguments and never become part of the SQL text.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from footplate.domain.pagination import Page
+
+_SELECTS: Final = {
+    "agents": "select s.* from agents s",
+    "environments": "select s.* from environments s",
+    "projects": "select s.* from projects s",
+    "files": "select s.* from (select * from files where expires_at is null or expires_at > now()) s",
+    "approvals": "select s.* from (select a.event_id as id, a.*, null::timestamptz as archived_at, e.body, t.title"
+    " from approvals a join events e on e.session_id = a.session_id and e.seq = a.seq"
+    " join sessions t on t.id = a.session_id where a.closed_at is null) s",
+    "audit": "select s.* from (select a.*, null::timestamptz as archived_at from audit a) s",
+    "workspaces": "select s.* from workspaces s",
+    "sessions": "select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests,"
+    " h.cost_microusd, h.active_seconds from sessions s join session_heads h on h.session_id = s.id",
+}
+
+
+def build_page_query(table: str, organisation: str, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    args: list[Any] = [organisation]
+    where = ["s.organisation = $1"]
+
+    def add(condition: str, *values: Any) -> None:
+        numbers = []
+        for value in values:
+            args.append(value)
+            numbers.append(f"${len(args)}")
+        where.append(condition.format(*numbers))
+
+    if not page.include_archived:
+        where.append("s.archived_at is null")
+    for operator, bound in (
+        (">", page.created_gt),
+        (">=", page.created_gte),
+        ("<", page.created_lt),
+        ("<=", page.created_lte),
+    ):
+        if bound is not None:
+            add(f"s.created_at {operator} {{}}", bound)
+    for column, value in filters.items():
+        add(f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}", value)
+
+    # A page before a key is read in reverse order; the caller reverses the rows again.
+    key, descending = page.after or page.before, (page.order == "desc") is (page.before is None)
+    if key is not None:
+        add(f"(s.created_at, s.id) {'<' if descending else '>'} ({{}}, {{}})", *key)
+    direction = "desc" if descending else "asc"
+    args.append(page.limit)
+    order = f"order by s.created_at {direction}, s.id {direction} limit ${len(args)}"
+    return f"{_SELECTS[table]} where {' and '.join(where)} {order}", args

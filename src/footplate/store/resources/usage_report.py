@@ -1,0 +1,78 @@
+"""Reads usage reports. Every query filters by organisation, so a report never includes another organisation's usage."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final, get_args
+
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.usage_report import Grouping, UsageQuery, UsageRow
+from footplate.domain.sessions.events import Usage
+from footplate.domain.sessions.turns import TurnStatus
+from footplate.store.database import Database
+from footplate.store.row_mapping import Row
+
+_SESSION: Final[Grouping] = "session"
+_DAILY_GROUPINGS: Final = [grouping for grouping in get_args(Grouping) if grouping != _SESSION]
+
+
+class UsageReader:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def query_usage(self, principal: Principal, query: UsageQuery) -> Sequence[UsageRow]:
+        flags = [grouping in query.group_by for grouping in _DAILY_GROUPINGS]
+        if _SESSION in query.group_by:
+            rows = await self._database.fetch(
+                "usage_by_session", principal.organisation, query.start, query.end, *flags, query.limit
+            )
+        else:
+            first_day, end_day = _whole_days(query.start, query.end, datetime.now(UTC))
+            rows = await self._database.fetch(
+                "usage",
+                principal.organisation,
+                query.start,
+                min(_midnight(first_day), query.end),
+                *flags,
+                first_day,
+                end_day,
+                _midnight(end_day),
+                query.end,
+                query.limit,
+            )
+        return [_usage_row(row, query) for row in rows]
+
+
+def _whole_days(start: datetime, end: datetime, now: datetime) -> tuple[date, date]:
+    """Returns the whole UTC days in the range: the first day, and the day after the last. Today counts as a whole day
+    if the range ends in the future.
+    """
+    start, end = start.astimezone(UTC), end.astimezone(UTC)
+    first_day = start.date() if start.time() == time() else _next_day(start.date())
+    end_day = _next_day(end.date()) if end >= now else end.date()
+    return first_day, max(first_day, end_day)
+
+
+def _next_day(day: date) -> date:
+    return day if day == date.max else day + timedelta(days=1)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def _usage_row(row: Row, query: UsageQuery) -> UsageRow:
+    return UsageRow(
+        group={grouping: row[grouping] for grouping in get_args(Grouping) if grouping in query.group_by},
+        turns=row["turns"],
+        statuses={status.value: row[status.value] for status in TurnStatus if row[status.value]},
+        seconds=row["seconds"],
+        usage=Usage(
+            input_tokens=row["input_tokens"],
+            output_tokens=row["output_tokens"],
+            cache_read_tokens=row["cache_read"],
+            cache_write_tokens=row["cache_write"],
+            requests=row["requests"],
+            cost_microusd=row["cost_microusd"],
+        ),
+        unpriced_turns=row["unpriced_turns"],
+    )

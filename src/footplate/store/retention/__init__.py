@@ -1,0 +1,1 @@
+"""Archiving, expiry, deletion and garbage collection of session data."""

@@ -1,0 +1,94 @@
+"""Converts database rows to domain objects."""
+
+from typing import Any
+
+import asyncpg
+
+from footplate.domain.agents.agent_config import Agent, EnvironmentRecord
+from footplate.domain.json import JsonObject
+from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn, TurnStatus
+
+Row = asyncpg.Record
+
+
+def load_position(row: Row) -> Position:
+    return Position(
+        seq=row["seq"],
+        event=Event(row["type"], row["body"] or {}, row["event_id"]),
+        created_at=row["created_at"],
+        processed_at=row["processed_at"],
+        turn_id=row["turn_id"],
+    )
+
+
+def load_usage(row: Row) -> Usage:
+    return Usage(
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cache_read_tokens=row["cache_read"],
+        cache_write_tokens=row["cache_write"],
+        requests=row["requests"],
+        cost_microusd=row["cost_microusd"],
+    )
+
+
+def load_turn(row: Row) -> Turn:
+    return Turn(
+        id=row["id"],
+        session_id=row["session_id"],
+        status=TurnStatus(row["status"]),
+        attempt=row["attempt"],
+        failures=row["failures"],
+        input_event_id=row["input_event_id"],
+        first_seq=row["first_seq"],
+        config=row["config"],
+        usage=load_usage(row),
+        result=row["result"],
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+    )
+
+
+def load_session(row: Row) -> Session:
+    return Session(
+        id=row["id"],
+        organisation=row["organisation"],
+        agent=row["agent"],
+        environment_id=row["environment_id"],
+        status=SessionStatus(row["status"]),
+        title=row["title"],
+        metadata=row["metadata"],
+        context=row["context"],
+        usage=load_usage(row),
+        active_seconds=row["active_seconds"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        archived_at=row["archived_at"],
+        forked_from=_forked_from(row["fork"]),
+        mode=Mode(row["mode"]),
+        project_ids=row["project_ids"],
+        workspace_id=row["workspace_id"],
+        bases=row["bases"],
+        resources=row["resources"],
+        permissions=row["permissions"],
+    )
+
+
+def _forked_from(fork: JsonObject | None) -> ForkedFrom | None:
+    if fork is None:
+        return None
+    return ForkedFrom(fork["session_id"], fork["event_id"], fork["position"])  # type: ignore[arg-type]  # as we stored it
+
+
+def load_agent(row: Row) -> Agent:
+    return Agent(**_field_values(row, Agent))
+
+
+def load_environment(row: Row) -> EnvironmentRecord:
+    return EnvironmentRecord(**_field_values(row, EnvironmentRecord))
+
+
+def _field_values(row: Row, dataclass_type: type) -> dict[str, Any]:
+    return {name: row[name] for name in dataclass_type.__dataclass_fields__}  # type: ignore[attr-defined]

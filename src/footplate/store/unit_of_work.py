@@ -1,0 +1,417 @@
+"""The unit of work: all changes of one API request in one transaction. A retried request takes effect once."""
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import asyncpg
+import structlog
+
+from footplate import failpoints
+from footplate.domain import ids
+from footplate.domain.agents.agent_config import Agent, EnvironmentRecord, fill_default_policies
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
+from footplate.domain.json import JsonObject, clean_object
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import (
+    AcceptedInputs,
+    ForkPoint,
+    Input,
+    RequestAttempt,
+    StoredResponse,
+    TranscriptImport,
+)
+from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import Mode, Session
+from footplate.store import row_mapping
+from footplate.store.archive.reader import ArchiveReader
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.log import transcript_import
+from footplate.store.log.approvals import store_edits
+from footplate.store.log.fork_creation import find_fork_origin, insert_fork
+from footplate.store.log.inputs import append_inputs, append_notice
+from footplate.store.object_store import Objects
+from footplate.store.resources import files, policies, projects
+from footplate.store.retention.session_deletion import delete_session_rows
+
+log = structlog.get_logger(__name__)
+
+
+class UnitOfWorkFactory:
+    def __init__(self, database: Database, objects: Objects) -> None:
+        self._database = database
+        self._objects = objects
+        self._archives = ArchiveReader(database, objects)
+
+    @asynccontextmanager
+    async def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AsyncIterator["UnitOfWork"]:
+        db = self._database
+        async with (
+            store_edits(db, principal),
+            db.change_limiter.acquire_slot(principal.organisation),
+            db.transaction() as connection,
+        ):
+            unit = UnitOfWork(connection, self._objects, self._archives, principal, attempt)
+            await unit.load_stored_response()
+            yield unit
+        for organisation, session_id in unit.deleted:
+            await self._remove_objects(organisation, session_id)
+
+    async def _remove_objects(self, organisation: str, session_id: str) -> None:
+        """Deletes the session's objects, only after the commit. After a failure here, the sweep deletes the rest."""
+        await failpoints.hit("deletion_committed")
+        try:
+            await self._objects.delete_session(organisation, session_id)
+        except (Unavailable, OSError) as error:
+            log.warning("objects not deleted yet", action="deletion.late", session=session_id, reason=repr(error))
+
+    async def discard_response(self, response_id: int) -> None:
+        try:
+            await self._database.fetch("forget_answer", response_id)
+        except Unavailable:
+            log.warning("stored response not discarded", action="answer.kept", answer=response_id)
+
+
+class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.PolicyUnitOfWork):
+    def __init__(
+        self,
+        connection: Connection,
+        objects: Objects,
+        archives: ArchiveReader,
+        principal: Principal,
+        attempt: RequestAttempt | None,
+    ) -> None:
+        self._connection = connection
+        self._objects = objects
+        self._archives = archives
+        self._principal = principal
+        self._attempt = attempt
+        self._fingerprint = _fingerprint(principal, attempt) if attempt else b""
+        self.stored_response: StoredResponse | None = None
+        self.response_id: int | None = None
+        self._session_id: str | None = None
+        """The session whose content the response contains, if any."""
+        self.deleted: list[tuple[str, str]] = []
+        """Organisation and id of the sessions whose objects are deleted after the commit."""
+
+    async def load_stored_response(self) -> None:
+        """Loads the stored response of an earlier attempt of this request. Waits for an attempt that still runs."""
+        attempt = self._attempt
+        if attempt is None:
+            return
+        lock_key = int.from_bytes(self._fingerprint[:8], "big", signed=True)
+        await self._connection.execute(SQL["lock_answer"], lock_key)
+        if attempt.idempotency_key is not None:
+            row = await self._connection.fetchrow(SQL["answer_by_key"], self._fingerprint)
+            if row is not None and row["body_hash"] != attempt.body_hash:
+                raise InvalidRequest(
+                    f"The idempotency key {attempt.idempotency_key!r} was already used with a different body.",
+                    field="Idempotency-Key",
+                    help_text="Use a new key for a new request, and send the same body when you retry.",
+                )
+        elif attempt.retry_count > 0:
+            row = await self._connection.fetchrow(SQL["answer_by_retry"], self._fingerprint, _attempt_number(attempt))
+            self.response_id = row["id"] if row is not None else None
+        else:
+            return
+        if row is not None:
+            self.stored_response = StoredResponse(row["status"], row["body"])
+
+    async def store_response(self, response: StoredResponse) -> None:
+        if self._attempt is None:
+            return
+        response_id = await self._connection.fetchval(
+            SQL["insert_answer"],
+            self._principal.organisation,
+            self._fingerprint,
+            self._attempt.body_hash,
+            _attempt_number(self._attempt),
+            response.status,
+            response.body,
+            self._session_id,
+        )
+        if self._attempt.idempotency_key is None:
+            self.response_id = response_id
+
+    async def create_agent(
+        self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
+    ) -> Agent:
+        row = await self._connection.fetchrow(
+            SQL["insert_agent"],
+            ids.new_id(ids.AGENT),
+            principal.organisation,
+            name,
+            clean_object(definition),
+            metadata,
+        )
+        return row_mapping.load_agent(_ensure_found(row, "agent", ""))
+
+    async def update_agent(
+        self, principal: Principal, agent_id: str, *, expected_version: int | None, change: Callable[[Agent], Agent]
+    ) -> Agent:
+        row = await self._connection.fetchrow(SQL["lock_agent"], agent_id, principal.organisation)
+        old = row_mapping.load_agent(_ensure_found(row, "agent", agent_id))
+        if old.archived_at is not None:
+            raise InvalidRequest(f"Agent {agent_id!r} is archived.", help_text="Create a new agent.")
+        if expected_version is not None and expected_version != old.version:
+            raise Conflict(
+                f"Agent {agent_id!r} is at version {old.version}, not {expected_version}.",
+                help_text="Retrieve the agent, apply your change to its newest version, and send that version.",
+            )
+        new = change(old)
+        if (new.name, new.definition, new.metadata) == (old.name, old.definition, old.metadata):
+            return old
+        row = await self._connection.fetchrow(
+            SQL["update_agent"], agent_id, new.name, clean_object(new.definition), new.metadata
+        )
+        return row_mapping.load_agent(_ensure_found(row, "agent", agent_id))
+
+    async def archive_agent(self, principal: Principal, agent_id: str) -> Agent:
+        row = await self._connection.fetchrow(SQL["archive_agent"], agent_id, principal.organisation)
+        return row_mapping.load_agent(_ensure_found(row, "agent", agent_id))
+
+    async def create_environment(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        description: str | None,
+        config: JsonObject,
+        metadata: dict[str, str],
+    ) -> EnvironmentRecord:
+        with _unique_name(name):
+            row = await self._connection.fetchrow(
+                SQL["insert_environment"],
+                ids.new_id(ids.ENVIRONMENT),
+                principal.organisation,
+                name,
+                description,
+                config,
+                metadata,
+            )
+        return row_mapping.load_environment(_ensure_found(row, "environment", ""))
+
+    async def update_environment(
+        self, principal: Principal, environment_id: str, change: Callable[[EnvironmentRecord], EnvironmentRecord]
+    ) -> EnvironmentRecord:
+        row = await self._connection.fetchrow(SQL["lock_environment"], environment_id, principal.organisation)
+        old = row_mapping.load_environment(_ensure_found(row, "environment", environment_id))
+        if old.archived_at is not None:
+            raise InvalidRequest(
+                f"Environment {environment_id!r} is archived and cannot be changed.",
+                help_text="Create a new environment.",
+                error_code="environment_archived",
+            )
+        new = change(old)
+        with _unique_name(new.name):
+            row = await self._connection.fetchrow(
+                SQL["update_environment"], environment_id, new.name, new.description, new.config, new.metadata
+            )
+        return row_mapping.load_environment(_ensure_found(row, "environment", environment_id))
+
+    async def archive_environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
+        row = await self._connection.fetchrow(SQL["archive_environment"], environment_id, principal.organisation)
+        return row_mapping.load_environment(_ensure_found(row, "environment", environment_id))
+
+    async def delete_environment(self, principal: Principal, environment_id: str) -> None:
+        row = await self._connection.fetchrow(SQL["delete_environment"], environment_id, principal.organisation)
+        _ensure_found(row, "environment", environment_id)
+
+    async def create_session(
+        self,
+        principal: Principal,
+        *,
+        agent: JsonObject,
+        environment_id: str,
+        title: str | None,
+        metadata: dict[str, str],
+        context: JsonObject,
+        inputs: Sequence[Input],
+        mode: Mode = Mode.INTERACTIVE,
+        selection: ProjectSelection = NO_PROJECTS,
+        permissions: JsonObject | None = None,
+    ) -> tuple[Session, AcceptedInputs]:
+        session_id = self._session_id = ids.new_id(ids.SESSION)
+        project_ids = await projects.choose_projects(self._connection, principal, selection)
+        row = await self._connection.fetchrow(
+            SQL["insert_session"],
+            session_id,
+            principal.organisation,
+            agent["id"],
+            agent["version"],
+            clean_object(agent),
+            environment_id,
+            title,
+            metadata,
+            clean_object(context),
+            principal.id,
+            mode,
+            list(project_ids),
+            selection.workspace_id,
+            permissions or {},
+        )
+        if row is None:
+            raise await self._environment_error(principal, environment_id)
+        session = row_mapping.load_session(row)
+        if inputs:
+            return session, await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
+
+    async def import_session(
+        self, principal: Principal, transcript: TranscriptImport, **fields: Any
+    ) -> tuple[Session, AcceptedInputs]:
+        if found := await transcript_import.find_imported_session(self._connection, principal, transcript.digest):
+            self._session_id = found
+            return await self._session(principal, found), AcceptedInputs(
+                organisation=principal.organisation, session_id=found
+            )
+        session, accepted = await self.create_session(principal, inputs=(), **fields)
+        await transcript_import.store_transcript(
+            self._connection, self._objects, principal, session.id, transcript.digest, transcript.pieces
+        )
+        notice = events.imported(transcript.origin.transcript_id, transcript.origin.version)
+        accepted = await append_notice(self._connection, principal, session.id, notice)
+        return session, accepted
+
+    async def fork_session(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        point: ForkPoint,
+        environment_id: str | None,
+        change: Callable[[Session], Session],
+        inputs: Sequence[Input],
+    ) -> tuple[Session, AcceptedInputs]:
+        fork_id = self._session_id = ids.new_id(ids.SESSION)
+        head = _ensure_found(
+            await self._connection.fetchrow(SQL["lock_parent"], session_id, principal.organisation),
+            "session",
+            session_id,
+        )
+        origin = await find_fork_origin(self._connection, self._archives, head, point)
+        attributes = change(row_mapping.load_session(head))
+        row = await insert_fork(self._connection, principal, fork_id, origin, attributes, environment_id)
+        if row is None:
+            raise await self._environment_error(principal, str(environment_id))
+        notice = events.forked(session_id, origin.event_id, origin.seq)
+        accepted = await append_notice(self._connection, principal, fork_id, notice)
+        if inputs:
+            sent = await append_inputs(self._connection, self._objects, principal, fork_id, inputs)
+            accepted = replace(sent, positions=[*accepted.positions, *sent.positions])
+        return row_mapping.load_session(row), accepted
+
+    async def update_session(
+        self, principal: Principal, session_id: str, change: Callable[[Session], Session]
+    ) -> tuple[Session, AcceptedInputs]:
+        self._session_id = session_id
+        old = await self._lock_session(principal, session_id)
+        new = change(old)
+        changes = _changed_fields(old, new)
+        if changes is None:
+            return old, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
+        if new.agent != old.agent:
+            _ensure_idle(old, "changed to other tools")
+        await self._connection.execute(
+            SQL["update_session"], session_id, new.title, new.metadata, clean_object(new.agent), new.permissions
+        )
+        notice = Event(events.SESSION_UPDATED, changes)
+        accepted = await append_notice(self._connection, principal, session_id, notice)
+        return await self._session(principal, session_id), accepted
+
+    async def archive_session(self, principal: Principal, session_id: str) -> Session:
+        self._session_id = session_id
+        _ensure_idle(await self._lock_session(principal, session_id), "archived")
+        await self._connection.execute(SQL["archive_session"], session_id)
+        return await self._session(principal, session_id)
+
+    async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs:
+        _ensure_idle(await self._lock_session(principal, session_id), "deleted")
+        accepted = await append_notice(self._connection, principal, session_id, Event(events.SESSION_DELETED))
+        if not await delete_session_rows(self._connection, principal.organisation, session_id):
+            self.deleted.append((principal.organisation, session_id))
+        return accepted
+
+    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
+        self._session_id = session_id
+        return await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+
+    async def _environment_error(self, principal: Principal, environment_id: str) -> Exception:
+        row = await self._connection.fetchrow(SQL["environment"], environment_id, principal.organisation)
+        if row is None:
+            return NotFound("environment", environment_id)
+        return InvalidRequest(
+            f"environment_id: {environment_id} is archived",
+            field="environment_id",
+            help_text="Choose another environment.",
+        )
+
+    async def _lock_session(self, principal: Principal, session_id: str) -> Session:
+        row = await self._connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
+        _ensure_found(row, "session", session_id)
+        return await self._session(principal, session_id)
+
+    async def _session(self, principal: Principal, session_id: str) -> Session:
+        row = await self._connection.fetchrow(SQL["session"], session_id, principal.organisation)
+        return row_mapping.load_session(_ensure_found(row, "session", session_id))
+
+
+def _attempt_number(attempt: RequestAttempt) -> int:
+    """Returns the attempt's number, limited to the bits of the column `served`."""
+    return min(attempt.retry_count, 62)
+
+
+def _fingerprint(principal: Principal, attempt: RequestAttempt) -> bytes:
+    parts = (principal.organisation, principal.id, attempt.method, attempt.path)
+    text = "\n".join(parts).encode()
+    if attempt.idempotency_key is not None:
+        return hashlib.sha256(b"key\n" + text + b"\n" + attempt.idempotency_key.encode()).digest()
+    return hashlib.sha256(b"retry\n" + text + b"\n" + attempt.body_hash).digest()
+
+
+def _ensure_found(row: row_mapping.Row | None, noun: str, item_id: str) -> row_mapping.Row:
+    if row is None:
+        raise NotFound(noun, item_id)
+    return row
+
+
+def _changed_fields(old: Session, new: Session) -> JsonObject | None:
+    """Returns the body of `session.updated`: the complete values of the changed fields. None if nothing changed."""
+    if new == old:
+        return None
+    changes: JsonObject = {}
+    if new.title != old.title:
+        changes["title"] = new.title
+    if new.metadata != old.metadata and new.metadata:
+        changes["metadata"] = {**new.metadata}
+    if new.agent != old.agent:
+        changes["agent"] = fill_default_policies(new.agent)
+    if new.permissions != old.permissions:
+        changes["permissions"] = new.permissions
+    return changes
+
+
+def _ensure_idle(session: Session, action: str) -> None:
+    if session.status != "idle":
+        raise Conflict(
+            f"Session {session.id!r} is {session.status} and cannot be {action}.",
+            help_text="Interrupt it (`footplate interrupt`, or a user.interrupt event) and wait until it is idle.",
+        )
+
+
+class _unique_name:  # noqa: N801 - reads as a statement where it is used
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, asyncpg.UniqueViolationError):
+            raise Conflict(
+                f"An environment named {self._name!r} already exists.", help_text="Choose another name."
+            ) from error

@@ -1,0 +1,246 @@
+"""Streams sessions to all clients of one API process: one Redis reader, one check of the log's heads per second, and
+fan-out in memory.
+
+Implements the `Tails` port. A client receives everything from its session's `Channel`, or directly from the log while
+it is behind.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final, Self, cast
+
+import stamina
+import structlog
+from redis.exceptions import RedisError
+
+from footplate.domain.errors import NotFound, Temporary
+from footplate.domain.ports.api import Cursor
+from footplate.domain.sessions import events, threads
+from footplate.domain.sessions.events import Position
+from footplate.stream import live_entries, redis_connections, redis_keys, sse
+from footplate.stream.live_entries import PreviewStart
+from footplate.stream.log_reader import LogReader
+from footplate.stream.session_channel import SessionChannel
+from footplate.stream.shard_reader import Entry, ShardReader
+from footplate.stream.subscriber import QUEUE_BYTES, Subscriber
+
+log = structlog.get_logger(__name__)
+
+_CHUNK_BYTES: Final = 256 * 1024
+_LOG_RETRY_SECONDS: Final = 60.0
+_REPLICA_SECONDS: Final = 0.05
+
+
+class StreamHub:
+    def __init__(
+        self,
+        url: str,
+        log_reader: LogReader,
+        *,
+        keepalive: float = 15.0,
+        heads_interval: float = 1.0,
+        queue_bytes: int = QUEUE_BYTES,
+    ) -> None:
+        self._log = log_reader
+        self._keepalive = keepalive
+        self._heads_interval = heads_interval
+        self._queue_bytes = queue_bytes
+        self._command_client = redis_connections.create_command_client(url)
+        self._reader_client = redis_connections.create_reader_client(url)
+        self._reader = ShardReader(self._reader_client, on_entry=self._on_entry, on_started=self._on_shard_started)
+        self._channels: dict[tuple[bytes, bytes], SessionChannel] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.open_streams = 0
+        """Number of clients that currently follow a session."""
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [
+            asyncio.create_task(self._reader.run(), name="live reader"),
+            asyncio.create_task(self._watch_heads(), name="live heads"),
+        ]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await redis_connections.cancel_tasks(*self._tasks)
+        self.end_streams()
+        for channel in self._channels.values():
+            channel.close()
+        await self._command_client.aclose()
+        await self._reader_client.aclose()
+
+    def end_streams(self) -> None:
+        """Ends every stream after its queued data. Otherwise a stopping server would wait for the clients."""
+        for channel in self._channels.values():
+            channel.end_subscribers()
+
+    async def frames(
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        cursor: Cursor | None = None,
+        deltas: frozenset[str] = frozenset(),
+        thread_id: str | None = None,
+    ) -> AsyncIterator[bytes]:
+        """Yields the first item as soon as the start position is fixed. Without a cursor, that item contains the
+        position.
+
+        Await it *before* sending the response headers: a client that has seen the headers may immediately send an
+        event, which must then be in its stream.
+        """
+        with self._watch_session(organisation, session_id) as channel:
+            start = await self._start_position(channel, cursor)
+            subscriber = Subscriber(
+                start,
+                cursor=cursor,
+                deltas=deltas,
+                keepalive=self._keepalive,
+                limit=self._queue_bytes,
+                thread_id=thread_id,
+            )
+            channel.subscribers.add(subscriber)
+            self.open_streams += 1
+            try:
+                if channel.seq is not None and subscriber.seq >= channel.seq:
+                    channel.attach(subscriber)
+                yield sse.encode_start_position(start) if cursor is None else b""
+                while (chunk := await self._next_chunk(channel, subscriber)) is not None:
+                    yield chunk
+                    subscriber.mark_sent()
+            finally:
+                self.open_streams -= 1
+                channel.subscribers.discard(subscriber)
+                subscriber.close()
+
+    @contextmanager
+    def _watch_session(self, organisation: str, session_id: str) -> Iterator[SessionChannel]:
+        key = organisation.encode(), session_id.encode()
+        shard = redis_keys.shard_of(session_id)
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._channels[key] = SessionChannel(organisation, session_id, self._log, self._load_open_preview)
+            if self._reader.watch(shard):
+                channel.request_preview()
+        channel.user_count += 1
+        try:
+            yield channel
+        finally:
+            channel.user_count -= 1
+            if channel.user_count == 0:
+                del self._channels[key]
+                channel.close()
+                self._reader.unwatch(shard)
+
+    async def _start_position(self, channel: SessionChannel, cursor: Cursor | None) -> int:
+        if cursor is not None and channel.seq is not None:
+            return cursor.seq
+        head = (await self._log.heads([channel.session_id])).get(channel.session_id)
+        if head is None:
+            raise NotFound("session", channel.session_id)
+        channel.anchor(head)
+        return head if cursor is None else cursor.seq
+
+    async def _next_chunk(self, channel: SessionChannel, subscriber: Subscriber) -> bytes | None:
+        """Returns the next chunk; empty after a long silence, None at the end."""
+        while True:
+            if subscriber.behind and not subscriber.ended and (chunk := await self._catch_up(channel, subscriber)):
+                return chunk
+            subscriber.wake.clear()
+            if chunk := subscriber.take_queued():
+                return chunk
+            if subscriber.ended:
+                return None
+            if subscriber.silent:
+                subscriber.reset_silence()
+                return b""
+            if not subscriber.behind:
+                await subscriber.wake.wait()
+
+    async def _catch_up(self, channel: SessionChannel, subscriber: Subscriber) -> bytes:
+        """Returns one chunk of the log, or an empty one once the subscriber has joined the channel."""
+        if channel.seq is not None and subscriber.seq >= channel.seq:
+            channel.attach(subscriber)
+            return b""
+        page = await self._read_positions(channel, subscriber.seq, subscriber.page)
+        if not page:  # a published event is committed, but a database replica may lag
+            await asyncio.sleep(_REPLICA_SECONDS)
+            return b""
+        chunk, last = _build_chunk(page, subscriber.thread_id)
+        subscriber.record_log_read(last.seq)
+        if last.event.type == events.SESSION_DELETED:
+            subscriber.end_stream()
+        return chunk
+
+    async def _read_positions(self, channel: SessionChannel, after_seq: int, limit: int) -> Sequence[Position]:
+        async for attempt in stamina.retry_context(
+            on=(Temporary, OSError), attempts=None, timeout=_LOG_RETRY_SECONDS, wait_max=1.0
+        ):
+            with attempt:
+                return await self._log.positions(channel.organisation, channel.session_id, after_seq, limit)
+        raise AssertionError("the retries end with a result or an error")
+
+    async def _load_open_preview(self, organisation: str, session_id: str) -> tuple[PreviewStart, str] | None:
+        try:
+            lines = await self._command_client.get(redis_keys.open_preview_key(organisation, session_id))
+            return live_entries.decode_open_preview(cast("bytes | None", lines) or b"")
+        except (RedisError, OSError, ValueError, LookupError, TypeError) as error:
+            log.warning("open preview cannot be read", action="tail.no_preview", reason=repr(error))
+            return None
+
+    def _on_entry(self, entry: Entry) -> None:
+        channel = self._channels.get((entry.get(b"o", b""), entry.get(b"s", b"")))
+        if channel is None:
+            return
+        try:
+            items = live_entries.decode_items(entry[b"b"])
+        except (ValueError, LookupError, TypeError) as error:
+            log.warning("live entry cannot be decoded", action="tail.bad_entry", reason=repr(error))
+            return
+        for item in items:
+            channel.receive(item)
+
+    def _on_shard_started(self, shard: int) -> None:
+        for channel in self._channels.values():
+            if redis_keys.shard_of(channel.session_id) == shard:
+                channel.refresh()
+
+    async def _watch_heads(self) -> None:
+        """Compares each channel with the log every second, which recovers events whose publish was lost."""
+        while True:
+            await asyncio.sleep(self._heads_interval)
+            watched = [channel for channel in self._channels.values() if channel.seq is not None]
+            if not watched:
+                continue
+            try:
+                heads = await self._log.heads([channel.session_id for channel in watched])
+            except Exception as error:  # noqa: BLE001 - whatever the store raises, it is retried a second later
+                log.warning("the log's heads cannot be read", action="tail.log_down", reason=repr(error))
+                continue
+            for channel in watched:
+                self._compare_head(channel, heads.get(channel.session_id))
+
+    def _compare_head(self, channel: SessionChannel, head: int | None) -> None:
+        if head is None:
+            channel.end_subscribers()
+        elif channel.seq is not None and head > channel.seq:
+            self._reader.recheck_position(redis_keys.shard_of(channel.session_id))
+            channel.request_log_read()
+
+
+def _build_chunk(page: Sequence[Position], thread_id: str | None) -> tuple[bytes, Position]:
+    """Returns as many frames of a thread as fit into a chunk, and the last position that they cover."""
+    frames: list[bytes] = []
+    size, last = 0, page[0]
+    for item in page:
+        if threads.is_visible(item.event.type, item.event.body, thread_id):
+            frame = sse.encode_position(item)
+            if frames and size + len(frame) > _CHUNK_BYTES:
+                break
+            frames.append(frame)
+            size += len(frame)
+        last = item
+    return b"".join(frames), last

@@ -1,0 +1,1 @@
+"""Delivery of a session's work: merge, push, bundle and patch."""

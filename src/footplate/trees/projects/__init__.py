@@ -1,0 +1,1 @@
+"""Repositories of projects: sources, mirrors and instructions."""

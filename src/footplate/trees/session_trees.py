@@ -1,0 +1,269 @@
+"""The trees of sessions on this host: resolves their base, checks out or recovers their files, and takes snapshots."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.files.snapshots import (
+    NO_FILES,
+    SCRATCH_TREE,
+    CollectedCommits,
+    SessionFiles,
+    StoredSnapshot,
+    base_packs_prefix,
+    packs_prefix,
+)
+from footplate.domain.ports.engine import CheckedOutTree, CheckoutTarget, SessionTree, Trees
+from footplate.domain.ports.harness import Environment
+from footplate.domain.projects.project import BaseCommit, SessionProject, Trust
+from footplate.domain.projects.project_instructions import ProjectInstructions
+from footplate.trees import pack_merging
+from footplate.trees.checkout import (
+    ADDITIONAL_TREES_NAME,
+    HOST_GIT_DIR_NAME,
+    UNFINISHED_GIT_DIR_NAME,
+    CheckoutRequest,
+    check_out_base,
+    host_git_dir_path,
+    init_git_dir,
+    is_checked_out,
+    private_dir_path,
+)
+from footplate.trees.delivery.agent_commits import collect_commits
+from footplate.trees.file_locks import hold_lock
+from footplate.trees.git import Git
+from footplate.trees.projects import project_instructions
+from footplate.trees.projects.mirrors import Mirrors
+from footplate.trees.snapshots.incremental_snapshots import IncrementalSnapshots
+from footplate.trees.snapshots.upload import SnapshotUploader, TreeLocation
+from footplate.trees.tree_recovery import RecoveryRequest, is_based_on, record_base_snapshots, recover_tree
+
+_LOCK_NAME: Final = "lock"
+_MAX_CACHED_INSTRUCTIONS: Final = 32
+_MERGE_SECONDS: Final = 10.0
+"""Timeout for merging the packs of one session. The session's next turn waits for it."""
+
+
+class SessionTrees(Trees):
+    def __init__(self, data: Path, mirrors: Mirrors, uploader: SnapshotUploader, *, seconds: float) -> None:
+        self._data = data.resolve()
+        self._mirrors = mirrors
+        self._uploader = uploader
+        self._seconds = seconds
+        self._incremental_snapshots: dict[Path, IncrementalSnapshots] = {}
+        """Incremental snapshots of running turns, by the host's git directory."""
+        self._instructions: dict[tuple[str, str, str, Trust], ProjectInstructions] = {}
+        """Instructions by base commit. A commit never changes, so they are not read again for each turn."""
+
+    def private_dir(self, organisation: str, session_id: str) -> Path:
+        return private_dir_path(self._data, organisation, session_id)
+
+    async def resolve_base(self, organisation: str, project: SessionProject) -> BaseCommit:
+        return await self._mirrors.refresh(organisation, project)
+
+    async def check_out(
+        self,
+        organisation: str,
+        session_id: str,
+        projects: Sequence[SessionProject],
+        target: CheckoutTarget,
+        files: SessionFiles = NO_FILES,
+    ) -> Sequence[CheckedOutTree]:
+        checked_out = [
+            self._checked_out_tree(organisation, project, target, number) for number, project in enumerate(projects)
+        ]
+        projects_and_trees = [(project, found.tree) for project, found in zip(projects, checked_out, strict=True)]
+        trees = [
+            SessionTree(
+                organisation=organisation, session_id=session_id, project=project, files=tree, is_additional=number > 0
+            )
+            for number, (project, tree) in enumerate(projects_and_trees or [(None, target.tree)])
+        ]
+        if all(self._is_up_to_date(tree, files) for tree in trees):
+            for project in projects:  # the trees share their objects; a mirror never removes any
+                if not self._mirrors.mirror_path(organisation, project.id).is_dir():
+                    await self._ensure_mirror(organisation, project)
+            return checked_out
+        async with hold_lock(self.private_dir(organisation, session_id) / _LOCK_NAME, seconds=self._seconds):
+            for number, tree in enumerate(trees):
+                if not self._is_up_to_date(tree, files):
+                    await self._check_out_tree(
+                        tree, checked_out[number].objects_inside_path if checked_out else None, target.owner, files
+                    )
+        return checked_out
+
+    def _is_up_to_date(self, tree: SessionTree, files: SessionFiles) -> bool:
+        """Whether the tree is up to date. A scratch tree starts empty, so it needs work only if the log has files of
+        it.
+        """
+        host_git_dir, stored = self._host_git_dir(tree), files.snapshots.get(_tree_name(tree))
+        if tree.project is None and stored is None:
+            return True
+        return is_checked_out(host_git_dir.parent) and is_based_on(host_git_dir, stored)
+
+    async def _check_out_tree(
+        self, tree: SessionTree, objects_inside: str | None, user: tuple[int, int], files: SessionFiles
+    ) -> None:
+        stored, project = files.snapshots.get(_tree_name(tree)), tree.project
+        if project is None:
+            assert stored is not None
+            await recover_tree(
+                self._uploader, RecoveryRequest(location=self._locate_tree(tree, files), stored=stored, user=user)
+            )
+            return
+        base = project.base or await self.resolve_base(tree.organisation, project)
+        mirror = await self._ensure_mirror(tree.organisation, project)
+        if stored is not None:
+            location = self._locate_tree(tree, files)
+            request = RecoveryRequest(
+                location=location,
+                stored=stored,
+                user=user,
+                branch=base.branch,
+                mirror=mirror,
+                objects_inside=objects_inside,
+            )
+            await recover_tree(self._uploader, request)
+            return
+        assert objects_inside is not None
+        await check_out_base(
+            CheckoutRequest(
+                project=project,
+                base=base,
+                mirror=mirror,
+                objects_inside=objects_inside,
+                private_dir=self._host_git_dir(tree).parent,
+                tree=tree.files,
+                user=user,
+            )
+        )
+
+    async def store_snapshot(
+        self,
+        tree: SessionTree,
+        last: StoredSnapshot | None,
+        collected: CollectedCommits | None = None,
+        *,
+        incremental: bool = False,
+    ) -> StoredSnapshot | None:
+        location = self._locate_tree(tree)
+        snapshots = None
+        if incremental:
+            snapshots = self._incremental_snapshots.setdefault(
+                location.git_dir, self._uploader.create_incremental_snapshots(location)
+            )
+        if not location.git_dir.is_dir():
+            if snapshots is not None:
+                await snapshots.watch_empty_tree()
+            if last is None and not await asyncio.to_thread(_has_entries, tree.files):
+                return None
+            await _create_host_git_dir(location.git_dir)
+        stored = await self._uploader.take_and_upload(location, last, collected, snapshots)
+        if stored != last:
+            record_base_snapshots(location.git_dir, [last, stored])
+        return stored
+
+    async def stop_watching(self, tree: SessionTree, *, merge_packs: bool = True) -> None:
+        host_git_dir = self._host_git_dir(tree)
+        if (snapshots := self._incremental_snapshots.pop(host_git_dir, None)) is not None:
+            await snapshots.close()
+        if not merge_packs:
+            return
+        await pack_merging.merge_packs(host_git_dir, seconds=_MERGE_SECONDS)
+        if tree.project is not None:
+            self._mirrors.merge_packs_later(tree.organisation, tree.project.id)
+
+    async def collect_commits(
+        self, tree: SessionTree, environment: Environment, inside_path: str, last: StoredSnapshot | None
+    ) -> CollectedCommits:
+        base = None if tree.project is None else tree.project.base_commit
+        before = None if last is None else last.snapshot
+        return await collect_commits(environment, inside_path, Git(git_dir=self._host_git_dir(tree)), base, before)
+
+    def mark_for_rebuild(self, organisation: str, session_id: str) -> None:
+        """Makes the next turn rebuild the trees, whatever happens to the files now. No turn may be running."""
+        private_dir = self.private_dir(organisation, session_id)
+        for directory in (private_dir, *(private_dir / ADDITIONAL_TREES_NAME).glob("*")):
+            if is_checked_out(directory):
+                shutil.rmtree(directory / UNFINISHED_GIT_DIR_NAME, ignore_errors=True)
+                (directory / HOST_GIT_DIR_NAME).rename(directory / UNFINISHED_GIT_DIR_NAME)
+
+    def _host_git_dir(self, tree: SessionTree, session_id: str | None = None) -> Path:
+        """`session_id`: another session with the same projects."""
+        private_dir = self.private_dir(tree.organisation, session_id or tree.session_id)
+        return host_git_dir_path(private_dir, _tree_name(tree), is_additional=tree.is_additional)
+
+    def _locate_tree(self, tree: SessionTree, files: SessionFiles = NO_FILES) -> TreeLocation:
+        organisation, name = tree.organisation, _tree_name(tree)
+        base = None if tree.project is None else tree.project.base_commit
+        return TreeLocation(
+            git_dir=self._host_git_dir(tree),
+            tree=tree.files,
+            prefix=packs_prefix(f"{organisation}/{tree.session_id}", name),
+            parent_prefixes=[packs_prefix(f"{organisation}/{owner}", name) for owner in files.ancestors],
+            base=base,
+            base_prefix=None if base is None else base_packs_prefix(organisation, name),
+            local_sources=[self._host_git_dir(tree, owner) for owner in files.ancestors],
+        )
+
+    async def load_instructions(self, organisation: str, project: SessionProject) -> ProjectInstructions:
+        commit = project.base_commit
+        if commit is None or project.trust is Trust.NOTHING:
+            return ProjectInstructions()
+        key = (organisation, project.id, commit, project.trust)
+        if key not in self._instructions:
+            mirror = await self._ensure_mirror(organisation, project)
+            found = await project_instructions.read_instructions(Git(git_dir=mirror), commit, project.trust)
+            while len(self._instructions) >= _MAX_CACHED_INSTRUCTIONS:
+                self._instructions.pop(next(iter(self._instructions)))
+            self._instructions[key] = found
+        return self._instructions[key]
+
+    def open_git(self, organisation: str, session_id: str, tree: Path, user: tuple[int, int] | None = None) -> Git:
+        """Runs git on the tree of the session's first project, with the host's git directory."""
+        return Git(git_dir=self.private_dir(organisation, session_id) / HOST_GIT_DIR_NAME, work_tree=tree, user=user)
+
+    async def _ensure_mirror(self, organisation: str, project: SessionProject) -> Path:
+        path = self._mirrors.mirror_path(organisation, project.id)
+        if (commit := project.base_commit) is not None:
+            return await self._mirrors.ensure_commit(organisation, project, commit)
+        if not path.is_dir():
+            await self._mirrors.refresh(organisation, project)
+        return path
+
+    def _checked_out_tree(
+        self, organisation: str, project: SessionProject, target: CheckoutTarget, number: int
+    ) -> CheckedOutTree:
+        objects = self._mirrors.mirror_path(organisation, project.id) / "objects"
+        tree = target.tree if number == 0 else target.additional_directory / project.name
+        inside_path = target.inside_path if number == 0 else f"{target.additional_inside_path}/{project.name}"
+        return CheckedOutTree(
+            project_id=project.id,
+            tree=tree,
+            inside_path=inside_path,
+            objects=objects,
+            objects_inside_path=str(objects)
+            if target.objects_inside_path is None
+            else f"{target.objects_inside_path}/{project.id}",
+        )
+
+
+def _tree_name(tree: SessionTree) -> str:
+    return SCRATCH_TREE if tree.project is None else tree.project.id
+
+
+def _has_entries(directory: Path) -> bool:
+    with os.scandir(directory) as entries:
+        return next(entries, None) is not None
+
+
+async def _create_host_git_dir(git_dir: Path) -> None:
+    """Creates the host's git directory of a scratch tree, once there are files to store."""
+    new = git_dir.with_name(f"{HOST_GIT_DIR_NAME}.{os.getpid()}")
+    await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
+    await asyncio.to_thread(new.mkdir, parents=True)
+    await init_git_dir(new, "main", None)
+    await asyncio.to_thread(new.rename, git_dir)

@@ -1,0 +1,1 @@
+"""Snapshots of working trees: scanning, storing, uploading and restoring."""

@@ -1,0 +1,92 @@
+"""Recovers a session's tree from the object store, on a host that does not have it or has an outdated version.
+
+A file next to the host's index lists the snapshots that the tree may be based on: the one it was restored from, or the
+last two that were taken here, because the worker cannot know whether the last one reached the log. If the log has a
+different snapshot, the session has run on another host since, and the tree is outdated.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from footplate import failpoints
+from footplate.domain.files.snapshots import Snapshot, StoredSnapshot
+from footplate.trees.checkout import HOST_GIT_DIR_NAME, change_owner, init_git_dir, reset_checkout
+from footplate.trees.snapshots.upload import SnapshotUploader, TreeLocation
+
+_BASE_SNAPSHOTS_FILE: Final = "goes_on_from.json"
+_ALTERNATES: Final = (".git", "objects", "info", "alternates")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryRequest:
+    location: TreeLocation
+    """`git_dir` is the final path of the host's git directory."""
+    stored: StoredSnapshot
+    user: tuple[int, int]
+    branch: str = "main"
+    mirror: Path | None = None
+    objects_inside: str | None = None
+    """Path of the mirror's objects as the agent sees it on this host."""
+
+
+async def recover_tree(uploader: SnapshotUploader, request: RecoveryRequest) -> None:
+    """Recovers the tree. The caller has exclusive access to the session and this tree."""
+    location, private_dir = request.location, request.location.git_dir.parent
+    host_git_dir = await asyncio.to_thread(reset_checkout, private_dir, location.tree, request.user)
+    await init_git_dir(host_git_dir, request.branch, request.mirror)
+    await uploader.restore_files(replace(location, git_dir=host_git_dir), request.stored, user=request.user)
+    if request.objects_inside is not None:
+        await asyncio.to_thread(_update_alternates, location.tree, request.objects_inside, request.user)
+    record_base_snapshots(host_git_dir, [request.stored])
+    await failpoints.hit("tree_written")
+    await asyncio.to_thread(host_git_dir.rename, private_dir / HOST_GIT_DIR_NAME)
+
+
+def is_based_on(host_git_dir: Path, stored: StoredSnapshot | None) -> bool:
+    """Whether the tree is based on the snapshot in the log. A tree without any snapshot matches a log without one."""
+    try:
+        found = orjson.loads((host_git_dir / _BASE_SNAPSHOTS_FILE).read_bytes())
+    except FileNotFoundError:
+        found = [None]
+    except orjson.JSONDecodeError:  # the machine died while the file was written
+        return False
+    return _snapshot_key(stored) in found
+
+
+def record_base_snapshots(host_git_dir: Path, snapshots: Sequence[StoredSnapshot | None]) -> None:
+    new = host_git_dir / f"{_BASE_SNAPSHOTS_FILE}.{os.getpid()}"
+    new.write_bytes(orjson.dumps([_snapshot_key(snapshot) for snapshot in snapshots]))
+    new.replace(host_git_dir / _BASE_SNAPSHOTS_FILE)
+
+
+def _snapshot_key(stored: StoredSnapshot | None) -> list[int | str | None] | None:
+    if stored is None:
+        return None
+    snapshot: Snapshot = stored.snapshot
+    return [stored.number, snapshot.tree, snapshot.sidecar]
+
+
+def _update_alternates(tree: Path, objects: str, user: tuple[int, int]) -> None:
+    """Updates the path of the mirror's objects, which may differ on this host. The agent owns these files, so nothing
+    is written through a link.
+    """
+    *directories, name = _ALTERNATES
+    path = tree
+    for directory in directories:
+        path /= directory
+        try:
+            if not stat.S_ISDIR(path.lstat().st_mode):
+                return
+        except FileNotFoundError:
+            return  # the git directory was removed
+    file = path / name
+    file.unlink(missing_ok=True)
+    file.write_text(f"{objects}\n")
+    change_owner(file, user)

@@ -1,0 +1,40 @@
+"""An in-memory fake of diffs. A test sets the result."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from footplate.domain.files.snapshots import FileChange, TreeDiff
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import DiffRequest
+
+
+@dataclass
+class FakeDiffs:
+    found: list[TreeDiff] = field(default_factory=list)
+    files: list[FileChange] = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+    failure: Exception | None = None
+    requests: list[tuple[Principal, str, DiffRequest]] = field(default_factory=list)
+    open: int = 0
+
+    async def find_diffs(self, principal: Principal, session_id: str, asked: DiffRequest) -> Sequence[TreeDiff]:
+        self.requests.append((principal, session_id, asked))
+        return self.found
+
+    async def list_changes(self, diff: TreeDiff) -> Sequence[FileChange]:
+        return self.files if diff.old != diff.new else ()
+
+    @asynccontextmanager
+    async def stream_patch(self, _diff: TreeDiff) -> AsyncIterator[AsyncIterator[bytes]]:
+        self.open += 1
+        try:
+            yield self._pieces()
+        finally:
+            self.open -= 1
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            yield piece
+        if self.failure is not None:
+            raise self.failure

@@ -1,0 +1,584 @@
+"""In-memory fakes of the ports behind the api: dictionaries that fulfil the same contracts."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from footplate.domain import ids
+from footplate.domain.agents.agent_config import Agent, EnvironmentRecord
+from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
+from footplate.domain.files.uploaded_files import StoredFile
+from footplate.domain.json import JsonObject
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
+from footplate.domain.policy.approvals import Approval
+from footplate.domain.policy.call_replay import CallFilter, SessionRules, StoredCall
+from footplate.domain.policy.permissions import Layer, OrganisationPolicy
+from footplate.domain.ports.api import (
+    AcceptedInputs,
+    Cursor,
+    EventPage,
+    ForkPoint,
+    Input,
+    RequestAttempt,
+    SessionFilter,
+    StoredResponse,
+    TranscriptImport,
+)
+from footplate.domain.ports.harness import Entry
+from footplate.domain.ports.usage_report import UsageQuery, UsageRow
+from footplate.domain.projects.project import NO_PROJECTS, Project, ProjectSelection, Workspace
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.domain.sessions.threads import is_visible
+from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
+
+from .fake_files import FakeFileUnit, FileWorld
+from .fake_projects import FakeProjectUnit, ProjectWorld
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ALICE = Principal("org_a", "key_a", "alice", frozenset({"admin"}))
+BOB = Principal("org_b", "key_b", "bob", frozenset({"admin"}))
+CAROL = Principal("org_a", "key_c", "carol", frozenset({"member"}))
+DAVE = Principal("org_a", "key_d", "dave", frozenset({"member", "policy_admin"}))
+KEYS = {"secret-a": ALICE, "secret-b": BOB, "secret-c": CAROL, "secret-d": DAVE}
+
+Row = TypeVar("Row", Agent, EnvironmentRecord, Session, Project, Workspace, StoredFile)
+
+
+@dataclass
+class World:
+    """All stored data. The clock advances by a second with each write, so that the order is always certain."""
+
+    agents: dict[str, list[Agent]] = field(default_factory=dict)
+    environments: dict[str, EnvironmentRecord] = field(default_factory=dict)
+    sessions: dict[str, Session] = field(default_factory=dict)
+    log: dict[str, list[Position]] = field(default_factory=dict)
+    entries: dict[str, list[Entry]] = field(default_factory=dict)
+    imports: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    turns: dict[str, list[Turn]] = field(default_factory=dict)
+    responses: dict[tuple[object, ...], tuple[bytes, StoredResponse]] = field(default_factory=dict)
+    accepted: list[AcceptedInputs] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
+    projects: ProjectWorld = field(default_factory=ProjectWorld)
+    files: FileWorld = field(default_factory=FileWorld)
+    policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
+    approvals: list[Approval] = field(default_factory=list)
+    audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
+    calls: dict[str, list[StoredCall]] = field(default_factory=dict)
+    writes: int = 0
+
+    def now(self) -> datetime:
+        self.writes += 1
+        return START + timedelta(seconds=self.writes)
+
+
+def _key(row: Row) -> tuple[datetime, str]:
+    return row.created_at, row.id
+
+
+def _is_in_range(created_at: datetime, page: Page) -> bool:
+    return (
+        (page.created_gt is None or created_at > page.created_gt)
+        and (page.created_gte is None or created_at >= page.created_gte)
+        and (page.created_lt is None or created_at < page.created_lt)
+        and (page.created_lte is None or created_at <= page.created_lte)
+    )
+
+
+def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
+    matching = [
+        row for row in rows if row.organisation == principal.organisation and _is_in_range(row.created_at, page)
+    ]
+    matching = [row for row in matching if page.include_archived or row.archived_at is None]
+    matching.sort(key=_key, reverse=page.order == "desc")
+    keys = [_key(row) for row in matching]
+    if page.before is not None:
+        return matching[: keys.index(page.before)][-page.limit :]
+    start = keys.index(page.after) + 1 if page.after is not None else 0
+    return matching[start : start + page.limit]
+
+
+class FakeReads:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent:
+        versions = self._world.agents.get(agent_id, [])
+        if not versions or versions[0].organisation != principal.organisation:
+            raise NotFound("agent", agent_id)
+        if version is None:
+            return versions[-1]
+        if version > len(versions):
+            raise NotFound("agent version", f"{agent_id}@{version}")
+        return versions[version - 1]
+
+    async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]:
+        return _page([versions[-1] for versions in self._world.agents.values()], principal, page)
+
+    async def agent_versions(
+        self, principal: Principal, agent_id: str, *, limit: int, before_version: int | None
+    ) -> Sequence[Agent]:
+        await self.agent(principal, agent_id)
+        newest_first = self._world.agents[agent_id][::-1]
+        return [row for row in newest_first if before_version is None or row.version < before_version][:limit]
+
+    async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
+        record = self._world.environments.get(environment_id)
+        if record is None or record.organisation != principal.organisation:
+            raise NotFound("environment", environment_id)
+        return record
+
+    async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
+        return _page(list(self._world.environments.values()), principal, page)
+
+    async def policy(self, principal: Principal) -> OrganisationPolicy:
+        return self._world.policies.get(principal.organisation, OrganisationPolicy({}))
+
+    async def approval(self, principal: Principal, event_id: str) -> Approval:
+        found = next((one for one in self._list_approvals(principal) if one.id == event_id), None)
+        if found is None:
+            raise NotFound("approval", event_id)
+        return found
+
+    async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
+        found = [one for one in self._list_approvals(principal) if session_id in {None, one.session_id}]
+        after = [one for one in found if page.after is None or (one.created_at, one.id) > page.after]
+        return [one for one in after if one.closed_at is None][: page.limit]
+
+    async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]:
+        found = [one for one in self._world.audit.get(principal.organisation, []) if where.kind in {None, one.kind}]
+        return found[: page.limit]
+
+    async def verify_audit(self, principal: Principal, head: str | None = None) -> AuditVerification:
+        faults = [] if head in {None, "0" * 64} else [f"no batch has the saved head {head}"]
+        return AuditVerification(len(self._world.audit.get(principal.organisation, [])), 1, 0, "0" * 64, faults)
+
+    async def calls(
+        self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None
+    ) -> Sequence[StoredCall]:
+        mine = sorted(self._world.calls.get(principal.organisation, []), key=lambda one: (one.created_at, one.id))
+        return [
+            one
+            for one in reversed(mine)
+            if (after is None or (one.created_at, one.id) < after)
+            and where.session_id in {None, one.session_id}
+            and (where.since is None or one.created_at >= where.since)
+        ][:limit]
+
+    async def rules_by_session(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
+        own = (Layer.ORGANISATION, (await self.policy(principal)).permissions)
+        return {
+            one.id: SessionRules(agent=one.agent, layers=[own, (Layer.SESSION, one.permissions)])
+            for one in self._world.sessions.values()
+            if one.id in session_ids and one.organisation == principal.organisation
+        }
+
+    def _list_approvals(self, principal: Principal) -> list[Approval]:
+        mine = {one.id for one in self._world.sessions.values() if one.organisation == principal.organisation}
+        return [one for one in self._world.approvals if one.session_id in mine]
+
+    async def project(self, principal: Principal, project_id: str) -> Project:
+        return self._world.projects.project(principal, project_id)
+
+    async def projects(self, principal: Principal, page: Page, *, path: str | None = None) -> Sequence[Project]:
+        rows = [row for row in self._world.projects.projects.values() if path is None or row.path == path]
+        return _page(rows, principal, page)
+
+    async def file(self, principal: Principal, file_id: str) -> StoredFile:
+        return self._world.files.file(principal, file_id)
+
+    async def files(
+        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
+    ) -> Sequence[StoredFile]:
+        rows = [row for row in self._world.files.files.values() if ids is None or row.id in ids]
+        return _page(rows, principal, page)
+
+    async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
+        return self._world.projects.workspace(principal, workspace_id)
+
+    async def workspaces(self, principal: Principal, page: Page) -> Sequence[Workspace]:
+        return _page(list(self._world.projects.workspaces.values()), principal, page)
+
+    async def session(self, principal: Principal, session_id: str) -> Session:
+        session = self._world.sessions.get(session_id)
+        if session is None or session.organisation != principal.organisation:
+            raise NotFound("session", session_id)
+        return session
+
+    async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
+        rows = list(self._world.sessions.values())
+        if where.agent_id is not None:
+            rows = [row for row in rows if row.agent["id"] == where.agent_id]
+        if where.agent_version is not None:
+            rows = [row for row in rows if row.agent["version"] == where.agent_version]
+        if where.statuses:
+            rows = [row for row in rows if row.status in where.statuses]
+        return _page(rows, principal, page)
+
+    async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
+        await self.session(principal, session_id)
+        rows = [row for row in self._world.log[session_id] if not page.types or row.event.type in page.types]
+        rows = [row for row in rows if is_visible(row.event.type, row.event.body, page.thread_id)]
+        if page.order == "desc":
+            rows = [row for row in rows[::-1] if page.after_seq is None or row.seq < page.after_seq]
+        elif page.after_seq is not None:
+            rows = [row for row in rows if row.seq > page.after_seq]
+        return rows[: page.limit]
+
+    async def conversation(self, principal: Principal, session_id: str) -> AsyncIterator[Entry]:
+        await self.session(principal, session_id)
+        for entry in self._world.entries.get(session_id, []):
+            yield entry
+
+    async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn:
+        await self.session(principal, session_id)
+        for turn in self._world.turns.get(session_id, []):
+            if turn.id == turn_id:
+                return turn
+        raise NotFound("turn", turn_id)
+
+    async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
+        await self.session(principal, session_id)
+        rows = sorted(self._world.turns.get(session_id, []), key=lambda turn: turn.id, reverse=True)
+        return [turn for turn in rows if before is None or turn.id < before][:limit]
+
+
+class FakeUnit(FakeProjectUnit, FakeFileUnit):
+    def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
+        super().__init__(world)
+        self._world = world
+        self._files = world
+        self._reads = FakeReads(world)
+        self._attempt = attempt
+        self._key: tuple[object, ...] = ()
+        self._replay: StoredResponse | None = None
+        if attempt is not None:
+            self._key = (principal.id, attempt.method, attempt.path, attempt.idempotency_key or attempt.body_hash)
+            self._find_stored_response(attempt)
+
+    def _find_stored_response(self, attempt: RequestAttempt) -> None:
+        known = self._world.responses.get(self._key)
+        if known is None or (attempt.idempotency_key is None and attempt.retry_count == 0):
+            return
+        if known[0] != attempt.body_hash:
+            raise InvalidRequest("The key was used before, with another body.", field="Idempotency-Key")
+        self._replay = known[1]
+
+    @property
+    def stored_response(self) -> StoredResponse | None:
+        return self._replay
+
+    @property
+    def response_id(self) -> int | None:
+        return None if self._attempt is None or self._attempt.idempotency_key is not None else 1
+
+    async def record(self, principal: Principal, entry: AuditEntry) -> None:
+        made = replace(entry, principal=principal.id, created_at=self._world.now())
+        self._world.audit.setdefault(principal.organisation, []).append(made)
+
+    async def store_response(self, answer: StoredResponse) -> None:
+        assert self._attempt is not None
+        self._world.responses[self._key] = (self._attempt.body_hash, answer)
+
+    async def create_agent(
+        self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
+    ) -> Agent:
+        now = self._world.now()
+        agent = Agent(
+            id=ids.new_id(ids.AGENT),
+            organisation=principal.organisation,
+            version=1,
+            name=name,
+            definition=definition,
+            metadata=metadata,
+            created_at=now,
+            updated_at=now,
+        )
+        self._world.agents[agent.id] = [agent]
+        return agent
+
+    async def update_agent(
+        self, principal: Principal, agent_id: str, *, expected_version: int | None, change: Callable[[Agent], Agent]
+    ) -> Agent:
+        newest = await self._reads.agent(principal, agent_id)
+        if expected_version is not None and expected_version != newest.version:
+            raise Conflict(f"Agent {agent_id!r} is at version {newest.version}.")
+        changed = change(newest)
+        if changed == newest:
+            return newest
+        agent = replace(changed, version=newest.version + 1, updated_at=self._world.now())
+        self._world.agents[agent_id].append(agent)
+        return agent
+
+    async def archive_agent(self, principal: Principal, agent_id: str) -> Agent:
+        agent = replace(await self._reads.agent(principal, agent_id), archived_at=self._world.now())
+        self._world.agents[agent_id][-1] = agent
+        return agent
+
+    async def create_environment(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        description: str | None,
+        config: JsonObject,
+        metadata: dict[str, str],
+    ) -> EnvironmentRecord:
+        if any(record.name == name for record in self._world.environments.values()):
+            raise Conflict(f"There is an environment named {name!r} already.")
+        now = self._world.now()
+        record = EnvironmentRecord(
+            id=ids.new_id(ids.ENVIRONMENT),
+            organisation=principal.organisation,
+            name=name,
+            description=description,
+            config=config,
+            metadata=metadata,
+            created_at=now,
+            updated_at=now,
+        )
+        self._world.environments[record.id] = record
+        return record
+
+    async def update_environment(
+        self, principal: Principal, environment_id: str, change: Callable[[EnvironmentRecord], EnvironmentRecord]
+    ) -> EnvironmentRecord:
+        record = change(await self._reads.environment(principal, environment_id))
+        self._world.environments[record.id] = record
+        return record
+
+    async def archive_environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
+        now = self._world.now()
+        return await self.update_environment(principal, environment_id, lambda record: replace(record, archived_at=now))
+
+    async def delete_environment(self, principal: Principal, environment_id: str) -> None:
+        del self._world.environments[(await self._reads.environment(principal, environment_id)).id]
+
+    async def set_policy(
+        self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
+    ) -> OrganisationPolicy:
+        old = self._world.policies.get(principal.organisation, OrganisationPolicy({}))
+        new_permissions = old.permissions if permissions is None else permissions
+        terms = old.approvals if approvals is None else approvals
+        found = OrganisationPolicy(new_permissions, principal.id, self._world.now(), terms)
+        self._world.policies[principal.organisation] = found
+        return found
+
+    async def create_session(
+        self,
+        principal: Principal,
+        *,
+        agent: JsonObject,
+        environment_id: str,
+        title: str | None,
+        metadata: dict[str, str],
+        context: JsonObject,
+        inputs: Sequence[Input],
+        mode: Mode = Mode.INTERACTIVE,
+        selection: ProjectSelection = NO_PROJECTS,
+        permissions: JsonObject | None = None,
+    ) -> tuple[Session, AcceptedInputs]:
+        await self._reads.environment(principal, environment_id)
+        now = self._world.now()
+        session = Session(
+            id=ids.new_id(ids.SESSION),
+            organisation=principal.organisation,
+            agent=agent,
+            environment_id=environment_id,
+            status=SessionStatus.IDLE,
+            title=title,
+            metadata=metadata,
+            context=context,
+            usage=Usage(input_tokens=7, requests=1, cost_microusd=12_345),
+            active_seconds=1.5,
+            created_at=now,
+            updated_at=now,
+            mode=mode,
+            project_ids=self._projects.select_projects(principal, selection),
+            workspace_id=selection.workspace_id,
+            permissions=permissions or {},
+        )
+        self._world.sessions[session.id] = session
+        self._world.log[session.id] = []
+        return session, await self.send(principal, session.id, inputs)
+
+    async def import_session(
+        self, principal: Principal, transcript: TranscriptImport, **fields: Any
+    ) -> tuple[Session, AcceptedInputs]:
+        key = (principal.organisation, transcript.digest)
+        if known := self._world.imports.get(key):
+            found = self._world.sessions[known]
+            return found, AcceptedInputs(organisation=principal.organisation, session_id=known)
+        session, accepted = await self.create_session(principal, inputs=(), **fields)
+        self._world.imports[key] = session.id
+        log, entries = self._world.log[session.id], self._world.entries.setdefault(session.id, [])
+        for piece in transcript.pieces:
+            entries.extend(piece.entries)
+            now = self._world.now()
+            log.extend(Position(len(log) + n, event, now, now) for n, event in enumerate(piece.events, 1))
+        return session, accepted
+
+    async def fork_session(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        point: ForkPoint,
+        environment_id: str | None,
+        change: Callable[[Session], Session],
+        inputs: Sequence[Input],
+    ) -> tuple[Session, AcceptedInputs]:
+        parent = await self._reads.session(principal, session_id)
+        if environment_id is not None:
+            await self._reads.environment(principal, environment_id)
+        log = self._world.log[session_id]
+        if point.event_id is not None:
+            log = log[: [row.event.id for row in log].index(point.event_id) + 1]
+        elif point.position is not None:
+            log = log[: point.position]
+        origin = ForkedFrom(session_id, log[-1].event.id if log else None, len(log))
+        fork = replace(
+            change(parent),
+            id=ids.new_id(ids.SESSION),
+            environment_id=environment_id or parent.environment_id,
+            forked_from=origin,
+        )
+        self._world.sessions[fork.id] = fork
+        self._world.log[fork.id] = [*log]
+        self._append(fork.id, events.forked(origin.session_id, origin.event_id, origin.position), processed=True)
+        return fork, await self.send(principal, fork.id, inputs)
+
+    async def update_session(
+        self, principal: Principal, session_id: str, change: Callable[[Session], Session]
+    ) -> tuple[Session, AcceptedInputs]:
+        session = change(await self._reads.session(principal, session_id))
+        self._world.sessions[session_id] = session
+        notice = self._append(session_id, Event(events.SESSION_UPDATED, {"title": session.title}), processed=True)
+        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id, positions=[notice])
+
+    async def archive_session(self, principal: Principal, session_id: str) -> Session:
+        session = await self._idle(principal, session_id)
+        self._world.sessions[session_id] = replace(session, archived_at=self._world.now())
+        return self._world.sessions[session_id]
+
+    async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs:
+        del self._world.sessions[(await self._idle(principal, session_id)).id]
+        return AcceptedInputs(organisation=principal.organisation, session_id=session_id)
+
+    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
+        await self._reads.session(principal, session_id)
+        self._world.inputs.extend(inputs)
+        positions = [
+            self._append(session_id, Event(item.type, item.body), processed=item.type != events.USER_MESSAGE)
+            for item in inputs
+        ]
+        return AcceptedInputs(
+            organisation=principal.organisation, session_id=session_id, positions=positions, wake=bool(positions)
+        )
+
+    async def _idle(self, principal: Principal, session_id: str) -> Session:
+        session = await self._reads.session(principal, session_id)
+        if session.status is not SessionStatus.IDLE:
+            raise Conflict(f"Session {session_id!r} is {session.status}.")
+        return session
+
+    def _append(self, session_id: str, event: Event, *, processed: bool) -> Position:
+        now = self._world.now()
+        log = self._world.log[session_id]
+        log.append(Position(len(log) + 1, event, now, now if processed else None))
+        return log[-1]
+
+
+class FakeUnits:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.discarded_ids: list[int] = []
+
+    @asynccontextmanager
+    async def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AsyncIterator[FakeUnit]:
+        yield FakeUnit(self._world, principal, attempt)
+
+    async def discard_response(self, answer_id: int) -> None:
+        self.discarded_ids.append(answer_id)
+
+
+class FakeNotifier:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.failure: Exception | None = None
+
+    async def notify_accepted(self, accepted: AcceptedInputs) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self._world.accepted.append(accepted)
+
+
+@dataclass
+class FakeEventStreams:
+    """Yields the given chunks, then fails or waits forever, as a stream does."""
+
+    chunks: list[bytes] = field(default_factory=list)
+    failure: Exception | None = None
+    forever: Callable[[], AsyncIterator[bytes]] | None = None
+    requests: list[tuple[str, str, Cursor | None, frozenset[str]]] = field(default_factory=list)
+    threads: list[str | None] = field(default_factory=list)
+    closed: int = 0
+
+    async def frames(
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        cursor: Cursor | None,
+        deltas: frozenset[str],
+        thread_id: str | None = None,
+    ) -> AsyncIterator[bytes]:
+        self.threads.append(thread_id)
+        self.requests.append((organisation, session_id, cursor, deltas))
+        try:
+            yield b""
+            for chunk in self.chunks:
+                yield chunk
+            if self.failure is not None:
+                raise self.failure
+            if self.forever is not None:
+                async for chunk in self.forever():
+                    yield chunk
+        finally:
+            self.closed += 1
+
+
+class FakeKeys:
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+
+    async def authenticate(self, secret: str) -> Principal:
+        if self.failure is not None:
+            raise self.failure
+        if secret not in KEYS:
+            raise Unauthenticated("This API key is not known.")
+        return KEYS[secret]
+
+
+@dataclass
+class FakeHealth:
+    parts: dict[str, str] = field(default_factory=lambda: {"database": "ok"})
+
+    async def check(self) -> dict[str, str]:
+        return self.parts
+
+
+@dataclass
+class FakeUsage:
+    """Returns the given rows for every query."""
+
+    lines: list[UsageRow] = field(default_factory=list)
+    requests: list[tuple[Principal, UsageQuery]] = field(default_factory=list)
+
+    async def query_usage(self, principal: Principal, question: UsageQuery) -> Sequence[UsageRow]:
+        self.requests.append((principal, question))
+        return self.lines[: question.limit]

@@ -1,0 +1,42 @@
+"""Each request is counted once, under the template of its route."""
+
+import httpx2
+from prometheus_client import Metric
+
+from footplate.telemetry import metrics
+
+from .conftest import Api
+
+
+def read_request_counts() -> dict[tuple[str, str, str], float]:
+    (family,) = list(metrics.HTTP_REQUESTS.collect())
+    assert isinstance(family, Metric)
+    return {
+        (sample.labels["method"], sample.labels["route"], sample.labels["status"]): sample.value
+        for sample in family.samples
+    }
+
+
+async def count_added(http: httpx2.AsyncClient, method: str, path: str) -> dict[tuple[str, str, str], float]:
+    before = read_request_counts()
+    await http.request(method, path)
+    return {
+        key: value - before.get(key, 0) for key, value in read_request_counts().items() if value != before.get(key, 0)
+    }
+
+
+async def test_a_request_counts_under_its_template(http: httpx2.AsyncClient) -> None:
+    assert await count_added(http, "GET", "/v1/sessions/sesn_secret") == {
+        ("GET", "/v1/sessions/{session_id}", "404"): 1
+    }
+    assert await count_added(http, "GET", "/v1/agents") == {("GET", "/v1/agents", "200"): 1}
+
+
+async def test_unknown_methods_and_paths_have_no_label_of_their_own(http: httpx2.AsyncClient) -> None:
+    assert await count_added(http, "GET", "/nowhere/at/all") == {("GET", "unmatched", "404"): 1}
+    assert await count_added(http, "BREW", "/coffee") == {("other", "unmatched", "404"): 1}
+
+
+async def test_an_internal_error_counts_as_one_request(http: httpx2.AsyncClient, api: Api) -> None:
+    api.keys.failure = RuntimeError("inside")
+    assert await count_added(http, "GET", "/v1/agents") == {("GET", "/v1/agents", "500"): 1}
