@@ -124,7 +124,7 @@ class Footplate:
     def cpu_seconds(self) -> float:
         """Returns the CPU time of its own processes and of the three stores."""
         directories = (self.cluster.directory, self.cluster.stack.directory)
-        return cpu_seconds({pid for directory in directories for pid in remains.of(self.cluster.id, directory)})
+        return cpu_seconds({pid for directory in directories for pid in remains.find_cluster_processes(self.cluster.id, directory)})
 
     async def _post(self, path: str, body: dict[str, object]) -> Any:
         response = await self._client.post(path, json=body)

@@ -125,7 +125,7 @@ class PeerServer(Service):
             "TMUX_TMPDIR": str(home),
             "DO_NOT_TRACK": "1",
             "PYTHONUNBUFFERED": "1",
-            remains.MARK: self.id,
+            remains.CLUSTER_VARIABLE: self.id,
         }
 
     async def start(self) -> None:
@@ -143,7 +143,7 @@ class PeerServer(Service):
         """Writes its files before the first start. The model's address is known by then."""
 
     def cpu_seconds(self) -> float:
-        return cpu_seconds(remains.of(self.id, self.root))
+        return cpu_seconds(remains.find_cluster_processes(self.id, self.root))
 
     async def aclose(self) -> None:
         """Ends the server, the model and every remaining process of the server, and deletes its directory."""
@@ -151,7 +151,7 @@ class PeerServer(Service):
         await self.stop()
         await self.model.aclose()
         async with asyncio.timeout(_ENDS_WITHIN):
-            while remaining := remains.of(self.id, self.root):
+            while remaining := remains.find_cluster_processes(self.id, self.root):
                 for pid in remaining:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)

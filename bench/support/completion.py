@@ -17,8 +17,8 @@ from temporalio.api.history.v1 import HistoryEvent
 
 from bench.prove.figure import require
 from bench.support.checking import ValidationLedger
-from bench.support.histories import Histories, kind, moment, seconds
-from bench.support.lean import Lean, Received, check, events_path
+from bench.support.histories import WorkflowHistories, event_type_name, event_seconds, timestamp_seconds
+from bench.support.lean import MinimalClient, Received, validate_frames, events_path
 
 ArrivalTime = Literal["before", "during", "after"]
 
@@ -55,10 +55,10 @@ class RaceResult:
         return statistics.median(abs(hit.seconds) for hit in self.hits)
 
 
-async def run_race(lean: Lean, histories: Histories, *, sends: int, at_once: int) -> RaceResult:
+async def run_race(lean: MinimalClient, histories: WorkflowHistories, *, sends: int, at_once: int) -> RaceResult:
     """Runs the race. Raises `NotHeld` if a second message gets no response, or a workflow stays open."""
     ledger = ValidationLedger()
-    seat = await lean.seat()
+    seat = await lean.create_session_fields()
     calibration = (_measure_completion(lean, histories, seat, ledger) for _ in range(at_once))
     delay = statistics.median(await asyncio.gather(*calibration))
     hits: list[WakeArrival] = []
@@ -75,19 +75,19 @@ async def run_race(lean: Lean, histories: Histories, *, sends: int, at_once: int
 
 
 async def _measure_completion(
-    lean: Lean, histories: Histories, seat: dict[str, str], ledger: ValidationLedger
+    lean: MinimalClient, histories: WorkflowHistories, seat: dict[str, str], ledger: ValidationLedger
 ) -> float:
     """Returns the seconds from the turn's end, as a client sees it, to the workflow's end."""
     session_id = (await lean.post("/v1/sessions", seat))["id"]
     async with lean.stream(events_path(session_id)) as stream:
         await lean.send(session_id, "first")
         frames = await stream.until_idle(patience=_PATIENCE)
-    check(frames, ledger)
-    return seconds((await histories.closed(session_id)).close_time) - frames[-1].at
+    validate_frames(frames, ledger)
+    return timestamp_seconds((await histories.wait_until_closed(session_id)).close_time) - frames[-1].at
 
 
 async def _race_once(
-    lean: Lean, histories: Histories, seat: dict[str, str], wait: float, ledger: ValidationLedger
+    lean: MinimalClient, histories: WorkflowHistories, seat: dict[str, str], wait: float, ledger: ValidationLedger
 ) -> WakeArrival:
     session_id = (await lean.post("/v1/sessions", seat))["id"]
     async with lean.stream(events_path(session_id)) as stream:
@@ -97,14 +97,14 @@ async def _race_once(
         await asyncio.sleep(frames[-1].at + wait - time.time())
         await lean.send(session_id, "second")
         frames += await stream.until_idle(patience=_PATIENCE)
-    check(frames, ledger)
+    validate_frames(frames, ledger)
     require(
         holds=_response_texts(frames) == ["You said: first", "You said: second"], otherwise=f"{_response_texts(frames)}"
     )
-    last_run = (await histories.closed(session_id)).run_id
+    last_run = (await histories.wait_until_closed(session_id)).run_id
     return _classify_arrival(
-        await histories.events(session_id, first_run),
-        await histories.events(session_id, last_run) if last_run != first_run else (),
+        await histories.fetch_events(session_id, first_run),
+        await histories.fetch_events(session_id, last_run) if last_run != first_run else (),
     )
 
 
@@ -113,11 +113,11 @@ def _response_texts(frames: Sequence[Received]) -> list[str]:
 
 
 def _classify_arrival(first: Sequence[HistoryEvent], following: Sequence[HistoryEvent]) -> WakeArrival:
-    signals = [event for event in [*first, *following] if kind(event) == "WORKFLOW_EXECUTION_SIGNALED"]
-    arrival = moment(signals[1])
-    held_back = any(kind(event) == "WORKFLOW_TASK_FAILED" for event in first)
+    signals = [event for event in [*first, *following] if event_type_name(event) == "WORKFLOW_EXECUTION_SIGNALED"]
+    arrival = event_seconds(signals[1])
+    held_back = any(event_type_name(event) == "WORKFLOW_TASK_FAILED" for event in first)
     if following:
-        return WakeArrival("after", arrival - moment(first[-1]), held_back)
-    linger = next(event for event in first if kind(event) == "TIMER_STARTED")
-    due = moment(linger) + linger.timer_started_event_attributes.start_to_fire_timeout.ToNanoseconds() / 1e9
+        return WakeArrival("after", arrival - event_seconds(first[-1]), held_back)
+    linger = next(event for event in first if event_type_name(event) == "TIMER_STARTED")
+    due = event_seconds(linger) + linger.timer_started_event_attributes.start_to_fire_timeout.ToNanoseconds() / 1e9
     return WakeArrival("during", 0, held_back) if arrival >= due else WakeArrival("before", arrival - due, held_back)

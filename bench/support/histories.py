@@ -17,36 +17,36 @@ from footplate.stack.temporal_connection import connect_temporal
 
 ORGANISATION: Final = "default"
 _PATIENCE: Final = 30.0
-_AT_REST: Final = (EventType.EVENT_TYPE_TIMER_STARTED, EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)
+_IDLE_EVENT_TYPES: Final = (EventType.EVENT_TYPE_TIMER_STARTED, EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)
 
 
-class Histories:
+class WorkflowHistories:
     def __init__(self, client: Client) -> None:
         self._client = client
 
     @classmethod
-    async def of(cls, cluster: Cluster) -> "Histories":
+    async def connect(cls, cluster: Cluster) -> "WorkflowHistories":
         return cls(await connect_temporal(cluster.settings.temporal_address))
 
     def _handle(self, session_id: str, run_id: str | None = None) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(workflow_id(ORGANISATION, session_id), run_id=run_id)
 
-    async def events(self, session_id: str, run_id: str | None = None) -> Sequence[HistoryEvent]:
+    async def fetch_events(self, session_id: str, run_id: str | None = None) -> Sequence[HistoryEvent]:
         """Returns the history of one run, by default of the newest."""
         return (await self._handle(session_id, run_id).fetch_history()).events
 
-    async def at_rest(self, session_id: str) -> Sequence[HistoryEvent]:
+    async def wait_until_idle(self, session_id: str) -> Sequence[HistoryEvent]:
         """Waits until the workflow has completed or only waits for its linger timer, then returns its history."""
-        found: Sequence[HistoryEvent] = ()
+        history: Sequence[HistoryEvent] = ()
 
-        async def resting() -> bool:
-            nonlocal found
-            found = await self.events(session_id)
-            return found[-1].event_type in _AT_REST
+        async def is_idle() -> bool:
+            nonlocal history
+            history = await self.fetch_events(session_id)
+            return history[-1].event_type in _IDLE_EVENT_TYPES
 
-        rests = await wait_until(resting, _PATIENCE)
-        require(holds=rests, otherwise=f"the workflow of {session_id} did not become idle")
-        return found
+        became_idle = await wait_until(is_idle, _PATIENCE)
+        require(holds=became_idle, otherwise=f"the workflow of {session_id} did not become idle")
+        return history
 
     async def describe(self, session_id: str, run_id: str | None = None) -> WorkflowExecutionDescription:
         return await self._handle(session_id, run_id).describe()
@@ -59,26 +59,26 @@ class Histories:
                 return False
             raise
 
-    async def closed(self, session_id: str) -> WorkflowExecutionDescription:
+    async def wait_until_closed(self, session_id: str) -> WorkflowExecutionDescription:
         """Waits until the newest run has closed, then returns its description."""
 
-        async def over() -> bool:
+        async def is_closed() -> bool:
             return not await self.is_open(session_id)
 
-        ended = await wait_until(over, _PATIENCE)
+        ended = await wait_until(is_closed, _PATIENCE)
         require(holds=ended, otherwise=f"the workflow of {session_id} is still open after its linger")
         return await self.describe(session_id)
 
 
-def kind(event: HistoryEvent) -> str:
+def event_type_name(event: HistoryEvent) -> str:
     return EventType.Name(event.event_type).removeprefix("EVENT_TYPE_")
 
 
-def moment(event: HistoryEvent) -> float:
+def event_seconds(event: HistoryEvent) -> float:
     return event.event_time.ToNanoseconds() / 1e9
 
 
-def seconds(time: datetime | None) -> float:
+def timestamp_seconds(time: datetime | None) -> float:
     require(holds=time is not None, otherwise="a closed workflow has no end time")
     assert time is not None
     return time.timestamp()

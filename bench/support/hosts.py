@@ -18,12 +18,12 @@ _PATIENCE: Final = 180.0
 """Seconds that a worker may take to start: turns of other workers may keep the machine busy."""
 
 
-def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) -> PythonService:
+def create_worker_host(cluster: Cluster, name: str, backend: str, objects: str | None = None) -> PythonService:
     """Creates a worker with its own home and data directory.
 
     All workers share one object store: `objects`, or by default the one of the cluster's API.
     """
-    directory = data_of(cluster, name).parent
+    directory = data_directory(cluster, name).parent
     environment = {
         **cluster.environment(),
         "HOME": str(directory / "home"),
@@ -46,7 +46,7 @@ def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) 
     return program
 
 
-def data_of(cluster: Cluster, name: str) -> Path:
+def data_directory(cluster: Cluster, name: str) -> Path:
     return cluster.directory / f"host-{name}" / "data"
 
 
@@ -57,7 +57,7 @@ async def lose_host(cluster: Cluster, name: str, program: PythonService) -> None
 
 async def remove_disk(cluster: Cluster, name: str) -> None:
     """Deletes the host's data directory. Retries, because the killed worker's guardian may be deleting files too."""
-    data = data_of(cluster, name)
+    data = data_directory(cluster, name)
 
     async def removed() -> bool:
         await asyncio.to_thread(shutil.rmtree, data, ignore_errors=True)

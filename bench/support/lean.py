@@ -20,9 +20,9 @@ from bench.support.checking import Frame, ValidationLedger
 
 MODEL: Final = "claude-sonnet-4-5"
 DELTAS: Final = "event_deltas%5B%5D=agent.message"
-_LIMIT: Final = 16 * 1024 * 1024
+_MAX_BUFFER_BYTES: Final = 16 * 1024 * 1024
 _PATIENCE: Final = 60.0
-_KEPT_SECONDS: Final = 2.0
+_REUSE_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Received:
         return body
 
 
-class Lean:
+class MinimalClient:
     def __init__(self, base_url: str, key: str = "", *, extra: Mapping[str, str] | None = None) -> None:
         """`extra` are additional headers of every request."""
         url = urlsplit(base_url)
@@ -58,13 +58,13 @@ class Lean:
         for idle in self._idle:
             idle.writer.close()
 
-    async def seat(self, **more: str) -> dict[str, str]:
+    async def create_session_fields(self, **agent_fields: str) -> dict[str, str]:
         """Creates an agent without tools and an environment, and returns the fields for creating a session with them.
 
         `more` are additional fields of the agent.
         """
         named = {"name": f"measured-{secrets.token_hex(4)}"}
-        agent = await self.post("/v1/agents", {**named, "model": MODEL, **more})
+        agent = await self.post("/v1/agents", {**named, "model": MODEL, **agent_fields})
         environment = await self.post(
             "/v1/environments", {**named, "config": {"type": "cloud", "networking": {"type": "unrestricted"}}}
         )
@@ -85,32 +85,32 @@ class Lean:
         connection = await self._connect()
         try:
             connection.writer.write(self._request("GET", path, b""))
-            await _head(connection.reader)
+            await _read_headers(connection.reader)
             yield Frames(connection.reader)
         finally:
             connection.writer.close()
 
     async def _call(self, method: str, path: str, body: bytes) -> dict[str, Any]:
-        connection = self._take() or await self._connect()
+        connection = self._reuse_connection() or await self._connect()
         connection.writer.write(self._request(method, path, body))
-        headers = await _head(connection.reader)
+        headers = await _read_headers(connection.reader)
         content = await connection.reader.readexactly(int(headers[b"content-length"]))
         connection.used = time.monotonic()
         self._idle.append(connection)
-        answer: dict[str, Any] = orjson.loads(content)
-        return answer
+        response: dict[str, Any] = orjson.loads(content)
+        return response
 
-    def _take(self) -> "_Connection | None":
+    def _reuse_connection(self) -> "_Connection | None":
         """Returns the most recently used idle connection, unless the server is about to close it."""
         while self._idle:
             connection = self._idle.pop()
-            if time.monotonic() - connection.used < _KEPT_SECONDS:
+            if time.monotonic() - connection.used < _REUSE_SECONDS:
                 return connection
             connection.writer.close()
         return None
 
     async def _connect(self) -> "_Connection":
-        return _Connection(*await asyncio.open_connection(*self.address, limit=_LIMIT))
+        return _Connection(*await asyncio.open_connection(*self.address, limit=_MAX_BUFFER_BYTES))
 
     def _request(self, method: str, path: str, body: bytes) -> bytes:
         head = f"{method} {path} HTTP/1.1\r\n{self._headers}\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -129,7 +129,7 @@ class Frames:
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
-        self._rest = b""
+        self._buffer = b""
         self._ready: list[Received] = []
 
     def __aiter__(self) -> Self:
@@ -158,12 +158,12 @@ class Frames:
         return await self.until("session.status_idle", patience=patience)
 
     def _feed(self, chunk: bytes, now: float) -> None:
-        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        *blocks, self._buffer = (self._buffer + chunk).split(b"\n\n")
         for block in blocks:
             fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if line and not line.startswith(b":"))
             if fields and fields[b"event"] != b"ping":
-                event, place = fields[b"event"].decode(), fields.get(b"id", b"").decode()
-                self._ready.append(Received(now, event, place, fields[b"data"]))
+                event, event_id = fields[b"event"].decode(), fields.get(b"id", b"").decode()
+                self._ready.append(Received(now, event, event_id, fields[b"data"]))
 
 
 def message(text: str) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def events_path(session_id: str, *, deltas: bool = False, after: int | None = No
     return f"/v1/sessions/{session_id}/events/stream?" + "&".join([*query, *([DELTAS] if deltas else [])])
 
 
-def check(frames: Iterable[Received], ledger: ValidationLedger | None = None) -> int:
+def validate_frames(frames: Iterable[Received], ledger: ValidationLedger | None = None) -> int:
     """Validates every frame with the SDK's models and returns how many there were."""
     ledger = ledger or ValidationLedger()
     for frame in frames:
@@ -184,7 +184,7 @@ def check(frames: Iterable[Received], ledger: ValidationLedger | None = None) ->
     return ledger.validated
 
 
-async def _head(reader: asyncio.StreamReader) -> dict[bytes, bytes]:
+async def _read_headers(reader: asyncio.StreamReader) -> dict[bytes, bytes]:
     """Reads the response headers. A status other than 200 ends the measurement."""
     status, *lines = (await reader.readuntil(b"\r\n\r\n")).rstrip().split(b"\r\n")
     headers = dict(line.lower().split(b": ", 1) for line in lines)

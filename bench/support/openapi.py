@@ -40,7 +40,7 @@ def is_supported(schema: Mapping[str, Any]) -> bool:
     return "not supported" not in schema.get("description", "")
 
 
-class Document:
+class OpenApiDocument:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
         self._schemas: Mapping[str, Any] = document.get("components", {}).get("schemas", {})
@@ -51,17 +51,17 @@ class Document:
                 if method in item:
                     yield self._operation(method.upper(), path, item[method])
 
-    def minimal(self, schema: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    def minimal_value(self, schema: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
         """Returns the smallest valid value. Required properties that are in `given` take their value from there."""
         schema = self._resolve(schema)
-        for word in ("const", "default"):
-            if word in schema:
-                return schema[word]
+        for keyword in ("const", "default"):
+            if keyword in schema:
+                return schema[keyword]
         if "enum" in schema:
             return schema["enum"][0]
-        for word in ("anyOf", "oneOf", "allOf"):
-            if word in schema:
-                return self.minimal(schema[word][0], given)
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            if keyword in schema:
+                return self.minimal_value(schema[keyword][0], given)
         return self._by_type(schema, given)
 
     def properties(self, schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -70,17 +70,17 @@ class Document:
         self._collect(schema, found, set())
         return found
 
-    def outer(self, schema: Mapping[str, Any]) -> frozenset[str]:
+    def own_property_names(self, schema: Mapping[str, Any]) -> frozenset[str]:
         """Returns the names of the schema's own properties, without nested ones."""
         return frozenset(self._resolve(schema).get("properties", {}))
 
-    def takes_text(self, schema: Mapping[str, Any]) -> bool:
+    def accepts_text(self, schema: Mapping[str, Any]) -> bool:
         """Returns whether a string, such as an id, is valid: alone, in a list, or as one of several choices."""
         schema = self._resolve(schema)
-        choices = [each for word in ("anyOf", "oneOf", "allOf") for each in schema.get(word, ())]
+        choices = [each for keyword in ("anyOf", "oneOf", "allOf") for each in schema.get(keyword, ())]
         if "items" in schema:
             choices.append(schema["items"])
-        return schema.get("type") == "string" or any(map(self.takes_text, choices))
+        return schema.get("type") == "string" or any(map(self.accepts_text, choices))
 
     def _operation(self, method: str, path: str, described: Mapping[str, Any]) -> Operation:
         parameters = described.get("parameters", [])
@@ -101,10 +101,10 @@ class Document:
                 properties = schema.get("properties", {})
                 required = schema.get("required", ())
                 return {
-                    name: given[name] if name in given else self.minimal(properties[name], given) for name in required
+                    name: given[name] if name in given else self.minimal_value(properties[name], given) for name in required
                 }
             case "array":
-                return [self.minimal(schema["items"], given)] * schema.get("minItems", 0)
+                return [self.minimal_value(schema["items"], given)] * schema.get("minItems", 0)
             case "string":
                 return "x" * max(1, schema.get("minLength", 0))
             case "integer" | "number":

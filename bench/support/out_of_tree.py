@@ -20,7 +20,7 @@ PACKAGE: Final = Path(__file__).resolve().parents[2] / "tests" / "acceptance" / 
 HARNESS: Final = "echo_demo"
 
 
-async def install(target: Path) -> None:
+async def install_package(target: Path) -> None:
     """Installs the package from a copy, so that the build leaves no files in the source tree."""
     copy = target.with_suffix(".source")
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -37,7 +37,7 @@ async def install(target: Path) -> None:
     require(holds=process.returncode == 0, otherwise=f"the package cannot be installed: {output.decode()}")
 
 
-def environment(target: Path) -> dict[str, str]:
+def path_variables(target: Path) -> dict[str, str]:
     """Returns the environment variables with which a cluster's processes find the installed package."""
     return {"PYTHONPATH": str(target)}
 
@@ -46,11 +46,11 @@ async def run_turns(cluster: Cluster, ledger: ValidationLedger) -> None:
     async with Client(cluster, ledger=ledger) as client:
         agent_id = await client.agent(extra_body={"harness": HARNESS})
         session_id = await client.session(agent_id)
-        for number, word in enumerate(("one", "two", "three"), start=1):
-            received = await client.run_turn(session_id, word)
-            said = texts(received)
-            require(holds=said == [f"{number}: {word}"], otherwise=f"the harness responded with {said}")
+        for number, text in enumerate(("one", "two", "three"), start=1):
+            received = await client.run_turn(session_id, text)
+            responses = texts(received)
+            require(holds=responses == [f"{number}: {text}"], otherwise=f"the harness responded with {responses}")
             stop = received[-1]["stop_reason"]
             require(holds=stop == {"type": "end_turn"}, otherwise=f"the turn ended with {stop}")
-    asked = await cluster.model.requests()
-    require(holds=not asked, otherwise="a harness without a model made a model request")
+    requests = await cluster.model.requests()
+    require(holds=not requests, otherwise="a harness without a model made a model request")

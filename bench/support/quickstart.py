@@ -17,7 +17,7 @@ from bench.support.cluster import Cluster
 from footplate.domain.sessions import events
 from footplate.testing import Replies, hang, replies, text, thinking, tool, usage
 
-Story = Callable[[Client], Awaitable[None]]
+Scenario = Callable[[Client], Awaitable[None]]
 
 STOPS_WITHIN: Final = 10.0
 """Maximum seconds from an interrupt to idle: far below the duration of the interrupted work, with room for a busy
@@ -51,12 +51,12 @@ SCRIPTS: Final[dict[str, Replies]] = {
 }
 
 
-async def install(cluster: Cluster) -> None:
+async def install_scripts(cluster: Cluster) -> None:
     for name, script in SCRIPTS.items():
         await cluster.model.install(name, script)
 
 
-def _ask(script: str) -> Any:
+def _message(script: str) -> Any:
     return {"type": "user.message", "content": [{"type": "text", "text": f"Please. [[script:{script}]]"}]}
 
 
@@ -68,27 +68,27 @@ async def two_turns_on_one_stream(client: Client) -> None:
         name=f"quickstart-{agent.id}", config={"type": "cloud", "networking": {"type": "unrestricted"}}
     )
     session = await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id, title="Quickstart")
-    said: list[str] = []
+    outputs: list[str] = []
     turns = 0
     async with asyncio.timeout(60), await sdk.beta.sessions.events.stream(session.id) as stream:
-        await sdk.beta.sessions.events.send(session.id, events=[_ask("hello")])
+        await sdk.beta.sessions.events.send(session.id, events=[_message("hello")])
         async for event in stream:
             match event.type:
                 case "agent.message":
-                    said += [block.text for block in event.content if block.type == "text"]
+                    outputs += [block.text for block in event.content if block.type == "text"]
                 case "agent.tool_use":
-                    said.append(f"[{event.name}]")
+                    outputs.append(f"[{event.name}]")
                 case "session.status_idle":
                     _equal(event.stop_reason.type, "end_turn")
                     turns += 1
                     if turns == 2:
                         break
-                    await sdk.beta.sessions.events.send(session.id, events=[_ask("again")])
-    _equal(said, ["I will write it.", "[bash]", "hello.txt is there.", "Still here."])
-    await _settled(await sdk.beta.sessions.retrieve(session.id), client)
+                    await sdk.beta.sessions.events.send(session.id, events=[_message("again")])
+    _equal(outputs, ["I will write it.", "[bash]", "hello.txt is there.", "Still here."])
+    await _check_idle_session(await sdk.beta.sessions.retrieve(session.id), client)
 
 
-async def _settled(session: BetaManagedAgentsSession, client: Client) -> None:
+async def _check_idle_session(session: BetaManagedAgentsSession, client: Client) -> None:
     _equal(session.status, "idle")
     require(holds=bool(session.usage.input_tokens), otherwise="the session does not report its usage")
     listed = [event async for event in client.sdk.beta.sessions.events.list(session.id)]
@@ -106,13 +106,13 @@ async def deltas(client: Client) -> None:
     finished: dict[str, str] = {}
     opened = await client.sdk.beta.sessions.events.stream(session_id, event_deltas=["agent.message"])
     async with asyncio.timeout(60), opened as stream:
-        await client.send(session_id, _ask("hello"))
+        await client.send(session_id, _message("hello"))
         async for event in stream:
             accumulated = accumulate_managed_agents_event(accumulated, event)
             if event.type == "event_delta" and accumulated is not None:
-                previewed[accumulated.id] = _said(accumulated)
+                previewed[accumulated.id] = _event_text(accumulated)
             if event.type == "agent.message":
-                finished[event.id] = _said(event)
+                finished[event.id] = _event_text(event)
             if event.type == "session.status_idle":
                 break
     # A preview may be lost, for example on a busy machine; it is never wrong.
@@ -126,46 +126,46 @@ async def custom_tool(client: Client) -> None:
     agent_id = await client.agent(tools=[TOOLSET, _WEATHER])
     session_id = await client.session(agent_id)
     async with client.stream(session_id) as stream:
-        await client.send(session_id, _ask("weather"))
+        await client.send(session_id, _message("weather"))
         asked = await stream.until_idle()
         calls = [event for event in asked if event["type"] == events.AGENT_CUSTOM_TOOL_USE]
         _equal([call["input"] for call in calls], [{"city": "Oslo"}, {"city": "Rome"}])
-        _equal(_stop(asked), {"type": "requires_action", "event_ids": [call["id"] for call in calls]})
+        _equal(_stop_reason(asked), {"type": "requires_action", "event_ids": [call["id"] for call in calls]})
         await client.send_tool_result(session_id, calls[0]["id"], "snow")
-        _equal(_stop(await stream.until_idle()), {"type": "requires_action", "event_ids": [calls[1]["id"]]})
+        _equal(_stop_reason(await stream.until_idle()), {"type": "requires_action", "event_ids": [calls[1]["id"]]})
         await client.send_tool_result(session_id, calls[1]["id"], "sun")
         rest = await stream.until_idle()
         _equal(texts(rest), ["Snow in Oslo, sun in Rome."])
-        _equal(_stop(rest), {"type": "end_turn"})
+        _equal(_stop_reason(rest), {"type": "end_turn"})
 
 
 async def interrupt_of_a_slow_model(client: Client) -> None:
     """Checks that the text up to the interrupt is stored, and is a prefix of the full text."""
 
-    async def saying(stream: Stream) -> None:
+    async def wait_for_delta(stream: Stream) -> None:
         await stream.until("event_delta")
 
-    ended = await _interrupted(client, "slow", saying)
-    (kept,) = texts(ended)
+    ended = await _interrupted(client, "slow", wait_for_delta)
+    (stored_text,) = texts(ended)
     require(
-        holds=bool(kept) and ("one word after another " * 50).startswith(kept), otherwise=f"the stored text is {kept!r}"
+        holds=bool(stored_text) and ("one word after another " * 50).startswith(stored_text), otherwise=f"the stored text is {stored_text!r}"
     )
 
 
 async def interrupt_of_a_silent_model(client: Client) -> None:
-    async def asked(stream: Stream) -> None:
+    async def wait_for_request(stream: Stream) -> None:
         await stream.until(events.MODEL_REQUEST_START)
 
-    _equal(texts(await _interrupted(client, "stuck", asked)), [])
+    _equal(texts(await _interrupted(client, "stuck", wait_for_request)), [])
 
 
 async def interrupt_of_a_running_tool(client: Client) -> None:
     """Checks that the interrupted call gets an error result, and that no further model request is made."""
 
-    async def called(stream: Stream) -> None:
+    async def wait_for_call(stream: Stream) -> None:
         await stream.until(events.AGENT_TOOL_USE)
 
-    ended = await _interrupted(client, "sleeper", called)
+    ended = await _interrupted(client, "sleeper", wait_for_call)
     (result,) = [event for event in ended if event["type"] == events.AGENT_TOOL_RESULT]
     require(holds=result["is_error"], otherwise=f"an interrupted call looks like a success: {result}")
     _equal(texts(ended), [])
@@ -183,22 +183,22 @@ async def _interrupted(client: Client, script: str, ready: Callable[[Stream], Aw
     """Interrupts a turn and returns the events from then to idle. Then checks that the session works as before."""
     session_id = await client.session()
     async with client.stream(session_id, deltas=["agent.message"]) as stream:
-        await client.send(session_id, _ask(script))
+        await client.send(session_id, _message(script))
         await ready(stream)
         started = time.monotonic()
         event_id = await client.interrupt(session_id)
         ended = await stream.until_idle()
         took = time.monotonic() - started
         require(holds=took < STOPS_WITHIN, otherwise=f"an interrupt took {took:.1f} s to end the turn")
-        _equal(_stop(ended), {"type": "end_turn"})
+        _equal(_stop_reason(ended), {"type": "end_turn"})
         shown = [event["processed_at"] is not None for event in ended if event.get("id") == event_id]
         _equal(shown, [False, True])
-        await client.send(session_id, _ask("again"))
+        await client.send(session_id, _message("again"))
         _equal(texts(await stream.until_idle()), ["Still here."])
     return ended
 
 
-STORIES: Final[Sequence[Story]] = (
+SCENARIOS: Final[Sequence[Scenario]] = (
     two_turns_on_one_stream,
     deltas,
     custom_tool,
@@ -209,11 +209,11 @@ STORIES: Final[Sequence[Story]] = (
 )
 
 
-def _stop(received: Sequence[Event]) -> Any:
+def _stop_reason(received: Sequence[Event]) -> Any:
     return received[-1]["stop_reason"]
 
 
-def _said(event: AccumulatedEvent) -> str:
+def _event_text(event: AccumulatedEvent) -> str:
     return "".join(block.text for block in event.content if block.type == "text")
 
 

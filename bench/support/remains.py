@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-MARK: Final = "FOOTPLATE_CLUSTER"
+CLUSTER_VARIABLE: Final = "FOOTPLATE_CLUSTER"
 
 
-def of(cluster_id: str, directory: Path) -> dict[int, str]:
+def find_cluster_processes(cluster_id: str, directory: Path) -> dict[int, str]:
     """Returns the pid and command line of every process that belongs to the cluster.
 
     A process belongs to it if its environment has the cluster's id, if it works below the cluster's directory, or if
@@ -20,30 +20,30 @@ def of(cluster_id: str, directory: Path) -> dict[int, str]:
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             process = Path(entry.path)
-            if _is_marked(process, cluster_id) or _names(process, directory) or works_below(process, directory):
+            if _has_cluster_variable(process, cluster_id) or _has_directory_argument(process, directory) or works_below(process, directory):
                 found[int(entry.name)] = _command(process)
     return found
 
 
-def below(directory: Path) -> Iterator[Path]:
+def walk_paths(directory: Path) -> Iterator[Path]:
     """Yields every path below the directory. Skips files that disappear meanwhile, where `Path.rglob` would raise."""
     for parent, directories, files in os.walk(directory):
         yield from (Path(parent, name) for name in (*directories, *files))
 
 
-def _is_marked(process: Path, cluster_id: str) -> bool:
+def _has_cluster_variable(process: Path, cluster_id: str) -> bool:
     try:
-        return f"{MARK}={cluster_id}".encode() in (process / "environ").read_bytes().split(b"\0")
+        return f"{CLUSTER_VARIABLE}={cluster_id}".encode() in (process / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
 
 
-def _names(process: Path, directory: Path) -> bool:
+def _has_directory_argument(process: Path, directory: Path) -> bool:
     try:
-        words = (process / "cmdline").read_bytes().split(b"\0")
+        arguments = (process / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return any(word == bytes(directory) or word.startswith(bytes(directory) + b"/") for word in words)
+    return any(argument == bytes(directory) or argument.startswith(bytes(directory) + b"/") for argument in arguments)
 
 
 def works_below(process: Path, directory: Path) -> bool:
@@ -53,13 +53,13 @@ def works_below(process: Path, directory: Path) -> bool:
     """
     try:
         if (process / "ns/mnt").readlink() != Path("/proc/self/ns/mnt").readlink():
-            return any(Path(root).is_relative_to(_on_its_disk(directory)) for root, _ in _mounts(process))
+            return any(Path(root).is_relative_to(_path_in_file_system(directory)) for root, _ in _mounts(process))
         return Path(str((process / "cwd").readlink()).removesuffix(" (deleted)")).is_relative_to(directory)
     except OSError:
         return False
 
 
-def _on_its_disk(directory: Path) -> Path:
+def _path_in_file_system(directory: Path) -> Path:
     """Returns the directory's path from the root of its file system, which identifies mounts in every namespace."""
     directory = directory.resolve()
     above = [(root, point) for root, point in _mounts(Path("/proc/self")) if directory.is_relative_to(point)]

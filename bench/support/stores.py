@@ -23,7 +23,7 @@ _TOTAL: Final = re.compile(r"^Total\s+\d+\s+(?P<records>\d+) \[.*?\]\s+(?P<image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class BytesWritten:
     log: int
     """PostgreSQL's write-ahead log without full-page images."""
     page_images: int
@@ -39,7 +39,7 @@ class Written:
         return self.log + self.objects + self.live + self.history
 
 
-class Stores:
+class StoreWriteMeter:
     """Measures the bytes written by one cluster and one session's workflow between `begin` and `end`."""
 
     def __init__(self, cluster: Cluster, workflow_id: str, database: asyncpg.Connection, client: Client) -> None:
@@ -49,10 +49,10 @@ class Stores:
         self._client = client
         self._runs: dict[str | None, int] = {}
         self._before = (0, 0, 0)
-        self._place = ""
+        self._log_position = ""
 
     @classmethod
-    async def open(cls, cluster: Cluster, workflow_id: str) -> "Stores":
+    async def open(cls, cluster: Cluster, workflow_id: str) -> "StoreWriteMeter":
         settings = cluster.settings
         return cls(
             cluster,
@@ -70,15 +70,15 @@ class Stores:
         await self._set_autovacuum("off")
         await self._database.execute("checkpoint")
         self._before = await self._sizes()
-        self._place = await self._log_place()
+        self._log_position = await self._current_log_position()
 
-    async def end(self) -> Written:
-        records, images = await self._log_bytes(self._place, await self._log_place())
+    async def end(self) -> BytesWritten:
+        records, images = await self._log_bytes(self._log_position, await self._current_log_position())
         objects, live, history = (now - then for now, then in zip(await self._sizes(), self._before, strict=True))
         await self._set_autovacuum("on")
-        return Written(log=records, page_images=images, objects=objects, live=live, history=history)
+        return BytesWritten(log=records, page_images=images, objects=objects, live=live, history=history)
 
-    async def note_run(self) -> None:
+    async def record_runs(self) -> None:
         """Records the history sizes of the workflow's runs.
 
         Call it regularly: a run that starts and ends between two calls is missed.
@@ -96,25 +96,25 @@ class Stores:
         await self._database.execute(f"alter system set autovacuum = {state}")
         await self._database.execute("select pg_reload_conf()")
 
-        async def at_rest() -> bool:
+        async def is_finished() -> bool:
             return state == "on" or not await self._database.fetchval(_CLEANING)
 
-        if not await wait_until(at_rest, _CLEANED_WITHIN):
+        if not await wait_until(is_finished, _CLEANED_WITHIN):
             raise NotHeld("PostgreSQL's autovacuum did not finish")
 
     async def _sizes(self) -> tuple[int, int, int]:
-        await self.note_run()
-        return self._objects(), await self._live(), sum(self._runs.values())
+        await self.record_runs()
+        return self._object_bytes(), await self._redis_bytes(), sum(self._runs.values())
 
-    def _objects(self) -> int:
+    def _object_bytes(self) -> int:
         root = self._cluster.directory / "data" / "objects"
         return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
 
-    async def _live(self) -> int:
+    async def _redis_bytes(self) -> int:
         async with Redis.from_url(self._cluster.settings.redis_url) as redis:
             return int((await redis.info("stats"))["total_net_input_bytes"])
 
-    async def _log_place(self) -> str:
+    async def _current_log_position(self) -> str:
         return str(await self._database.fetchval("select pg_current_wal_flush_lsn()::text"))
 
     async def _log_bytes(self, start: str, end: str) -> tuple[int, int]:

@@ -15,13 +15,13 @@ import orjson
 from bench.prove.figure import NotHeld, require
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster
-from bench.support.openapi import Document, Operation, is_supported
+from bench.support.openapi import OpenApiDocument, Operation, is_supported
 from footplate.domain import ids
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions import events
 from footplate.testing import replies, tool
 
-PREFIXES: Final = {
+ID_PREFIXES: Final = {
     "agent_id": ids.AGENT,
     "environment_id": ids.ENVIRONMENT,
     "session_id": ids.SESSION,
@@ -43,14 +43,14 @@ BODY_IDS: Final = {
     "session_id": "session_id",
 }
 """Fields of request bodies that refer to another object, and the path parameter of its kind."""
-INSTEAD: Final = ("project_ids", "workspace_id")
+EXCLUSIVE_FIELDS: Final = ("project_ids", "workspace_id")
 """A request body has one of these, never both."""
-ASKED_APART: Final = frozenset({"custom_tool_use_id", "tool_use_id", "at_event_id", "project_id"})
+SEPARATELY_TESTED_FIELDS: Final = frozenset({"custom_tool_use_id", "tool_use_id", "at_event_id", "project_id"})
 """Fields that refer to a part of the session itself; the claim tests them separately."""
-INSIDE: Final = frozenset({"file_id"})
+NESTED_FIELDS: Final = frozenset({"file_id"})
 """Fields that some bodies only have at a deeper level; see `compare_files`."""
-_ASKING: Final = "asks-a-person"
-_VARIES: Final = frozenset({"request-id", "date"})
+_APPROVAL_SCRIPT: Final = "asks-a-person"
+_VARYING_HEADERS: Final = frozenset({"request-id", "date"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,16 @@ class Organisation:
     http: httpx2.AsyncClient
 
     @classmethod
-    async def found(cls, cluster: Cluster, name: str) -> Self:
+    async def create(cls, cluster: Cluster, name: str) -> Self:
         key = await cluster.create_key(name)
-        await cluster.model.install(_ASKING, replies([tool("bash", {"command": each}) for each in ("id", "ls")]))
+        await cluster.model.install(_APPROVAL_SCRIPT, replies([tool("bash", {"command": each}) for each in ("id", "ls")]))
         return cls(Client(cluster, key=key), raw_client(cluster, key=key))
 
     async def aclose(self) -> None:
         await self.http.aclose()
         await self.client.sdk.close()
 
-    async def settle(self, *, turns: int, harness: str = "native") -> "Ids":
+    async def create_objects(self, *, turns: int, harness: str = "native") -> "Ids":
         """Creates one object of each kind: among them an agent with two versions and a session with `turns` turns."""
         sdk = self.client.sdk
         agent_id = await self.client.agent(extra_body={"harness": harness})
@@ -78,7 +78,7 @@ class Organisation:
         for _ in range(turns):
             await self.client.run_turn(session_id, "Hello")
         listed = (await self.http.get(f"/v1/sessions/{session_id}/turns")).json()["data"]
-        turn_id = listed[0]["id"] if listed else missing("turn_id")
+        turn_id = listed[0]["id"] if listed else unused_id("turn_id")
         project = await self.http.post("/v1/projects", json={"url": f"https://git.example.com/{ids.new_id('name')}"})
         project_id = project.json()["id"]
         wanted = {"name": ids.new_id("name"), "project_ids": [project_id]}
@@ -97,16 +97,16 @@ class Organisation:
             "file_id": (await self.http.post("/v1/files", files={"file": ("b", b"y")})).json()["id"],
             "resource_id": resources[0],
             "scope_id": session_id,
-            "approval_id": await self._asked(),
+            "approval_id": await self._create_approval(),
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
 
-    async def _asked(self) -> str:
+    async def _create_approval(self) -> str:
         """Creates two pending approvals and returns the id of one."""
         asking = {**TOOLSET, "default_config": {"permission_policy": {"type": "always_ask"}}}
         agent_id = await self.client.agent(tools=[asking], extra_body={"harness": "native"})
         session_id = await self.client.session(agent_id)
-        await self.client.run_turn(session_id, f"Go. [[script:{_ASKING}]]")
+        await self.client.run_turn(session_id, f"Go. [[script:{_APPROVAL_SCRIPT}]]")
         waiting = await self.http.get("/v1/approvals", params={"session_id": session_id})
         return str(waiting.json()["data"][0]["id"])
 
@@ -116,7 +116,7 @@ Ids = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class VisibleResponse:
     """The visible parts of a response, with object ids and the request id replaced."""
 
     status: int
@@ -125,7 +125,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class IdRequest:
     """One request that refers to objects by id, in its path or body."""
 
     operation: Operation
@@ -134,10 +134,10 @@ class Question:
     body: Any = None
     query: tuple[tuple[str, str], ...] = ()
 
-    def with_ids(self, others: Mapping[str, str]) -> "Question":
+    def with_ids(self, others: Mapping[str, str]) -> "IdRequest":
         return replace(self, ids={**self.ids, **others})
 
-    async def ask(self, http: httpx2.AsyncClient) -> Reply:
+    async def send(self, http: httpx2.AsyncClient) -> VisibleResponse:
         method, url, body = self.request()
         async with http.stream(method, url, json=body, params=self.query) as response:
             streamed = response.headers["content-type"].startswith("text/event-stream")
@@ -145,8 +145,8 @@ class Question:
         text = text.replace(response.headers["request-id"], "REQUEST")
         for name, value in self.ids.items():
             text = text.replace(value, name)
-        headers = {name: value for name, value in response.headers.items() if name not in _VARIES}
-        return Reply(response.status_code, headers, text)
+        headers = {name: value for name, value in response.headers.items() if name not in _VARYING_HEADERS}
+        return VisibleResponse(response.status_code, headers, text)
 
     def request(self) -> tuple[str, str, Any]:
         body = self.body
@@ -159,69 +159,69 @@ def _value(name: str, item_id: str) -> Any:
     return [item_id] if name.endswith("_ids") else item_id
 
 
-def missing(name: str) -> str:
+def unused_id(name: str) -> str:
     """Returns an unused id of the same length and format."""
-    return ids.new_id(PREFIXES[BODY_IDS.get(name, name)])
+    return ids.new_id(ID_PREFIXES[BODY_IDS.get(name, name)])
 
 
-def named(operation: Operation, document: Document) -> Sequence[str]:
+def id_names(operation: Operation, document: OpenApiDocument) -> Sequence[str]:
     """Returns the names of the ids in a request of this operation. Raises for a name of an unknown kind."""
     names = list(operation.path_parameters)
     if operation.body is not None:
-        outer = document.outer(operation.body)
+        outer = document.own_property_names(operation.body)
         for name, schema in document.properties(operation.body).items():
-            if name in INSIDE and name not in outer:
+            if name in NESTED_FIELDS and name not in outer:
                 continue
-            if not is_reference(name) or not is_supported(schema) or not document.takes_text(schema):
+            if not is_reference(name) or not is_supported(schema) or not document.accepts_text(schema):
                 continue
             if name in BODY_IDS:
                 names.append(name)
-            elif name not in ASKED_APART:
+            elif name not in SEPARATELY_TESTED_FIELDS:
                 raise NotHeld(f"{operation} takes {name!r} in its body, and the claim does not know what it refers to")
-    unknown = [name for name in names if name not in PREFIXES and name not in BODY_IDS]
+    unknown = [name for name in names if name not in ID_PREFIXES and name not in BODY_IDS]
     require(holds=not unknown, otherwise=f"{operation}: the claim has no ids for {unknown}")
     return names
 
 
-def questions(operation: Operation, document: Document, own: Ids) -> Iterator[tuple[Question, Sequence[str]]]:
+def build_requests(operation: Operation, document: OpenApiDocument, own: Ids) -> Iterator[tuple[IdRequest, Sequence[str]]]:
     """Yields a request with the caller's own ids, and each combination of ids to replace by another organisation's."""
-    names = named(operation, document)
+    names = id_names(operation, document)
     if not names:
         return
     in_body = [name for name in names if name not in operation.path_parameters]
-    if not set(INSTEAD) <= set(in_body):
+    if not set(EXCLUSIVE_FIELDS) <= set(in_body):
         yield from _choices(operation, document, own, names)
         return
-    for left_out in INSTEAD:
-        yield from _choices(operation, document, own, [name for name in names if name != left_out])
+    for omitted in EXCLUSIVE_FIELDS:
+        yield from _choices(operation, document, own, [name for name in names if name != omitted])
 
 
 def _choices(
-    operation: Operation, document: Document, own: Ids, names: Sequence[str]
-) -> Iterator[tuple[Question, Sequence[str]]]:
+    operation: Operation, document: OpenApiDocument, own: Ids, names: Sequence[str]
+) -> Iterator[tuple[IdRequest, Sequence[str]]]:
     mine = {name: own[BODY_IDS.get(name, name)] for name in names}
     body = None
     if operation.body is not None:
-        least = document.minimal(operation.body, {**mine, "name": ids.new_id("name")})
+        minimal_body = document.minimal_value(operation.body, {**mine, "name": ids.new_id("name")})
         # Optional ids are included as well.
-        body = least | {name: mine[name] for name in names if name not in operation.path_parameters}
-    question = Question(operation, mine, body)
+        body = minimal_body | {name: mine[name] for name in names if name not in operation.path_parameters}
+    question = IdRequest(operation, mine, body)
     for count in range(1, len(names) + 1):
         for chosen in itertools.combinations(names, count):
             yield question, chosen
 
 
-async def compare(question: Question, chosen: Sequence[str], foreign: Ids, stranger: Organisation) -> None:
+async def require_same_response(question: IdRequest, chosen: Sequence[str], foreign: Ids, stranger: Organisation) -> None:
     """Requires that a stranger gets the same response for the owner's ids as for unused ids."""
     theirs = question.with_ids({name: foreign[BODY_IDS.get(name, name)] for name in chosen})
-    nothing = question.with_ids({name: missing(name) for name in chosen})
-    found, expected = await theirs.ask(stranger.http), await nothing.ask(stranger.http)
+    nothing = question.with_ids({name: unused_id(name) for name in chosen})
+    found, expected = await theirs.send(stranger.http), await nothing.send(stranger.http)
     where = f"{question.operation} with another organisation's {' and '.join(chosen)}"
     require(holds=found.status == 404, otherwise=f"{where}: {found}")
     require(holds=found == expected, otherwise=f"{where}: {found} instead of {expected}")
 
 
-async def snapshot(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
+async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
     """Returns everything that a stranger might have changed."""
     seen = []
     for target in targets:
@@ -242,9 +242,9 @@ async def snapshot(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
     return seen
 
 
-async def compare_choices(operation: Operation, foreign: Ids, stranger: Organisation, own: Ids) -> int:
+async def compare_agent_references(operation: Operation, foreign: Ids, stranger: Organisation, own: Ids) -> int:
     """Compares the other forms of an agent reference: with a version, and with overrides. Returns their number."""
-    agent_id, nothing = foreign["agent_id"], missing("agent_id")
+    agent_id, nothing = foreign["agent_id"], unused_id("agent_id")
     forms: list[JsonObject] = [
         {"type": "agent"},
         {"type": "agent", "version": 1},
@@ -254,8 +254,8 @@ async def compare_choices(operation: Operation, foreign: Ids, stranger: Organisa
         bodies = [
             {"agent": {**form, "id": chosen}, "environment_id": own["environment_id"]} for chosen in (agent_id, nothing)
         ]
-        found = await Question(operation, {**own, "agent_id": agent_id}, bodies[0]).ask(stranger.http)
-        expected = await Question(operation, {**own, "agent_id": nothing}, bodies[1]).ask(stranger.http)
+        found = await IdRequest(operation, {**own, "agent_id": agent_id}, bodies[0]).send(stranger.http)
+        expected = await IdRequest(operation, {**own, "agent_id": nothing}, bodies[1]).send(stranger.http)
         require(holds=found.status == httpx2.codes.NOT_FOUND, otherwise=f"{operation} with {form}: {found}")
         require(holds=found == expected, otherwise=f"{operation} with {form}: {found} instead of {expected}")
     return len(forms)
@@ -265,7 +265,7 @@ async def compare_files(foreign: Ids, stranger: Organisation, own: Ids) -> int:
     """Compares messages and new sessions that refer to another organisation's file. Returns their number."""
     session = f"/v1/sessions/{own['session_id']}"
 
-    def asked(file_id: str) -> list[tuple[str, JsonObject]]:
+    def requests_for(file_id: str) -> list[tuple[str, JsonObject]]:
         block: JsonObject = {"type": "document", "source": {"type": "file", "file_id": file_id}}
         message: JsonObject = {"type": "user.message", "content": [block]}
         fresh: JsonObject = {"agent": own["agent_id"], "environment_id": own["environment_id"]}
@@ -276,31 +276,31 @@ async def compare_files(foreign: Ids, stranger: Organisation, own: Ids) -> int:
             ("/v1/sessions", {**fresh, "resources": [{"type": "file", "file_id": file_id}]}),
         ]
 
-    theirs, none = foreign["file_id"], missing("file_id")
-    for (path, found), (_, expected) in zip(asked(theirs), asked(none), strict=True):
-        answers = [await stranger.http.post(path, json=body) for body in (found, expected)]
-        told = [answer.text.replace(answer.headers["request-id"], "").replace(theirs, none) for answer in answers]
+    theirs, none = foreign["file_id"], unused_id("file_id")
+    for (path, found), (_, expected) in zip(requests_for(theirs), requests_for(none), strict=True):
+        responses = [await stranger.http.post(path, json=body) for body in (found, expected)]
+        texts = [response.text.replace(response.headers["request-id"], "").replace(theirs, none) for response in responses]
         require(
-            holds=answers[0].status_code == httpx2.codes.NOT_FOUND and told[0] == told[1],
-            otherwise=f"{path} with another organisation's file: {told[0]} instead of {told[1]}",
+            holds=responses[0].status_code == httpx2.codes.NOT_FOUND and texts[0] == texts[1],
+            otherwise=f"{path} with another organisation's file: {texts[0]} instead of {texts[1]}",
         )
-    return len(asked(none))
+    return len(requests_for(none))
 
 
-async def import_own(owner: Organisation, own: Ids) -> httpx2.Response:
+async def import_transcript(owner: Organisation, own: Ids) -> httpx2.Response:
     """Imports a transcript of one line with the owner's own agent and environment."""
-    said = {"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "content": "Hello"}}
+    message_line = {"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "content": "Hello"}}
     first = {"agent": own["agent_id"], "environment_id": own["environment_id"]}
-    body = b"\n".join(orjson.dumps(line) for line in (first, {"line": said}))
+    body = b"\n".join(orjson.dumps(line) for line in (first, {"line": message_line}))
     return await owner.http.post("/v1/sessions/import", content=body)
 
 
-async def foreign_answer(stranger: Organisation, own: Ids, tool_use_id: str) -> Reply:
+async def send_foreign_tool_result(stranger: Organisation, own: Ids, tool_use_id: str) -> VisibleResponse:
     """Sends a result for another organisation's custom tool call to the stranger's own session."""
     result = {"type": events.USER_CUSTOM_TOOL_RESULT, "custom_tool_use_id": tool_use_id, "content": []}
     response = await stranger.http.post(f"/v1/sessions/{own['session_id']}/events", json={"events": [result]})
     text = response.text.replace(tool_use_id, "ID").replace(response.headers["request-id"], "REQUEST")
-    return Reply(response.status_code, {}, text)
+    return VisibleResponse(response.status_code, {}, text)
 
 
 def is_reference(name: str) -> bool:

@@ -13,7 +13,7 @@ from bench.prove.figure import require
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
 
-async def ran(*paths: str, **environment: str) -> list[str]:
+async def run_tests(*paths: str, **environment: str) -> list[str]:
     """Runs the tests and returns their names, with parameters."""
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         report = Path(directory, "report.xml")

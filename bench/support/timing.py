@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    right: float
+class TimingDifference:
+    hit_rate: float
     """Probability that an observer who sees one time of each kind identifies the slower kind; 0.5 is chance
     (Mann-Whitney U).
     """
@@ -20,13 +20,13 @@ class Difference:
 
     @property
     def best_guess(self) -> float:
-        return max(self.right, 1 - self.right)
+        return max(self.hit_rate, 1 - self.hit_rate)
 
 
-def difference(one: Sequence[float], other: Sequence[float]) -> Difference:
+def compare_times(one: Sequence[float], other: Sequence[float]) -> TimingDifference:
     ordered = sorted(other)
     below = sum((bisect.bisect_left(ordered, value) + bisect.bisect_right(ordered, value)) / 2 for value in one)
     pairs = len(one) * len(other)
-    right = below / pairs
+    hit_rate = below / pairs
     error = math.sqrt((len(one) + len(other) + 1) / (12 * pairs))
-    return Difference(right, (right - 0.5) / error, statistics.median(one) - statistics.median(other))
+    return TimingDifference(hit_rate, (hit_rate - 0.5) / error, statistics.median(one) - statistics.median(other))

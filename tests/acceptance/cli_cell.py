@@ -116,7 +116,7 @@ class Cell:
             return
         self._dev.send_signal(signal.SIGTERM)
         assert await self._dev.wait() == 0
-        assert not remains.of(self.home.name, self._data)
+        assert not remains.find_cluster_processes(self.home.name, self._data)
         assert dev_server.find_dev_server(self._data) is None
 
     async def spawn(self, *arguments: str, **extra: str) -> Command:

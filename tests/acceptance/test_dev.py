@@ -34,7 +34,7 @@ class Dev:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", "dev"),
             *("--port", str(self.port), "--data-dir", str(self.data)),
-            env={"PATH": os.environ["PATH"], "HOME": str(self._home), "NO_COLOR": "1", remains.MARK: MARK},
+            env={"PATH": os.environ["PATH"], "HOME": str(self._home), "NO_COLOR": "1", remains.CLUSTER_VARIABLE: MARK},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -53,7 +53,7 @@ class Dev:
         return await http_status(LOOPBACK, self.port, "/v1/agents", {"x-api-key": secret}) == 200
 
     async def has_no_orphans(self) -> bool:
-        return not remains.of(MARK, self.data)
+        return not remains.find_cluster_processes(MARK, self.data)
 
     def end(self) -> None:
         for process in self._started:
@@ -78,7 +78,7 @@ async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_service_
     second = await dev.start()
     assert dev_server.load_api_key(dev.data) == secret
     assert await dev.responds()
-    redis = next(pid for pid, command in remains.of(MARK, dev.data).items() if "redis-server" in command)
+    redis = next(pid for pid, command in remains.find_cluster_processes(MARK, dev.data).items() if "redis-server" in command)
     os.kill(redis, signal.SIGKILL)
     assert await second.wait() == 1
     assert second.stderr is not None

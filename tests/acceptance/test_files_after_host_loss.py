@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.hosts import host, lose_host
+from bench.support.hosts import create_worker_host, lose_host
 
 from footplate.stack import Stack
 from footplate.stack.orphan_processes import wait_until
@@ -190,7 +190,7 @@ async def after_the_loss(stack: Stack, projects: Path) -> AsyncIterator[dict[str
             lost[f"{harness} project"] = LostDuringCall(cluster, client, harness, new_repository(projects))
             lost[f"{harness} scratch"] = LostDuringCall(cluster, client, harness, None)
             lost[f"{harness} between"] = LostBetweenTurns(cluster, client, harness)
-        first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
+        first, second = create_worker_host(cluster, "a", "sandbox"), create_worker_host(cluster, "b", "sandbox")
         exits.push_async_callback(first.kill)
         exits.push_async_callback(second.kill)
         await first.start()

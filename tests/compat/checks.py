@@ -3,14 +3,14 @@
 from typing import Any
 
 from bench.prove.figure import require
-from bench.support.sdk.door import Door
+from bench.support.sdk.door import SdkClient
 
 
 def require_equal(found: object, wanted: object) -> None:
     require(holds=found == wanted, otherwise=f"expected {wanted!r}, found {found!r}")
 
 
-async def read_pages(door: Door, method: str, *args: Any, **kwargs: Any) -> list[list[Any]]:
+async def read_pages(door: SdkClient, method: str, *args: Any, **kwargs: Any) -> list[list[Any]]:
     """Reads every page of a list, one call per page, by following the cursors."""
     page = await door.call(method, *args, **kwargs)
     pages = [page.data]

@@ -16,7 +16,7 @@ _SETTINGS = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1", "FOOTPLATE_WEB_ALLOW": "127.0.0
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cluster(stack: Stack) -> AsyncIterator[Cluster]:
     async with open_cluster(stack=stack, environment=_SETTINGS) as running:
-        await quickstart.install(running)
+        await quickstart.install_scripts(running)
         await probes.install(running)
         yield running
 

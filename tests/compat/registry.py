@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from bench.support.sdk.door import Door
+from bench.support.sdk.door import SdkClient
 
-Probe = Callable[[Door], Awaitable[None]]
+Probe = Callable[[SdkClient], Awaitable[None]]
 
 
 class Verdict(StrEnum):

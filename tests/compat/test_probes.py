@@ -2,13 +2,13 @@
 
 import pytest
 from bench.support.cluster import Cluster
-from bench.support.sdk.door import KINDS, Door, Kind
+from bench.support.sdk.door import SDK_KINDS, SdkClient, SdkKind
 from tests.compat import probes
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SDK_KINDS)
 @pytest.mark.parametrize("name", sorted(probes.load()))
-async def test_probe(cluster: Cluster, name: str, kind: Kind) -> None:
-    async with Door(cluster, kind) as door:
+async def test_probe(cluster: Cluster, name: str, kind: SdkKind) -> None:
+    async with SdkClient(cluster, kind) as door:
         await probes.load()[name](door)
         assert door.tally.ledger.mismatches == []

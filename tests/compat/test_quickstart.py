@@ -18,8 +18,8 @@ def test_the_sdk_is_the_one_we_claim() -> None:
     assert version("anthropic") == "2.8.0"
 
 
-@pytest.mark.parametrize("scenario", quickstart.STORIES, ids=lambda scenario: scenario.__name__)
-async def test_quickstart_scenario(client: Client, scenario: quickstart.Story) -> None:
+@pytest.mark.parametrize("scenario", quickstart.SCENARIOS, ids=lambda scenario: scenario.__name__)
+async def test_quickstart_scenario(client: Client, scenario: quickstart.Scenario) -> None:
     await scenario(client)
     assert client.ledger.validated > 0
 

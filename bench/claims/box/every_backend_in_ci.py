@@ -46,7 +46,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def _count_tests() -> Counter[str]:
     """Runs the environment tests and counts them by backend."""
-    names = await suite.ran(_TESTS, FOOTPLATE_TESTS_NEED_DOCKER="1")
+    names = await suite.run_tests(_TESTS, FOOTPLATE_TESTS_NEED_DOCKER="1")
     parameters = [set(re.findall(r"\w+", name.partition("[")[2])) for name in names]
     return Counter(name for name in backends.list_backends() for found in parameters if name in found)
 

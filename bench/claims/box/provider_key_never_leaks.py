@@ -24,11 +24,11 @@ from bench.support.canary.forms import Canary
 from bench.support.clients import TOOLSET, Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.forked_program import real_starts
-from bench.support.providers.site import Site
-from bench.support.providers.stories import MAX_FAILURES, Story, stories
+from bench.support.providers.site import WebSite
+from bench.support.providers.stories import MAX_FAILURES, Scenario, build_scenarios
 from bench.support.telemetry import tracing
 from bench.support.telemetry.collector import open_collector
-from bench.support.telemetry.sink import Sink, open_sink
+from bench.support.telemetry.sink import TelemetrySink, open_sink
 from footplate.domain.sessions import events as ev
 from footplate.stack import Stack
 from footplate.testing import http_error, replies, reply, text, tool
@@ -62,7 +62,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         async with (
             open_sink() as sink,
             _open_collector(sink) as endpoint,
-            Site() as site,
+            WebSite() as site,
             Stack(Path(directory)) as stack,
         ):
             environment = {
@@ -110,25 +110,25 @@ class _ScenarioRun:
 
 
 async def _run_scenarios(
-    cluster: Cluster, client: Client, sink: Sink, site: Site, key: Canary, *, quick: bool
+    cluster: Cluster, client: Client, sink: TelemetrySink, site: WebSite, key: Canary, *, quick: bool
 ) -> _ScenarioRun:
     scenario_run, stop = _ScenarioRun(), asyncio.Event()
     seen: list[bytes] = []
     watching = asyncio.create_task(places.watch_processes(cluster, seen, stop))
-    await quickstart.install(cluster)
-    for live in quickstart.STORIES[:2] if quick else quickstart.STORIES:
+    await quickstart.install_scripts(cluster)
+    for live in quickstart.SCENARIOS[:2] if quick else quickstart.SCENARIOS:
         await live(client)
     agent = await client.agent(tools=_TOOLS)
-    chosen = [story for story in stories(site) if not quick or story.name in _QUICK_SCENARIOS]
+    chosen = [story for story in build_scenarios(site) if not quick or story.name in _QUICK_SCENARIOS]
     for story in chosen:
         await cluster.model.install(story.script_name, story.script)
         for model in FORMATS:
             await _run_scenario(client, story, agent, model)
-    await tracing.one_turn(cluster, client, sink)
+    await tracing.check_one_turn(cluster, client, sink)
     if not quick:
-        await tracing.after_a_crash(cluster, client, sink)
+        await tracing.check_after_crash(cluster, client, sink)
     async with Client(cluster, key=await cluster.create_key("broken")) as broken:
-        await tracing.an_exception(cluster, broken, sink, organisation="broken")
+        await tracing.check_exception(cluster, broken, sink, organisation="broken")
     await _run_provider_errors(cluster, client, key, agent)
     scenario_run.spied_session_id = await client.session()
     await copy_readable_files(cluster, client, scenario_run.spied_session_id)
@@ -141,7 +141,7 @@ async def _run_scenarios(
     return scenario_run
 
 
-async def _run_scenario(client: Client, scenario: Story, agent: str, model: str) -> None:
+async def _run_scenario(client: Client, scenario: Scenario, agent: str, model: str) -> None:
     session_id = await client.session(_with_model(agent, model))
     async with client.stream(session_id, deltas=[ev.AGENT_MESSAGE, ev.AGENT_THINKING]) as stream:
         await client.send_text(session_id, f"Please. [[script:{scenario.script_name}]]")
@@ -197,7 +197,7 @@ async def _check_key_was_used(cluster: Cluster, key: Canary) -> None:
 
 
 async def _search(
-    cluster: Cluster, sink: Sink, canaries: list[Canary]
+    cluster: Cluster, sink: TelemetrySink, canaries: list[Canary]
 ) -> tuple[set[tuple[str, str, str]], Counter[str]]:
     """Returns each find as (core of the canary, location, form), and the bytes searched by location."""
     looks = [(canary.core, form, look) for canary in canaries for form, look in canary.list_encodings().items()]
@@ -210,7 +210,7 @@ async def _search(
 
 
 async def _find_planted_keys(
-    cluster: Cluster, client: Client, sink: Sink, endpoint: str, scenario_run: _ScenarioRun
+    cluster: Cluster, client: Client, sink: TelemetrySink, endpoint: str, scenario_run: _ScenarioRun
 ) -> tuple[int, list[str]]:
     plants = planting.new_plants()
     await planting.plant(cluster, sink, endpoint, plants, scenario_run.spied_session_id)
@@ -224,7 +224,7 @@ async def _find_planted_keys(
 
 
 @asynccontextmanager
-async def _open_collector(sink: Sink) -> AsyncIterator[str]:
+async def _open_collector(sink: TelemetrySink) -> AsyncIterator[str]:
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         async with open_collector(Path(directory), sink.url) as endpoint:
             yield endpoint

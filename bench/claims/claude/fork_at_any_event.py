@@ -15,7 +15,7 @@ from bench.support.clients import Client
 from bench.support.cluster import open_cluster
 from bench.support.forks import histories
 from bench.support.forks.costs import SHORT, ForkCosts, ForkMeasurement
-from bench.support.lean import Lean
+from bench.support.lean import MinimalClient
 from footplate.testing import replies, reply, text
 
 HARNESSES: Final = ("native", "claude")
@@ -37,9 +37,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         validated = client.ledger.validated
         await cluster.model.clear()
         await cluster.model.install("linear", replies(reply(text("Yes, {n}."), repeat=True)))
-        async with Lean(cluster.base_urls[0], cluster.key) as lean:
+        async with MinimalClient(cluster.base_urls[0], cluster.key) as lean:
             costs = {
-                harness: await ForkMeasurement(cluster, lean, await lean.seat(harness=harness)).measure(
+                harness: await ForkMeasurement(cluster, lean, await lean.create_session_fields(harness=harness)).measure(
                     turns=turns, forks=forks, writes=writes
                 )
                 for harness in HARNESSES

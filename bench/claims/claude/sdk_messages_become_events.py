@@ -28,7 +28,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         Client(cluster) as client,
         McpProcess(cluster.directory / "notes") as notes,
     ):
-        agent_fields = {**notes.definition, "tools": [*notes.definition["tools"], ASK]}
+        agent_fields = {**notes.agent_fields, "tools": [*notes.agent_fields["tools"], ASK]}
         agents = {name: await client.agent(**agent_fields, extra_body={"harness": name}) for name in HARNESSES}
         for harness in HARNESSES:
             for name, script in build_scenarios(harness).items():
@@ -43,8 +43,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 faults += _find_differences(name, both["native"], both["claude"])
         checked = client.ledger.validated
         rounds = 1 if quick else _ROUNDS
-        if len(notes.noted()) != rounds * _NOTES_PER_RUN * len(HARNESSES):
-            faults.append(f"the MCP server's tool ran {len(notes.noted())} times")
+        if len(notes.read_notes()) != rounds * _NOTES_PER_RUN * len(HARNESSES):
+            faults.append(f"the MCP server's tool ran {len(notes.read_notes())} times")
     mismatches = len(client.ledger.mismatches)
     headline = f"{compared} scenarios on both harnesses: {events:,} events the same, {mismatches} mismatches"
     summary = (

@@ -6,7 +6,7 @@ from bench.prove.figure import Figure
 from bench.support.claude.history import read_conversation
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
-from bench.support.hosts import host
+from bench.support.hosts import create_worker_host
 from footplate.testing import replies, text, tool
 
 _SCRIPT: Final = "hand-back"
@@ -19,7 +19,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with open_cluster(workers=0) as cluster, Client(cluster) as client:
         call = tool("Bash", {"command": "pwd; echo $HOME; echo $CLAUDE_CONFIG_DIR"})
         await cluster.model.install(_SCRIPT, replies([call], [text("Answer {n}.")]))
-        hosts = [host(cluster, "a", "sandbox"), host(cluster, "b", "unsandboxed")]
+        hosts = [create_worker_host(cluster, "a", "sandbox"), create_worker_host(cluster, "b", "unsandboxed")]
         session_id = await client.session(await client.agent(extra_body={"harness": "claude"}))
         tool_outputs = set()
         expected: list[tuple[str, str]] = []

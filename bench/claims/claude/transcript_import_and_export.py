@@ -15,9 +15,9 @@ from typing import Any, Final
 from bench.prove.figure import Figure
 from bench.support.clients import Client, texts
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.transcripts.plain import MODEL, Desk
-from bench.support.transcripts.shapes import SHAPES, Scene
-from bench.support.transcripts.told import Told, difference, told
+from bench.support.transcripts.plain import MODEL, LocalMachine
+from bench.support.transcripts.shapes import SHAPES, ShapeSetup
+from bench.support.transcripts.told import RequestItem, first_difference, request_items
 from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import replies, text
 
@@ -32,7 +32,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with open_cluster() as cluster, Client(cluster) as client:
         for name in names:
             began = time.monotonic()
-            scene = Scene(name, Desk(cluster.directory / f"desk-{name}", cluster.model), cluster.model)
+            scene = ShapeSetup(name, LocalMachine(cluster.directory / f"desk-{name}", cluster.model), cluster.model)
             count, fault = await _run_journey(cluster, client, scene)
             lines += count
             faults += [f"{name}: {fault}"] if fault else []
@@ -49,14 +49,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _run_journey(cluster: Cluster, client: Client, scene: Scene) -> tuple[int, str | None]:
+async def _run_journey(cluster: Cluster, client: Client, scene: ShapeSetup) -> tuple[int, str | None]:
     session_id = await SHAPES[scene.name](scene)
-    path = scene.desk.transcript(session_id)
+    path = scene.machine.transcript(session_id)
     history = await _history(cluster, scene, path)
     server = {"url": cluster.base_urls[0], "key": cluster.key}
     imported = []
     for _ in range(2):  # the second import returns the same session
-        output = await scene.desk.footplate("import", "--json", "--model", MODEL, str(path), **server)
+        output = await scene.machine.run_footplate("import", "--json", "--model", MODEL, str(path), **server)
         imported += json.loads(output)
     footplate_session_id = imported[0]["session_id"]
     if footplate_session_id is None or {each["session_id"] for each in imported} != {footplate_session_id}:
@@ -66,22 +66,22 @@ async def _run_journey(cluster: Cluster, client: Client, scene: Scene) -> tuple[
     await cluster.model.install(f"{scene.name}-here", replies([text("Gladly.")]))
     if texts(await client.run_turn(footplate_session_id, prompt_here, patience=120))[-1:] != ["Gladly."]:
         return 0, "Footplate did not continue it"
-    wanted: list[Told] = [*history, ("user", prompt_here)]
-    fault = difference(
+    wanted: list[RequestItem] = [*history, ("user", prompt_here)]
+    fault = first_difference(
         _without_killed_calls(scene, await _last_request(cluster, f"{scene.name}-here")), wanted
     ) or _find_missing_text(shown, history)
     if fault:
         return 0, f"in Footplate, {fault}"
-    pulled = json.loads(await scene.desk.footplate("pull", footplate_session_id, "--json", **server))
+    pulled = json.loads(await scene.machine.run_footplate("pull", footplate_session_id, "--json", **server))
     prompt_there = f"{_THERE} [[script:{scene.name}-there]]"
     await cluster.model.install(f"{scene.name}-there", replies([text("At home.")]))
-    await scene.desk.resume(pulled["transcript_id"], prompt_there)
+    await scene.machine.resume_with_cli(pulled["transcript_id"], prompt_there)
     wanted += [("assistant", "Gladly."), ("user", prompt_there)]
-    fault = difference(_without_killed_calls(scene, await _last_request(cluster, f"{scene.name}-there")), wanted)
+    fault = first_difference(_without_killed_calls(scene, await _last_request(cluster, f"{scene.name}-there")), wanted)
     return imported[0]["lines"], f"in the plain CLI, {fault}" if fault else None
 
 
-async def _history(cluster: Cluster, scene: Scene, path: Path) -> list[Told]:
+async def _history(cluster: Cluster, scene: ShapeSetup, path: Path) -> list[RequestItem]:
     """Returns the model's last request and, from the end of the transcript, its response to it."""
     history = await _last_request(cluster, scene.script)
     messages = await asyncio.to_thread(_whole_lines, path)
@@ -92,14 +92,14 @@ async def _history(cluster: Cluster, scene: Scene, path: Path) -> list[Told]:
         {"role": "assistant", "content": block} for line in last for block in [line["message"]["content"]]
     ]
     results = [line["message"] for line in messages if line["type"] == "user" and _has_result_for(line, {*ids})]
-    history += told({"body": {"messages": [*assistant_messages, *results]}})
+    history += request_items({"body": {"messages": [*assistant_messages, *results]}})
     finished_call_ids = {item[1].split()[0] for item in history if item[0] == "result"}
     return [*history, *(("result", f"{call_id} {UNKNOWN}") for call_id in ids if call_id not in finished_call_ids)]
 
 
-def _without_killed_calls(scene: Scene, found: list[Told]) -> list[Told]:
+def _without_killed_calls(scene: ShapeSetup, found: list[RequestItem]) -> list[RequestItem]:
     """Removes calls that were killed: the plain CLI forgets them, Footplate reports an unknown outcome."""
-    lost = {text_.split()[0] for kind, text_ in found if scene.lost and kind == "result" and text_.endswith(UNKNOWN)}
+    lost = {text_.split()[0] for kind, text_ in found if scene.has_lost_call and kind == "result" and text_.endswith(UNKNOWN)}
     return [item for item in found if item[0] not in {"call", "result"} or item[1].split()[0] not in lost]
 
 
@@ -117,8 +117,8 @@ def _has_result_for(line: dict[str, object], ids: set[str]) -> bool:
     return isinstance(content, list) and any(block.get("tool_use_id") in ids for block in content)
 
 
-async def _last_request(cluster: Cluster, script: str) -> list[Told]:
-    return told((await cluster.model.requests(script))[-1])
+async def _last_request(cluster: Cluster, script: str) -> list[RequestItem]:
+    return request_items((await cluster.model.requests(script))[-1])
 
 
 async def _list_texts(client: Client, session_id: str) -> list[str]:
@@ -129,7 +129,7 @@ async def _list_texts(client: Client, session_id: str) -> list[str]:
     return found
 
 
-def _find_missing_text(shown: Sequence[str], history: Sequence[Told]) -> str | None:
+def _find_missing_text(shown: Sequence[str], history: Sequence[RequestItem]) -> str | None:
     """Returns a message of the user or the model that is not in the session's events, if there is one."""
     whole = "\n".join(shown)
     for kind, text_ in history:

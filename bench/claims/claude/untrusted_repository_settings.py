@@ -8,7 +8,7 @@ from typing import Final
 
 from bench.prove.figure import Figure, require
 from bench.support.trust import hostile, whole
-from bench.support.trust.scene import Scene, Session
+from bench.support.trust.scene import TrustSetup, TrustSession
 from footplate.domain.projects.project import Trust
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.turns import TurnStatus
@@ -34,7 +34,7 @@ def _scripts(server: str) -> dict[str, Replies]:
             *[[tool(name, tool_input)] for name in _PROJECT_TOOLS],
             [text("Done.")],
         ),
-        _WRITES: replies([tool("Bash", {"command": hostile.writing(server)})], [text("Written.")]),
+        _WRITES: replies([tool("Bash", {"command": hostile.self_writing_command(server)})], [text("Written.")]),
         _SHORT: replies([tool("Bash", {"command": "git status"})], [text("Short.")]),
     }
 
@@ -46,12 +46,12 @@ class CaseCount:
     faults: list[str] = field(default_factory=list)
 
 
-_Case = Callable[[Scene, Trust, CaseCount], Awaitable[None]]
+_Case = Callable[[TrustSetup, Trust, CaseCount], Awaitable[None]]
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     count = CaseCount()
-    async with Scene.open(_scripts) as scene:
+    async with TrustSetup.open(_scripts) as scene:
         cases: Mapping[str, _Case] = {
             "everything": _run_hostile_files,
             "hooks turned off": _run_disabled_hooks,
@@ -61,12 +61,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for _ in range(1 if quick else _ROUNDS):
             for name, case in cases.items():
                 await asyncio.gather(*(_run_case(name, case, scene, trust, count) for trust in _UNTRUSTED))
-        count.faults += [f"request elsewhere: {line}" for line in scene.server.asked]
+        count.faults += [f"request elsewhere: {line}" for line in scene.server.requests]
         ran = await _check_trusted_repository(scene)
-    count.faults += [f"through the API: {fault}" for fault in await whole.faults()]
+    count.faults += [f"through the API: {fault}" for fault in await whole.find_faults()]
     for fault in count.faults:
         print(f"  FAULT {fault}", flush=True)
-    surfaces = len(hostile.HOOK_EVENTS) + len(hostile.HELPERS) + len(hostile.LINES)
+    surfaces = len(hostile.HOOK_EVENTS) + len(hostile.HELPERS) + len(hostile.STATUS_COMMANDS)
     headline = f"{count.turns} turns in hostile repositories: 0 programs ran, 0 requests elsewhere"
     summary = (
         f"{count.sessions} sessions ({count.turns} turns) in hostile repositories ({surfaces} hooks and helpers per "
@@ -79,7 +79,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(headline=headline, summary=summary, holds=not count.faults)
 
 
-async def _run_case(name: str, case: _Case, scene: Scene, trust: Trust, count: CaseCount) -> None:
+async def _run_case(name: str, case: _Case, scene: TrustSetup, trust: Trust, count: CaseCount) -> None:
     own = CaseCount()
     await case(scene, trust, own)
     count.sessions += own.sessions
@@ -87,48 +87,48 @@ async def _run_case(name: str, case: _Case, scene: Scene, trust: Trust, count: C
     count.faults += [f"{name}, {trust.value}: {fault}" for fault in own.faults]
 
 
-async def _run_hostile_files(scene: Scene, trust: Trust, count: CaseCount) -> None:
-    session = await scene.session(trust, hostile.files(scene.server.url))
+async def _run_hostile_files(scene: TrustSetup, trust: Trust, count: CaseCount) -> None:
+    session = await scene.create_session(trust, hostile.hostile_files(scene.server.url))
     await _run_turns(session, count, f"/evil now @CLAUDE.md [[script:{_EVERYTHING}]]")
     await _check_session(session, trust, count)
 
 
-async def _run_disabled_hooks(scene: Scene, trust: Trust, count: CaseCount) -> None:
+async def _run_disabled_hooks(scene: TrustSetup, trust: Trust, count: CaseCount) -> None:
     """A repository that turns hooks off cannot keep a call out of the log."""
-    session = await scene.session(trust, hostile.disabling(scene.server.url))
+    session = await scene.create_session(trust, hostile.hook_disabling_files(scene.server.url))
     await _run_turns(session, count, f"Go. [[script:{_EVERYTHING}]]")
     await _check_session(session, trust, count)
 
 
-async def _run_links(scene: Scene, trust: Trust, count: CaseCount) -> None:
+async def _run_links(scene: TrustSetup, trust: Trust, count: CaseCount) -> None:
     outside = scene.directory / f"outside-{secrets.token_hex(4)}"
     await asyncio.to_thread(outside.mkdir)
-    await asyncio.to_thread((outside / "words.md").write_text, hostile.OUTSIDE)
+    await asyncio.to_thread((outside / "words.md").write_text, hostile.OUTSIDE_TOKEN)
     links = {path: target.format(outside=outside) for path, target in hostile.LINKS.items()}
-    session = await scene.session(trust, hostile.linked(scene.server.url), links)
+    session = await scene.create_session(trust, hostile.linked_files(scene.server.url), links)
     await _run_turns(session, count, f"Go. [[script:{_EVERYTHING}]]")
-    if await session.told(hostile.OUTSIDE):
+    if await session.model_received(hostile.OUTSIDE_TOKEN):
         count.faults.append("the model saw the target of a link")
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
 
 
-async def _run_agent_written_files(scene: Scene, trust: Trust, count: CaseCount) -> None:
+async def _run_agent_written_files(scene: TrustSetup, trust: Trust, count: CaseCount) -> None:
     """The repository is clean; the agent writes the hostile files where the CLI looks for them, and commits them."""
-    session = await scene.session(trust, {"src/main.py": "x = 1\n"})
+    session = await scene.create_session(trust, {"src/main.py": "x = 1\n"})
     await _run_turns(session, count, f"Write. [[script:{_WRITES}]]", f"/evil go [[script:{_EVERYTHING}]]")
     results = [event.body for event in session.log.events if event.type == ev.AGENT_TOOL_RESULT]
     require(holds=not results[0]["is_error"], otherwise=f"the agent could not write: {results[0]['content']}")
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
-    if await session.told(hostile.OWN):
+    if await session.model_received(hostile.OWN_TOKEN):
         count.faults.append("the model saw the agent's own file as instructions")
     await _run_turns(session, count, f"Look. [[script:{_SHORT}]]")
     require(holds=session.marks() == ["git"], otherwise="the agent's own git did not follow its configuration")
 
 
-async def _run_turns(session: Session, count: CaseCount, *prompts: str) -> None:
+async def _run_turns(session: TrustSession, count: CaseCount, *prompts: str) -> None:
     count.sessions += session.number == 0
     for prompt in prompts:
-        outcome = await session.turn(prompt)
+        outcome = await session.run_turn(prompt)
         count.turns += 1
         if outcome.status is not TurnStatus.COMPLETED:
             count.faults.append(f"a turn ended as {outcome.status.value}: {outcome.error_message}")
@@ -140,28 +140,28 @@ async def _run_turns(session: Session, count: CaseCount, *prompts: str) -> None:
         count.faults.append("a call is not in the log with its result")
 
 
-async def _check_session(session: Session, trust: Trust, count: CaseCount) -> None:
+async def _check_session(session: TrustSession, trust: Trust, count: CaseCount) -> None:
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
-    for marker in hostile.NEVER.values():
-        if await session.told(marker):
+    for marker in hostile.NEVER_SENT_TOKENS.values():
+        if await session.model_received(marker):
             count.faults.append(f"the model saw {marker}")
-    for marker in hostile.WORDS.values():
-        if await session.told(marker) != (trust is Trust.INSTRUCTIONS):
+    for marker in hostile.INSTRUCTION_TOKENS.values():
+        if await session.model_received(marker) != (trust is Trust.INSTRUCTIONS):
             count.faults.append(f"the model {'did not see' if trust is Trust.INSTRUCTIONS else 'saw'} {marker}")
     records = [event.body.get("repository") for event in session.log.events if event.type == ev.MODEL_REQUEST_START]
     if bool(records[0]) != (trust is not Trust.NOTHING):
         count.faults.append("the event does not record what was loaded")
 
 
-async def _check_trusted_repository(scene: Scene) -> int:
+async def _check_trusted_repository(scene: TrustSetup) -> int:
     """Checks that the traps work: in a trusted repository the same programs run and the same server gets requests."""
-    session = await scene.session(Trust.ALL, hostile.files(scene.server.url))
-    await session.turn(f"Go. [[script:{_SHORT}]]")
+    session = await scene.create_session(Trust.ALL, hostile.hostile_files(scene.server.url))
+    await session.run_turn(f"Go. [[script:{_SHORT}]]")
     ran = {mark.removeprefix("shared-") for mark in session.marks()}
     expected = {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"}
     require(holds=ran == expected | {"project-stdio"}, otherwise=f"trusted for all, these ran: {sorted(ran)}")
     own = ("/project-http", "/project-sse", "/.well-known/")  # MCP clients look there for how to authenticate
-    paths = {line.split()[1] for line in scene.server.asked if line}
+    paths = {line.split()[1] for line in scene.server.requests if line}
     require(holds="/project-http" in paths, otherwise=f"trusted for all, these paths got requests: {paths}")
     require(holds=all(path.startswith(own) for path in paths), otherwise=f"requests elsewhere: {paths}")
     return len(ran & expected)

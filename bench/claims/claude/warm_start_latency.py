@@ -13,7 +13,7 @@ from typing import Any, Final
 from bench.prove.figure import Figure, require
 from bench.support.claude import bare
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.lean import Frames, Lean, Received, check, events_path, message
+from bench.support.lean import Frames, MinimalClient, Received, validate_frames, events_path, message
 from bench.support.speed.measured import median, milliseconds, quantile
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, reply, stamps, text
@@ -44,7 +44,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def prove_at(size: Size, *, judge: bool) -> Figure:
     """Without `judge` the limits do not apply: a small sample on a busy machine is not conclusive."""
-    async with open_cluster() as cluster, Lean(cluster.base_urls[0], cluster.key) as client:
+    async with open_cluster() as cluster, MinimalClient(cluster.base_urls[0], cluster.key) as client:
         await cluster.model.install("first", replies(reply(text("One two three.", chunks=3), repeat=True)))
         await cluster.model.install("count", replies(reply(stamps(size.stamps, delay=0.02), repeat=True)))
         run = _LatencyRun(cluster, client, await _create_seat(client))
@@ -52,7 +52,7 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
         found = await run.measure_first_tokens(size.samples)
         theirs, ours = await run.measure_delta_delays()
         crowd = await run.measure_at_once(size.at_once, size.rounds) if size.at_once else None
-        validated = check(run.received)
+        validated = validate_frames(run.received)
     added = {share: milliseconds(quantile(ours, share) - quantile(theirs, share)) for share in (0.5, 0.99)}
     alone = median(found.bare)
     ratios = {
@@ -90,9 +90,9 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
     )
 
 
-async def _create_seat(client: Lean) -> dict[str, str]:
+async def _create_seat(client: MinimalClient) -> dict[str, str]:
     """Like `Lean.seat`, with Claude Code and its tools."""
-    seat = await client.seat()
+    seat = await client.create_session_fields()
     agent = await client.post(
         "/v1/agents",
         {"name": "measured", "model": bare.MODEL, "harness": "claude", "tools": [{"type": "agent_toolset_20260401"}]},
@@ -114,7 +114,7 @@ class _FirstTokenTimes:
 class _LatencyRun:
     """Alternates between both sides, so that other load on the machine affects both."""
 
-    def __init__(self, cluster: Cluster, client: Lean, seat: dict[str, str]) -> None:
+    def __init__(self, cluster: Cluster, client: MinimalClient, seat: dict[str, str]) -> None:
         self._cluster = cluster
         self._client = client
         self._seat = seat

@@ -14,9 +14,9 @@ from typing import Final
 from bench.prove.figure import Figure, require
 from bench.support import cluster as clusters
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.lean import Lean, check, events_path
+from bench.support.lean import MinimalClient, validate_frames, events_path
 from bench.support.size import load
-from bench.support.size.operations import SCRIPT, Side
+from bench.support.size.operations import SCRIPT, MeasuredDatabase
 from bench.support.speed.measured import milliseconds, quantile
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, reply, text
@@ -45,42 +45,42 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         if not clusters._shared:
             await exits.enter_async_context(clusters.share_stack(enabled=True))
         empty, full = [await exits.enter_async_context(open_cluster(environment=_SETTINGS)) for _ in range(2)]
-        clients = [await exits.enter_async_context(Lean(side.base_urls[0], side.key)) for side in (empty, full)]
+        clients = [await exits.enter_async_context(MinimalClient(side.base_urls[0], side.key)) for side in (empty, full)]
         made = [
             await _create_sessions(side, client, made_here) for side, client in zip((empty, full), clients, strict=True)
         ]
         seconds = await _load(full, made[1][1][0], sessions)
-        loaded, events, size = await load.counts(full.settings.database_url)
+        loaded, events, size = await load.count_rows(full.settings.database_url)
         require(holds=loaded >= sessions, otherwise=f"only {loaded} sessions were loaded")
         require(holds=quick or events >= _EVENTS, otherwise=f"only {events} events were loaded")
         rng = random.Random(7)  # the same draw each time
         sides = [
-            Side(clients[0], made[0][0], lambda: rng.choice(made[0][1])),
-            Side(clients[1], made[1][0], lambda: load.copy_id(rng.randrange(0, sessions, 10))),
+            MeasuredDatabase(clients[0], made[0][0], lambda: rng.choice(made[0][1])),
+            MeasuredDatabase(clients[1], made[1][0], lambda: load.copy_id(rng.randrange(0, sessions, 10))),
         ]
         for side in sides:
-            await side.go_deep(_DEEP_PAGES)
+            await side.find_deep_page(_DEEP_PAGES)
         for number in range(samples + warm_up):
             if number == warm_up:
                 for side in sides:
                     side.times.clear()
             for side in sides if number % 2 else reversed(sides):
-                await side.operate()
-        validated = sum(check(side.received) for side in sides)
+                await side.run_operations()
+        validated = sum(validate_frames(side.received) for side in sides)
     return _judge(sides, quick=quick, sessions=loaded, events=events, size=size, load_seconds=seconds, seen=validated)
 
 
-async def _create_sessions(side: Cluster, client: Lean, sessions: int) -> tuple[dict[str, str], list[str]]:
+async def _create_sessions(side: Cluster, client: MinimalClient, sessions: int) -> tuple[dict[str, str], list[str]]:
     """Creates sessions with one turn and three changes of the title: ten log positions each."""
     await side.model.install(_TEMPLATE, replies(reply(text(_RESPONSE), repeat=True)))
     await side.model.install(SCRIPT, replies(reply(text("Well then."), repeat=True)))
-    seat = await client.seat()
+    seat = await client.create_session_fields()
     made = []
     for _ in range(sessions):
         session_id = str((await client.post("/v1/sessions", seat))["id"])
         async with client.stream(events_path(session_id)) as frames:
             await client.send(session_id, f"{_QUESTION} [[script:{_TEMPLATE}]]")
-            check(await frames.until_idle())
+            validate_frames(await frames.until_idle())
         for title in ("A first title", "A second title", "The title that it kept"):
             await client.post(f"/v1/sessions/{session_id}", {"title": title})
         made.append(session_id)
@@ -89,14 +89,14 @@ async def _create_sessions(side: Cluster, client: Lean, sessions: int) -> tuple[
 
 async def _load(full: Cluster, template: str, sessions: int) -> float:
     started = time.monotonic()
-    await load.load(full.settings.database_url, template, sessions)
+    await load.fill_database(full.settings.database_url, template, sessions)
     seconds = time.monotonic() - started
     print(f"{sessions:,} sessions loaded in {seconds:.0f} s", flush=True)
     return seconds
 
 
 def _judge(
-    sides: list[Side], *, quick: bool, sessions: int, events: int, size: int, load_seconds: float, seen: int
+    sides: list[MeasuredDatabase], *, quick: bool, sessions: int, events: int, size: int, load_seconds: float, seen: int
 ) -> Figure:
     # In a dozen samples the p95 is the maximum, which depends on other load: a sample compares medians.
     max_ratio, quantile_share = (_MAX_RATIO_QUICK, 0.5) if quick else (_MAX_RATIO, 0.95)

@@ -19,9 +19,9 @@ from typing import Final
 
 from bench.prove.figure import Figure
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.lean import Lean, check
-from bench.support.speed.conversation import Conversation, Turn, add_request_times, open_client
-from bench.support.stores import Stores, Written
+from bench.support.lean import MinimalClient, validate_frames
+from bench.support.speed.conversation import TimedConversation, Turn, add_request_times, open_client
+from bench.support.stores import StoreWriteMeter, BytesWritten
 from footplate.domain.json import Json
 from footplate.engine.temporal.session_waker import workflow_id
 from footplate.wiring import DEFAULT_ORGANISATION
@@ -51,7 +51,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         await cluster.restart_worker(0)
         await long.run_turns(1)
         await add_request_times(cluster, [*long.turns, *beside.turns])
-        validated = check([*long.received, *beside.received])
+        validated = validate_frames([*long.received, *beside.received])
     times = _Times(long.turns[:-1], beside.turns, cold=long.turns[-1], window=window)
     return _judge(bytes_first, bytes_last, times, validated, quick=quick)
 
@@ -80,14 +80,14 @@ class _Times:
 
 
 def _mean_outside(turns: list[Turn]) -> float:
-    return mean(turn.outside for turn in turns)
+    return mean(turn.outside_request for turn in turns)
 
 
 def _mean_until_request(turns: list[Turn]) -> float:
     return mean(turn.until_request for turn in turns)
 
 
-def _judge(first: Written, last: Written, times: _Times, validated: int, *, quick: bool) -> Figure:
+def _judge(first: BytesWritten, last: BytesWritten, times: _Times, validated: int, *, quick: bool) -> Figure:
     bytes_ratio = last.total / first.total
     max_bytes_ratio, max_time_ratio = (
         (_MAX_RATIO_QUICK, _MAX_RATIO_QUICK) if quick else (_MAX_BYTES_RATIO, _MAX_TIME_RATIO)
@@ -119,7 +119,7 @@ def _judge(first: Written, last: Written, times: _Times, validated: int, *, quic
 class _MeasuredConversation:
     """A conversation, and the bytes that the stores write for it."""
 
-    def __init__(self, conversation: Conversation, stores: Stores) -> None:
+    def __init__(self, conversation: TimedConversation, stores: StoreWriteMeter) -> None:
         self._conversation = conversation
         self._stores = stores
         self.turns, self.received = conversation.turns, conversation.received
@@ -127,17 +127,17 @@ class _MeasuredConversation:
     async def run_turns(self, turns: int) -> None:
         for begin in range(0, turns, _TURNS_PER_NOTE):
             await self._conversation.run_turns(min(_TURNS_PER_NOTE, turns - begin))
-            await self._stores.note_run()
+            await self._stores.record_runs()
 
-    async def measure_bytes(self, turns: int) -> Written:
+    async def measure_bytes(self, turns: int) -> BytesWritten:
         await self._stores.begin()
         await self.run_turns(turns)
         return await self._stores.end()
 
 
 @asynccontextmanager
-async def _open_conversation(cluster: Cluster, client: Lean) -> AsyncIterator[_MeasuredConversation]:
-    conversation = await Conversation.begin(client)
-    stores = await Stores.open(cluster, workflow_id(DEFAULT_ORGANISATION, conversation.session_id))
+async def _open_conversation(cluster: Cluster, client: MinimalClient) -> AsyncIterator[_MeasuredConversation]:
+    conversation = await TimedConversation.create(client)
+    stores = await StoreWriteMeter.open(cluster, workflow_id(DEFAULT_ORGANISATION, conversation.session_id))
     yield _MeasuredConversation(conversation, stores)
     await stores.aclose()

@@ -24,17 +24,17 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     rounds = 1 if quick else _ROUNDS
     ledger = ValidationLedger()
     async with open_cluster(workers=1 if quick else 2) as cluster:
-        await quickstart.install(cluster)
-        limit = asyncio.Semaphore(len(quickstart.STORIES) if quick else _AT_ONCE)
+        await quickstart.install_scripts(cluster)
+        limit = asyncio.Semaphore(len(quickstart.SCENARIOS) if quick else _AT_ONCE)
 
-        async def run_scenario(scenario: quickstart.Story) -> None:
+        async def run_scenario(scenario: quickstart.Scenario) -> None:
             async with limit, Client(cluster, ledger=ledger) as client:
                 await scenario(client)
 
         async with asyncio.TaskGroup() as group:
-            for story in [*quickstart.STORIES] * rounds:
+            for story in [*quickstart.SCENARIOS] * rounds:
                 group.create_task(run_scenario(story))
-    passed = rounds * len(quickstart.STORIES)
+    passed = rounds * len(quickstart.SCENARIOS)
     sdk = version("anthropic")
     figures = (
         f"{passed} of {passed} scenarios passed, {ledger.validated:,} events validated, "

@@ -16,8 +16,8 @@ import httpx2
 from bench.prove.figure import Figure, require
 from bench.support import strangers, timing
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.openapi import Document, Operation, is_supported
-from bench.support.strangers import Ids, Organisation, Question, missing
+from bench.support.openapi import OpenApiDocument, Operation, is_supported
+from bench.support.strangers import Ids, Organisation, IdRequest, unused_id
 from footplate.domain import ids
 from footplate.domain.sessions import events
 from footplate.testing import hang, replies
@@ -37,13 +37,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with open_cluster() as cluster, AsyncExitStack() as exits:
         await cluster.model.install("stuck", replies([hang()]))
         owner, stranger, empty_organisation = [
-            await Organisation.found(cluster, name) for name in ("owner", "stranger", "nobody")
+            await Organisation.create(cluster, name) for name in ("owner", "stranger", "nobody")
         ]
         for organisation in (owner, stranger, empty_organisation):
             exits.push_async_callback(organisation.aclose)
-        own = await stranger.settle(turns=2)
+        own = await stranger.create_objects(turns=2)
         targets = await _create_targets(owner)
-        document = Document((await empty_organisation.http.get("/openapi.json")).json())
+        document = OpenApiDocument((await empty_organisation.http.get("/openapi.json")).json())
         operations = [operation for operation in document.operations() if operation.needs_key]
         request_count = await _request_all(document, operations, owner, targets, stranger, own)
         await _check_lists(operations, (owner, targets[0]), (stranger, own), empty_organisation)
@@ -65,13 +65,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         f"each kind and route; chance is 50%; medians differ by at most {by_median * 1000:.2f} ms)"
         + (f"; response times differ: {', '.join(revealing_routes)}" if revealing_routes else ""),
         holds=not revealing_routes,
-        details={name: {"right": round(g.right, 3), "z": round(g.z, 1)} for name, g in guesses.items()},
+        details={name: {"right": round(g.hit_rate, 3), "z": round(g.z, 1)} for name, g in guesses.items()},
     )
 
 
 async def _create_targets(owner: Organisation) -> Sequence[Ids]:
     """Creates one session in each state that a response could reveal: idle, archived, running a turn."""
-    resting, archived, busy = await owner.settle(turns=2), await owner.settle(turns=1), await owner.settle(turns=1)
+    resting, archived, busy = await owner.create_objects(turns=2), await owner.create_objects(turns=1), await owner.create_objects(turns=1)
     sdk = owner.client.sdk
     await sdk.beta.sessions.archive(archived["session_id"])
     await sdk.beta.agents.archive(archived["agent_id"])
@@ -85,7 +85,7 @@ async def _create_targets(owner: Organisation) -> Sequence[Ids]:
 
 
 async def _request_all(
-    document: Document,
+    document: OpenApiDocument,
     operations: Sequence[Operation],
     owner: Organisation,
     targets: Sequence[Ids],
@@ -93,31 +93,31 @@ async def _request_all(
     own: Ids,
 ) -> int:
     request_count = 0
-    before = await strangers.snapshot(owner, targets)
+    before = await strangers.capture_state(owner, targets)
     for operation in operations:
-        for question, chosen in strangers.questions(operation, document, own):
+        for question, chosen in strangers.build_requests(operation, document, own):
             for target in targets:
-                await strangers.compare(question, chosen, target, stranger)
+                await strangers.require_same_response(question, chosen, target, stranger)
                 request_count += 1
-        if operation.body is not None and "agent" in strangers.named(operation, document):
-            request_count += await strangers.compare_choices(operation, targets[0], stranger, own)
+        if operation.body is not None and "agent" in strangers.id_names(operation, document):
+            request_count += await strangers.compare_agent_references(operation, targets[0], stranger, own)
     request_count += await strangers.compare_files(targets[0], stranger, own)
-    require(holds=before == await strangers.snapshot(owner, targets), otherwise="a stranger changed something")
+    require(holds=before == await strangers.capture_state(owner, targets), otherwise="a stranger changed something")
     for operation in operations:
         await _check_owner_access(document, operation, owner)
     return request_count
 
 
-async def _check_owner_access(document: Document, operation: Operation, owner: Organisation) -> None:
+async def _check_owner_access(document: OpenApiDocument, operation: Operation, owner: Organisation) -> None:
     """Checks that the owner's own request for new data succeeds: the refusals above were due to the organisation."""
     harness = "claude" if operation.path.endswith(_TRANSCRIPT_ROUTES) else "native"
-    own_ids = await owner.settle(turns=1 if "turn_id" in operation.path_parameters else 0, harness=harness)
+    own_ids = await owner.create_objects(turns=1 if "turn_id" in operation.path_parameters else 0, harness=harness)
     if operation.path.endswith("/import"):
-        response = await strangers.import_own(owner, own_ids)
+        response = await strangers.import_transcript(owner, own_ids)
         require(holds=response.status_code == httpx2.codes.OK, otherwise=f"{operation}: {response.text}")
         return
-    for question, _ in strangers.questions(operation, document, own_ids):
-        reply = await question.ask(owner.http)
+    for question, _ in strangers.build_requests(operation, document, own_ids):
+        reply = await question.send(owner.http)
         # For these the owner gets an error that names the reason: a session without a project has no branch.
         lacks = operation.path.endswith(_DELIVERY_ROUTES) and "has no project" in reply.body
         allowed = reply.status == httpx2.codes.OK or lacks
@@ -155,8 +155,8 @@ async def _check_filters(operation: Operation, theirs: Ids, stranger: Organisati
             continue
         require(holds=name in theirs, otherwise=f"{operation}: the claim has no ids for the filter {name!r}")
         ids_ = {key: own[key] for key in operation.path_parameters}
-        foreign = await Question(operation, ids_, query=((name, theirs[name]),)).ask(stranger.http)
-        nothing = await Question(operation, ids_, query=((name, missing(name)),)).ask(stranger.http)
+        foreign = await IdRequest(operation, ids_, query=((name, theirs[name]),)).send(stranger.http)
+        nothing = await IdRequest(operation, ids_, query=((name, unused_id(name)),)).send(stranger.http)
         require(holds=foreign == nothing, otherwise=f"{operation} by {name}: {foreign} instead of {nothing}")
 
 
@@ -187,8 +187,8 @@ async def _check_stored_responses_are_separate(owner: Organisation, stranger: Or
         first, second = (response.json()["id"] for response in responses)
         require(holds=first != second, otherwise=f"with {header} one organisation got another's response")
         body = {**body, "name": f"{name}-again"}
-    theirs = await strangers.foreign_answer(stranger, own, await _create_event(owner))
-    nothing = await strangers.foreign_answer(stranger, own, ids.new_id(ids.EVENT))
+    theirs = await strangers.send_foreign_tool_result(stranger, own, await _create_event(owner))
+    nothing = await strangers.send_foreign_tool_result(stranger, own, ids.new_id(ids.EVENT))
     require(holds=theirs == nothing, otherwise=f"another's tool call: {theirs} instead of {nothing}")
 
 
@@ -201,28 +201,28 @@ async def _create_event(owner: Organisation) -> str:
 
 async def _measure_times(
     cluster: Cluster,
-    document: Document,
+    document: OpenApiDocument,
     operations: Sequence[Operation],
     targets: Sequence[Ids],
     stranger: Organisation,
     own: Ids,
     *,
     samples: int,
-) -> dict[str, timing.Difference]:
+) -> dict[str, timing.TimingDifference]:
     """Times every route with an id, for foreign ids and for ids that do not exist, in random order."""
-    found: dict[str, timing.Difference] = {}
+    found: dict[str, timing.TimingDifference] = {}
     async with httpx2.AsyncClient(
         base_url=cluster.base_urls[0], headers=stranger.http.headers, transport=httpx2.AsyncHTTPTransport()
     ) as http:
         if samples >= _SAMPLES:
             await _check_timing_detects_difference(http, operations, own, samples)
         for operation in operations:
-            asked = [*strangers.questions(operation, document, own)]
+            asked = [*strangers.build_requests(operation, document, own)]
             if asked:
                 question, chosen = asked[-1]  # all names foreign
                 foreign = [question.with_ids(_target_ids(chosen, target)) for target in targets]
-                nothing = [question.with_ids({name: missing(name) for name in chosen}) for _ in targets]
-                found[str(operation)] = timing.difference(*await _sample_times(http, foreign, nothing, samples))
+                nothing = [question.with_ids({name: unused_id(name) for name in chosen}) for _ in targets]
+                found[str(operation)] = timing.compare_times(*await _sample_times(http, foreign, nothing, samples))
     return found
 
 
@@ -231,9 +231,9 @@ async def _check_timing_detects_difference(
 ) -> None:
     """Checks that the timing distinguishes an existing session from a missing one; otherwise it would prove nothing."""
     (operation,) = [item for item in operations if str(item) == "GET /v1/sessions/{session_id}/events"]
-    mine = Question(operation, {"session_id": own["session_id"]})
-    nothing = mine.with_ids({"session_id": missing("session_id")})
-    seen = timing.difference(
+    mine = IdRequest(operation, {"session_id": own["session_id"]})
+    nothing = mine.with_ids({"session_id": unused_id("session_id")})
+    seen = timing.compare_times(
         *await _sample_times(http, [mine], [nothing], samples, expected_statuses=frozenset({200, 404}))
     )
     require(holds=seen.z > _MAX_Z, otherwise=f"the timing misses a difference that exists: {seen}")
@@ -245,8 +245,8 @@ def _target_ids(chosen: Sequence[str], target: Ids) -> Ids:
 
 async def _sample_times(
     http: httpx2.AsyncClient,
-    foreign: Sequence[Question],
-    nothing: Sequence[Question],
+    foreign: Sequence[IdRequest],
+    nothing: Sequence[IdRequest],
     count: int,
     *,
     expected_statuses: frozenset[int] = frozenset({404}),

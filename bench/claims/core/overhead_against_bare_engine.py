@@ -12,7 +12,7 @@ from bench.prove.figure import Figure, time_limit
 from bench.support import cluster as clusters
 from bench.support.cluster import open_cluster
 from bench.support.speed import broadcast, first_token, latency, rate
-from bench.support.speed.measured import Measured
+from bench.support.speed.measured import Measurement
 
 _QUICK_SLACK: Final = 3.0
 _MIN_RATE: Final = 0.4
@@ -23,13 +23,13 @@ _TITLES: Final = {"a": "session rate", "b": "first token", "c": "rate of deltas"
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     slack = _QUICK_SLACK if quick else 1.0
     no_limit = time_limit(1.0, quick=quick)
-    found: dict[str, Measured] = {}
+    found: dict[str, Measurement] = {}
     async with AsyncExitStack() as exits:
         if not clusters._shared:
             await exits.enter_async_context(clusters.share_stack(enabled=True))
-        plan = rate.Plan.of(quick=quick)
+        plan = rate.Plan.create(quick=quick)
         async with open_cluster(environment={"FOOTPLATE_LINGER": str(plan.linger)}) as cluster:
-            found["a"] = await _measure_and_print("a", rate.measure(cluster, plan, least=_MIN_RATE, slack=slack))
+            found["a"] = await _measure_and_print("a", rate.measure(cluster, plan, min_ratio=_MIN_RATE, slack=slack))
         async with open_cluster() as cluster:
             found["b"] = await _measure_and_print(
                 "b", first_token.measure(cluster, _FIRST_TOKEN_LIMITS, samples=4 if quick else 100, slack=no_limit)
@@ -64,7 +64,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _measure_and_print(name: str, measurement: Coroutine[Any, Any, Measured]) -> Measured:
+async def _measure_and_print(name: str, measurement: Coroutine[Any, Any, Measurement]) -> Measurement:
     measured = await measurement
     print(f"({name}) {measured.text}", flush=True)
     return measured

@@ -14,11 +14,11 @@ from bench.prove.figure import Figure
 from bench.support.checking import ValidationLedger
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
-from bench.support.lean import Lean
-from bench.support.streams.cuts import cuts
-from bench.support.streams.joining import join
+from bench.support.lean import MinimalClient
+from bench.support.streams.cuts import run_with_cuts
+from bench.support.streams.joining import join_during_messages
 from bench.support.streams.lost_publish import lost_publishes
-from bench.support.streams.stuck import delay, held
+from bench.support.streams.stuck import measure_delay, measure_held_memory
 
 _ENVIRONMENT: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "2", "FOOTPLATE_LEASE": "1", "FOOTPLATE_WRITE_SECONDS": "600"}
 _MAX_SECONDS_LATE: Final = 2.0
@@ -34,14 +34,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         open_cluster(apis=2, environment=_ENVIRONMENT) as cluster,
         Client(cluster, api=0, ledger=ledger) as one,
         Client(cluster, api=1, ledger=ledger) as other,
-        Lean(cluster.base_urls[0], cluster.key) as lean,
+        MinimalClient(cluster.base_urls[0], cluster.key) as lean,
     ):
         database = await asyncpg.connect(cluster.settings.database_url)
         try:
-            seen = await cuts(cluster, (one, other), database, cut)
-            joined = await join(cluster, (one, other), joiners)
-            slowed = await delay(cluster, lean, pairs, ledger)
-            memory = await held(cluster, lean, stuck, ledger, rounds=15 if quick else 50, warm=1 if quick else 2)
+            seen = await run_with_cuts(cluster, (one, other), database, cut)
+            joined = await join_during_messages(cluster, (one, other), joiners)
+            slowed = await measure_delay(cluster, lean, pairs, ledger)
+            memory = await measure_held_memory(cluster, lean, stuck, ledger, rounds=15 if quick else 50, warm=1 if quick else 2)
             late = await lost_publishes(cluster, other, database, kills)
         finally:
             await database.close()
@@ -61,7 +61,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         headline=headline,
         summary=f"{seen.cuts} cuts, {seen.in_a_preview} of them inside a message: {seen.positions} positions, {order}; "
         f"{len(late)} kills before publish: last event at most {max(late):.2f} s late (limit {_MAX_SECONDS_LATE:g}); a turn of "
-        f"{statistics.median(slowed.alone):.2f} s takes {slowed.ratio - 1:+.1%} beside a client that never reads; of "
+        f"{statistics.median(slowed.undisturbed):.2f} s takes {slowed.ratio - 1:+.1%} beside a client that never reads; of "
         f"{memory.sent / 1e6:.1f} MB sent to it, {memory.total / 1e6:.2f} MB stay in memory "
         f"({memory.process / 1e6:.2f} in the API, {memory.kernel / 1e6:.2f} in the kernel); {joined} clients joined in "
         "the middle of a message and got all of it",
@@ -70,8 +70,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             "connections": [*seen.by_replica],
             "late": [round(seconds, 3) for seconds in late],
             "stuck_clients": memory.clients,
-            "turns_alone": [round(seconds, 3) for seconds in slowed.alone],
-            "turns_beside": [round(seconds, 3) for seconds in slowed.beside],
+            "turns_alone": [round(seconds, 3) for seconds in slowed.undisturbed],
+            "turns_beside": [round(seconds, 3) for seconds in slowed.disturbed],
             "events_validated": ledger.validated,
         },
     )

@@ -95,8 +95,8 @@ def _check_domain_does_no_io() -> None:
 async def _run_external_harness() -> None:
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         target = Path(directory) / "installed"
-        await out_of_tree.install(target)
-        async with open_cluster(environment=out_of_tree.environment(target)) as cluster:
+        await out_of_tree.install_package(target)
+        async with open_cluster(environment=out_of_tree.path_variables(target)) as cluster:
             await out_of_tree.run_turns(cluster, ValidationLedger())
 
 

@@ -14,8 +14,8 @@ from bench.support.checking import ValidationLedger
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.completion import RaceResult, run_race
-from bench.support.histories import ORGANISATION, Histories, kind
-from bench.support.lean import Lean, message
+from bench.support.histories import ORGANISATION, WorkflowHistories, event_type_name
+from bench.support.lean import MinimalClient, message
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import WhenBusy
 from footplate.testing import replies, reply, text, tool
@@ -34,9 +34,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with (
         open_cluster(environment=_ENVIRONMENT) as cluster,
         Client(cluster, ledger=ledger) as client,
-        Lean(cluster.base_urls[0], cluster.key) as lean,
+        MinimalClient(cluster.base_urls[0], cluster.key) as lean,
     ):
-        histories = await Histories.of(cluster)
+        histories = await WorkflowHistories.connect(cluster)
         few, many = await _list_turn_histories(cluster, client, histories, (3, calls))
         added, all_added = await _send_during_turn(cluster, client, lean, histories, messages)
         hits = await run_race(lean, histories, sends=sends, at_once=5)
@@ -74,7 +74,7 @@ def _describe_race(hits: RaceResult) -> str:
 
 
 async def _list_turn_histories(
-    cluster: Cluster, client: Client, histories: Histories, sizes: Sequence[int]
+    cluster: Cluster, client: Client, histories: WorkflowHistories, sizes: Sequence[int]
 ) -> Sequence[Sequence[str]]:
     """Returns, for each number of tool calls, the kinds of all history events of a session with one such turn."""
     agent = await client.agent(extra_body={"limits": {"max_iterations": 1000}})
@@ -86,13 +86,13 @@ async def _list_turn_histories(
         received = await client.run_turn(session_id, f"[[script:calls-{calls}]]", patience=300)
         results = sum(event["type"] == events.AGENT_TOOL_RESULT for event in received)
         require(holds=results == calls, otherwise=f"{results} of {calls} tools ran")
-        await histories.closed(session_id)
-        found.append([kind(event) for event in await histories.events(session_id)])
+        await histories.wait_until_closed(session_id)
+        found.append([event_type_name(event) for event in await histories.fetch_events(session_id)])
     return found
 
 
 async def _send_during_turn(
-    cluster: Cluster, client: Client, lean: Lean, histories: Histories, messages: int
+    cluster: Cluster, client: Client, lean: MinimalClient, histories: WorkflowHistories, messages: int
 ) -> tuple[int, int]:
     """Returns the history events added while the turn ran, and until all messages were processed.
 
@@ -104,20 +104,20 @@ async def _send_during_turn(
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "[[script:flood]]")
         await stream.until(events.AGENT_TOOL_USE)
-    before = len(await histories.events(session_id))
+    before = len(await histories.fetch_events(session_id))
     await _send_all(lean, client.ledger, session_id, WhenBusy.STEER, messages - _QUEUED)
     await _send_all(lean, client.ledger, session_id, WhenBusy.QUEUE, _QUEUED)
-    added = len(await histories.events(session_id)) - before
+    added = len(await histories.fetch_events(session_id)) - before
     session = await client.sdk.beta.sessions.retrieve(session_id)
     require(holds=session.status == "running", otherwise=f"the turn was {session.status} before all were sent")
 
     workspace = cluster.directory / "data" / "workspaces" / ORGANISATION / session_id
     await asyncio.to_thread((workspace / "go").touch)
     await _wait_until_processed(client, session_id, messages + 1)
-    return added, len(await histories.at_rest(session_id)) - before
+    return added, len(await histories.wait_until_idle(session_id)) - before
 
 
-async def _send_all(lean: Lean, ledger: ValidationLedger, session_id: str, when_busy: WhenBusy, count: int) -> None:
+async def _send_all(lean: MinimalClient, ledger: ValidationLedger, session_id: str, when_busy: WhenBusy, count: int) -> None:
     """Sends the messages one by one, from several senders at once."""
     numbers = iter(range(count))
 

@@ -25,7 +25,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     }
     async with open_cluster(apis=1, workers=0, environment=settings) as cluster:
         if quick:
-            speed = await answers.measure(cluster, samples=25, most=_MAX_RATIO_QUICK)
+            speed = await answers.measure(cluster, samples=25, max_ratio=_MAX_RATIO_QUICK)
             streams = await idle.measure(cluster, streams=100, keepalive=keepalive, rounds=1)
         else:
             speed = await answers.measure(cluster, samples=500)

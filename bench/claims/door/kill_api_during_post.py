@@ -15,8 +15,8 @@ from bench.prove.figure import Figure
 from bench.support.cluster import open_cluster
 from bench.support.crash.findings import print_histogram
 from bench.support.retries.balancer import Balancer
-from bench.support.retries.judging import judge, states
-from bench.support.retries.killing import TENTHS, Killing
+from bench.support.retries.judging import check_outcomes, count_kill_states
+from bench.support.retries.killing import TENTHS, ApiKills
 from bench.support.retries.posts import KINDS, SCRIPT, Caller
 from footplate.testing import replies, reply, text
 
@@ -37,14 +37,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     ):
         await cluster.model.install(SCRIPT, replies(reply(text("Yes."), repeat=True)))
         balancer.turn_to(*cluster.ports)
-        seat = await caller.settle()
-        killing = Killing(cluster, balancer, caller, stranger, twin, seat, random.Random(seed))
+        seat = await caller.create_shared_objects()
+        killing = ApiKills(cluster, balancer, caller, stranger, twin, seat, random.Random(seed))
         await killing.measure()
-        await killing.anywhere(at_random_times)
-        await killing.before_answers(before_responses)
+        await killing.kill_anywhere(at_random_times)
+        await killing.kill_before_responses(before_responses)
         await killing.aclose()
-        faults, messages = await judge(cluster, killing.posted)
-        found = await states(cluster, killing.kills)
+        faults, messages = await check_outcomes(cluster, killing.posted)
+        found = await count_kill_states(cluster, killing.kills)
     print_histogram(
         "times of the kills, in tenths of the POST's duration",
         Counter({label: killing.tenths[label] for label in (f"{n}/{TENTHS}" for n in range(TENTHS))}),
@@ -53,9 +53,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return _figure(killing, faults, messages, found)
 
 
-def _figure(killing: Killing, faults: list[str], messages: int, found: Counter[str]) -> Figure:
+def _figure(killing: ApiKills, faults: list[str], messages: int, found: Counter[str]) -> Figure:
     posts = [post for kill in killing.kills for post in kill.posted]
-    usual_times = ", ".join(f"{kind} {killing.usual(kind) * 1000:.0f} ms" for kind in KINDS)
+    usual_times = ", ".join(f"{kind} {killing.usual_seconds(kind) * 1000:.0f} ms" for kind in KINDS)
     random_kills = sum(killing.tenths.values())
     acknowledged = sum(post.id is not None for post in posts)
     headline = (

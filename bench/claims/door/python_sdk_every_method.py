@@ -15,7 +15,7 @@ from tests.compat import probes, reference
 
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.sdk.door import KINDS, Door, Kind, Tally
+from bench.support.sdk.door import SDK_KINDS, SdkClient, SdkKind, CallTally
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, text, tool
 
@@ -41,7 +41,7 @@ _SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1", "FOOTPLATE_WEB_ALLOW": "
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    tally = Tally()
+    tally = CallTally()
     async with open_cluster(workers=1 if quick else 2, environment=_SETTINGS) as cluster:
         await probes.install(cluster)
         await cluster.model.install(
@@ -61,12 +61,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return _figure(tally, turns, tally.ledger.frames - before, quick=quick)
 
 
-async def _run_probes(cluster: Cluster, tally: Tally, *, quick: bool) -> None:
+async def _run_probes(cluster: Cluster, tally: CallTally, *, quick: bool) -> None:
     """Runs all probes with both clients; in a sample each with one of them, alternating."""
     limit = asyncio.Semaphore(_AT_ONCE)
 
-    async def run(name: str, kind: Kind) -> None:
-        async with limit, Door(cluster, kind, tally=tally) as door:
+    async def run(name: str, kind: SdkKind) -> None:
+        async with limit, SdkClient(cluster, kind, tally=tally) as door:
             try:
                 await probes.load()[name](door)
             except Exception as error:
@@ -75,24 +75,24 @@ async def _run_probes(cluster: Cluster, tally: Tally, *, quick: bool) -> None:
 
     async with asyncio.TaskGroup() as group:
         for number, name in enumerate(sorted(probes.load())):
-            for kind in (KINDS[number % 2],) if quick else KINDS:
+            for kind in (SDK_KINDS[number % 2],) if quick else SDK_KINDS:
                 group.create_task(run(name, kind))
 
 
-async def _stream_turns(cluster: Cluster, tally: Tally, *, wanted: int) -> int:
+async def _stream_turns(cluster: Cluster, tally: CallTally, *, wanted: int) -> int:
     """Runs turns on streams of both clients until `wanted` events arrived; returns the number of turns."""
     turns, start = 0, tally.ledger.frames
     while tally.ledger.frames - start < wanted:
-        await asyncio.gather(*(_run_busy_turn(cluster, tally, kind) for kind in KINDS))
-        turns += len(KINDS)
+        await asyncio.gather(*(_run_busy_turn(cluster, tally, kind) for kind in SDK_KINDS))
+        turns += len(SDK_KINDS)
     return turns
 
 
-async def _run_busy_turn(cluster: Cluster, tally: Tally, kind: Kind) -> None:
-    async with Door(cluster, kind, tally=tally) as door:
+async def _run_busy_turn(cluster: Cluster, tally: CallTally, kind: SdkKind) -> None:
+    async with SdkClient(cluster, kind, tally=tally) as door:
         session = await door.session()
-        received = await door.turn(session.id, _BUSY, event_deltas=["agent.message"])
-        listed = await door.every("sessions.events.list", session.id, limit=50)
+        received = await door.run_turn(session.id, _BUSY, event_deltas=["agent.message"])
+        listed = await door.list_all("sessions.events.list", session.id, limit=50)
         streamed = [event.id for event in received if not event.type.startswith("event_")]
         # The message is streamed twice: when it is queued and when it is processed.
         require(
@@ -101,30 +101,30 @@ async def _run_busy_turn(cluster: Cluster, tally: Tally, kind: Kind) -> None:
         )
 
 
-async def _check_database_outage(cluster: Cluster, tally: Tally) -> None:
+async def _check_database_outage(cluster: Cluster, tally: CallTally) -> None:
     """Checks that the SDK gets a typed error while the database is down, and works again afterwards."""
     database = cluster.stack.postgres
     assert database is not None
-    for kind in KINDS:
-        async with Door(cluster, kind, tally=tally, max_retries=0) as door:
+    for kind in SDK_KINDS:
+        async with SdkClient(cluster, kind, tally=tally, max_retries=0) as door:
             await database.stop()
             try:
-                refusal = await door.refused(anthropic.ServiceUnavailableError, "agents.list")
+                refusal = await door.expect_error(anthropic.ServiceUnavailableError, "agents.list")
             finally:
                 await database.start()
             require(holds=refusal.type == "api_error", otherwise=f"503 is of type {refusal.type!r}")
             await door.sdk.with_options(max_retries=10).beta.agents.list()
 
 
-def _check_every_method_was_called(tally: Tally) -> None:
+def _check_every_method_was_called(tally: CallTally) -> None:
     names = [m.name for m in reference.methods() if m.name.rsplit(".", 1)[0] in _RESOURCES]
     called = {call.split(" ")[1] for call in tally.calls}
     require(holds=set(names) <= called, otherwise=f"never called: {set(names) - called}")
 
 
-def _figure(tally: Tally, turns: int, streamed: int, *, quick: bool) -> Figure:
+def _figure(tally: CallTally, turns: int, streamed: int, *, quick: bool) -> Figure:
     calls = tally.calls.total()
-    by_kind = {kind: _count_calls(tally, kind) for kind in KINDS}
+    by_kind = {kind: _count_calls(tally, kind) for kind in SDK_KINDS}
     methods = {call.split(" ")[1] for call in tally.calls}
     sdk = version("anthropic")
     mismatches = len(tally.ledger.mismatches)
@@ -149,7 +149,7 @@ def _figure(tally: Tally, turns: int, streamed: int, *, quick: bool) -> Figure:
     )
 
 
-def _count_calls(tally: Tally, kind: Kind) -> int:
+def _count_calls(tally: CallTally, kind: SdkKind) -> int:
     return sum(number for call, number in tally.calls.items() if call.startswith(f"{kind} "))
 
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from bench.prove.figure import Figure, require, time_limit
 from bench.support.newcomer import installing, providers
-from bench.support.newcomer.desk import Desk, Watched, stop
-from bench.support.newcomer.installing import Installed
-from bench.support.newcomer.page import ROOT, FirstScreen, first_screen
+from bench.support.newcomer.desk import UserShell, TerminalOutput, stop_dev_server
+from bench.support.newcomer.installing import InstallTimes
+from bench.support.newcomer.page import ROOT, ReadmeBlocks, read_first_section
 from footplate.domain.json import JsonObject
 from footplate.stack.free_ports import find_free_port
 
@@ -25,27 +25,27 @@ _DEMO_SCRIPT: Final = ROOT / "src" / "footplate" / "cli" / "dev" / "scenario_scr
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    page = first_screen()
+    page = read_first_section()
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         scratch = Path(directory)
         folder = scratch / "bare"
         folder.mkdir()
-        desk = Desk(folder, {"FOOTPLATE_PORT": str(find_free_port())})
+        desk = UserShell(folder, {"FOOTPLATE_PORT": str(find_free_port())})
         installed = None
         if quick:
             await desk.run(f"export PATH='{Path(sys.executable).parent}':$PATH")
         else:
-            installed = await installing.install(page, desk, await installing.build(page, scratch), scratch)
+            installed = await installing.install_wheel(page, desk, await installing.build_wheel(page, scratch), scratch)
         return await _run_commands(page, desk, installed)
 
 
-async def _run_commands(page: FirstScreen, desk: Desk, installed: Installed | None) -> Figure:
+async def _run_commands(page: ReadmeBlocks, desk: UserShell, installed: InstallTimes | None) -> Figure:
     first, demo = await _start_and_run(page, desk, stop_early=installed is None)
     if installed:
         _check_demo_output(demo)
         _check_fixed_file(desk.folder)
     second, _ = await _start_and_run(page, desk, stop_early=True)
-    models = await providers.used(page, desk, quick=installed is None)
+    models = await providers.run_with_provider_keys(page, desk, quick=installed is None)
     total = first + (installed.install_seconds if installed else 0.0)
     headline = f"first streamed word {first:.1f} s after the start; installation not measured"
     if installed:
@@ -68,7 +68,7 @@ async def _run_commands(page: FirstScreen, desk: Desk, installed: Installed | No
     )
 
 
-def _installation_details(installed: Installed) -> JsonObject:
+def _installation_details(installed: InstallTimes) -> JsonObject:
     return {
         "install_seconds": round(installed.install_seconds, 1),
         "download_seconds": round(installed.download_seconds, 1),
@@ -77,7 +77,7 @@ def _installation_details(installed: Installed) -> JsonObject:
     }
 
 
-def _describe_installation(installed: Installed | None) -> str:
+def _describe_installation(installed: InstallTimes | None) -> str:
     if installed is None:
         return "in the existing environment (a full run installs the wheel), with a fresh data directory"
     return (
@@ -86,15 +86,15 @@ def _describe_installation(installed: Installed | None) -> str:
     )
 
 
-async def _start_and_run(page: FirstScreen, desk: Desk, *, stop_early: bool = False) -> tuple[float, Watched]:
+async def _start_and_run(page: ReadmeBlocks, desk: UserShell, *, stop_early: bool = False) -> tuple[float, TerminalOutput]:
     """Returns the seconds from the start of the server to the agent's first word in the output of `footplate run`."""
     started = time.monotonic()
     dev = await desk.start(page.serve, page.ready)
     try:
-        watched = await desk.watch(page.run, _read_first_token(), leave=stop_early)
+        watched = await desk.run_on_terminal(page.run, _read_first_token(), kill_when_seen=stop_early)
     finally:
-        await stop(dev)
-    return watched.first - started, watched
+        await stop_dev_server(dev)
+    return watched.appeared_at - started, watched
 
 
 def _read_first_token() -> str:
@@ -102,7 +102,7 @@ def _read_first_token() -> str:
     return str(demo_script["scripts"]["default"]["replies"][0][0]["text"].split()[0])
 
 
-def _check_demo_output(demo: Watched) -> None:
+def _check_demo_output(demo: TerminalOutput) -> None:
     """Checks the demo's output: it reads, edits, runs a test, loses its worker and continues."""
     text = " ".join(demo.text.split())
     for wanted in ("  read ", "  edit ", "  bash "):

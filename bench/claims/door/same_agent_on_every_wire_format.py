@@ -12,8 +12,8 @@ from bench.prove.figure import Figure, require
 from bench.support.clients import TOOLSET, Client, Event, texts
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.providers import telling
-from bench.support.providers.site import Site
-from bench.support.providers.stories import MAX_FAILURES, Story, stories
+from bench.support.providers.site import WebSite
+from bench.support.providers.stories import MAX_FAILURES, Scenario, build_scenarios
 from footplate.domain.sessions import events as ev
 
 FORMATS: Final = {
@@ -29,8 +29,8 @@ _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MAX_FAILURES": str
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    async with Site() as site, open_cluster(environment={**_SETTINGS, **site.settings()}) as cluster:
-        chosen = [story for story in stories(site) if not quick or story.name in _QUICK_SCENARIOS]
+    async with WebSite() as site, open_cluster(environment={**_SETTINGS, **site.settings()}) as cluster:
+        chosen = [story for story in build_scenarios(site) if not quick or story.name in _QUICK_SCENARIOS]
         for story in chosen:
             await cluster.model.install(story.script_name, story.script)
         async with Client(cluster) as client:
@@ -56,7 +56,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 class _ScenarioComparison:
-    def __init__(self, cluster: Cluster, client: Client, site: Site, agent_id: str) -> None:
+    def __init__(self, cluster: Cluster, client: Client, site: WebSite, agent_id: str) -> None:
         self._cluster = cluster
         self._client = client
         self._site = site
@@ -64,13 +64,13 @@ class _ScenarioComparison:
         self.faults: list[str] = []
         self.events = 0
 
-    async def compare(self, story: Story) -> None:
+    async def compare(self, story: Scenario) -> None:
         """Runs the scenario on all formats at once and compares the events."""
         runs = await asyncio.gather(*(self._run_scenario(story, model) for model in FORMATS))
         for model, (session_id, received) in zip(FORMATS, runs, strict=True):
             self.events += len(received)
             await self._check(story, model, session_id, received)
-        first, *others = (telling.told(received) for _, received in runs)
+        first, *others = (telling.comparable_events(received) for _, received in runs)
         for model, other in zip(list(FORMATS)[1:], others, strict=True):
             differing = [pair for pair in zip(first, other, strict=False) if pair[0] != pair[1]]
             self._require(story, model, "differs", not differing and len(first) == len(other), differing[:1])
@@ -87,7 +87,7 @@ class _ScenarioComparison:
                 for name in _WEB_TOOLS:
                     require(holds=(name in offered) is expected, otherwise=f"{model} was offered {sorted(offered)}")
 
-    async def _run_scenario(self, story: Story, model: str) -> tuple[str, list[Event]]:
+    async def _run_scenario(self, story: Scenario, model: str) -> tuple[str, list[Event]]:
         session_id = await self._create_session(model, self._agent_id)
         prompt = f"Please. [[script:{story.script_name}]]"
         async with self._client.stream(session_id, deltas=[ev.AGENT_MESSAGE, ev.AGENT_THINKING]) as stream:
@@ -101,8 +101,8 @@ class _ScenarioComparison:
     async def _create_session(self, model: str, agent_id: str) -> str:
         return await self._client.session(_with_model(agent_id, model))
 
-    async def _check(self, story: Story, model: str, session_id: str, received: Sequence[Event]) -> None:
-        seen = telling.types(received)
+    async def _check(self, story: Scenario, model: str, session_id: str, received: Sequence[Event]) -> None:
+        seen = telling.event_types(received)
         self._require(story, model, "events", seen == list(story.types), seen)
         errors = [event["error"] for event in received if event["type"] == ev.SESSION_ERROR]
         kinds = [(error["type"], error["retry_status"]["type"]) for error in errors]
@@ -110,43 +110,43 @@ class _ScenarioComparison:
         reason = received[-1]["stop_reason"]["type"]
         self._require(story, model, "stop reason", reason == story.stop_reason, reason)
         messages = texts(received)
-        self._require(story, model, "messages", messages == list(story.says), messages)
+        self._require(story, model, "messages", messages == list(story.messages), messages)
         self._check_results(story, model, received)
         self._check_previews(story, model, received)
         await self._check_requests(story, model, session_id)
 
-    def _check_results(self, story: Story, model: str, received: Sequence[Event]) -> None:
+    def _check_results(self, story: Scenario, model: str, received: Sequence[Event]) -> None:
         results = [event for event in received if event["type"] == ev.AGENT_TOOL_RESULT]
         self._require(story, model, "results", len(results) == len(story.results), len(results))
         for (expected_text, is_error), result in zip(story.results, results, strict=False):
             text = "".join(block["text"] for block in result["content"])
             self._require(story, model, "result", expected_text in text and bool(result["is_error"]) is is_error, text)
 
-    def _check_previews(self, story: Story, model: str, received: Sequence[Event]) -> None:
+    def _check_previews(self, story: Scenario, model: str, received: Sequence[Event]) -> None:
         """Checks the previews: one may be lost, but is never wrong."""
         finished = {event["id"]: texts([event])[0] for event in received if event["type"] == ev.AGENT_MESSAGE}
-        for event_id, shown in telling.previewed(received).items():
+        for event_id, shown in telling.preview_texts(received).items():
             if event_id in finished:
                 self._require(story, model, "preview", finished[event_id].startswith(shown), shown)
 
-    async def _check_requests(self, story: Story, model: str, session_id: str) -> None:
+    async def _check_requests(self, story: Scenario, model: str, session_id: str) -> None:
         """Checks the requests to the provider and the web site: each in the right format, and none twice."""
         records = await self._list_requests(session_id)
         paths = {record["path"] for record in records}
         self._require(story, model, "path", paths == {FORMATS[model]}, paths)
         self._require(story, model, "requests", len(records) == story.requests, len(records))
-        if story.waits and len(records) > 1:
+        if story.min_wait and len(records) > 1:
             waited = records[1]["time"] - records[0]["time"]
-            self._require(story, model, "wait", waited >= story.waits, waited)
-        for target in story.asked:
-            times = self._site.asked[target.replace("{session}", session_id)]
+            self._require(story, model, "wait", waited >= story.min_wait, waited)
+        for target in story.site_requests:
+            times = self._site.request_counts[target.replace("{session}", session_id)]
             self._require(story, model, f"asked {target}", times == 1, times)
 
     async def _list_requests(self, session_id: str) -> list[dict[str, Any]]:
         records: list[dict[str, Any]] = [*await self._cluster.model.requests()]
         return [record for record in records if record["session"] == session_id]
 
-    def _require(self, story: Story, model: str, aspect: str, holds: bool, found: object) -> None:  # noqa: FBT001 - as require
+    def _require(self, story: Scenario, model: str, aspect: str, holds: bool, found: object) -> None:  # noqa: FBT001 - as require
         if not holds:
             self.faults.append(f"{story.name!r} on {model}: {aspect}: {found}")
 

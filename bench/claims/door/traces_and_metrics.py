@@ -17,7 +17,7 @@ from bench.support.cluster import Cluster, open_cluster
 from bench.support.telemetry import counting, tracing, workload
 from bench.support.telemetry.collector import open_collector
 from bench.support.telemetry.counting import Totals
-from bench.support.telemetry.sink import Sink, open_sink
+from bench.support.telemetry.sink import TelemetrySink, open_sink
 from footplate.stack.orphan_processes import wait_until
 
 _TURNS: Final = 500
@@ -43,11 +43,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         environment = {**_SETTINGS, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "SENTRY_DSN": sink.dsn}
         async with open_cluster(workers=2, environment=environment) as cluster, Client(cluster) as client:
             spans = await _check_traces(cluster, client, sink)
-            await workload.install(cluster)
+            await workload.install_scripts(cluster)
             log, metrics = await _count_turns(cluster, client, turns)
-            lines = await _check_usage(cluster, await counting.of_log(cluster))
+            lines = await _check_usage(cluster, await counting.totals_from_log(cluster))
             await _check_labels(cluster)
-        tracing.silent(sink, cluster.key)
+        tracing.require_no_private_text(sink, cluster.key)
     wrong = counting.differences(log, metrics)
     counted = _sum(log, "turns")
     headline = f"{spans} spans per turn; {len(log)} totals of /metrics equal the log's over {counted} turns"
@@ -66,31 +66,31 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 @asynccontextmanager
-async def _open_collector(sink: Sink) -> AsyncIterator[str]:
+async def _open_collector(sink: TelemetrySink) -> AsyncIterator[str]:
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         async with open_collector(Path(directory), sink.url) as endpoint:
             yield endpoint
 
 
-async def _check_traces(cluster: Cluster, client: Client, sink: Sink) -> int:
-    spans = await tracing.one_turn(cluster, client, sink)
-    await tracing.after_a_crash(cluster, client, sink)
+async def _check_traces(cluster: Cluster, client: Client, sink: TelemetrySink) -> int:
+    spans = await tracing.check_one_turn(cluster, client, sink)
+    await tracing.check_after_crash(cluster, client, sink)
     async with Client(cluster, key=await cluster.create_key(_BROKEN)) as broken:
-        await tracing.an_exception(cluster, broken, sink, organisation=_BROKEN)
+        await tracing.check_exception(cluster, broken, sink, organisation=_BROKEN)
     return spans
 
 
 async def _count_turns(cluster: Cluster, client: Client, turns: int) -> tuple[Totals, Totals]:
     """Runs turns; returns what they added to the log and to the metrics of the processes, which live throughout."""
-    log_before, metrics_before = await counting.of_log(cluster), await counting.of_metrics(cluster)
-    await workload.run(client, turns=turns, sessions=_SESSIONS)
-    log = _subtract_totals(await counting.of_log(cluster), log_before)
+    log_before, metrics_before = await counting.totals_from_log(cluster), await counting.totals_from_metrics(cluster)
+    await workload.run_workload(client, turns=turns, sessions=_SESSIONS)
+    log = _subtract_totals(await counting.totals_from_log(cluster), log_before)
     metrics: Totals = Counter()
 
     async def totals_are_equal() -> bool:
         # A client may receive an event just before the worker has counted it.
         nonlocal metrics
-        metrics = _subtract_totals(await counting.of_metrics(cluster), metrics_before)
+        metrics = _subtract_totals(await counting.totals_from_metrics(cluster), metrics_before)
         return not counting.differences(log, metrics)
 
     await wait_until(totals_are_equal, _MAX_COUNTING_SECONDS)

@@ -19,7 +19,7 @@ _TIMEOUT_SECONDS: Final = 120
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    directory = await npm.installed()
+    directory = await npm.install_sdk()
     sdk = json.loads((npm.SOURCE / "package.json").read_text())["dependencies"]["@anthropic-ai/sdk"]
     found = json.loads((directory / "node_modules/@anthropic-ai/sdk/package.json").read_text())["version"]
     require(holds=found == sdk, otherwise=f"npm installed {found}, not {sdk}")
@@ -27,13 +27,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     ledger = ValidationLedger()
     passed = 0
     async with open_cluster() as cluster:
-        await quickstart.install(cluster)
+        await quickstart.install_scripts(cluster)
         # Next to node_modules, where node resolves imports.
         script = directory / f"stories-{cluster.id}.mts"
         script.write_bytes((npm.SOURCE / "stories.mts").read_bytes())
         try:
             for _ in range(rounds):
-                output = await npm.run(
+                output = await npm.run_program(
                     npm.node(),
                     script.name,
                     cluster.base_urls[0],

@@ -9,7 +9,7 @@ from typing import Final
 
 from bench.prove.figure import Figure, time_limit
 from bench.support.cluster import open_cluster
-from bench.support.speed.conversation import Conversation, Turn, add_request_times, open_client
+from bench.support.speed.conversation import TimedConversation, Turn, add_request_times, open_client
 from bench.support.speed.measured import median, milliseconds
 
 _SHORT_LIMIT_MS: Final = 150
@@ -23,7 +23,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         cluster = await exits.enter_async_context(open_cluster())
         client = await open_client(cluster, exits)
         await cluster.model.clear()
-        conversations = [await Conversation.begin(client) for _ in lengths]
+        conversations = [await TimedConversation.create(client) for _ in lengths]
         for conversation, length in zip(conversations, lengths, strict=True):
             await conversation.run_turns(length)
         for conversation in conversations:

@@ -26,12 +26,12 @@ from typing import Final
 from bench.prove.figure import Figure
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.escape.backends import SANDBOX, UID
-from bench.support.lean import MODEL, Lean, Received, events_path
+from bench.support.lean import MODEL, MinimalClient, Received, events_path
 from bench.support.speed import claude_calls
 from bench.support.speed.measured import median, milliseconds
 from bench.support.speed.process_tree import process_tree_cpu_seconds
 from bench.support.speed.repository import make_repository
-from bench.support.speed.sandbox import opened, spawn_bare
+from bench.support.speed.sandbox import open_sandbox, spawn_bare
 from footplate.domain.json import JsonObject
 from footplate.environments.factory import SandboxFactory
 from footplate.environments.sandbox import probe
@@ -92,7 +92,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                             "limit_ms": _LIMIT_MS[sessions],
                         }
                         print(f"  {row}: {rows[row]}", flush=True)
-            async with Lean(cluster.base_urls[0], cluster.key) as lean:
+            async with MinimalClient(cluster.base_urls[0], cluster.key) as lean:
                 project_id = await _find_or_add_project(lean, "small")
             claude = await claude_calls.measure_claude_calls(cluster, project_id, turns)
             for row, figures in claude.items():
@@ -129,10 +129,10 @@ async def _measure_calls(
     firsts, calls, used = [], [], 0.0
     worker = cluster.workers[0].pid
     assert worker is not None
-    async with Lean(cluster.base_urls[0], cluster.key) as lean, AsyncExitStack() as exits:
+    async with MinimalClient(cluster.base_urls[0], cluster.key) as lean, AsyncExitStack() as exits:
         project_id = await _find_or_add_project(lean, project)
         agent = await lean.post("/v1/agents", {"name": kind, "model": MODEL, "tools": [tools]})
-        seat = {**await lean.seat(), "agent": agent["id"], "project_ids": [project_id]}
+        seat = {**await lean.create_session_fields(), "agent": agent["id"], "project_ids": [project_id]}
         streams = []
         for _ in range(sessions):
             session_id = (await lean.post("/v1/sessions", seat))["id"]
@@ -150,7 +150,7 @@ async def _measure_calls(
     return _Cost(median(calls), used / len(calls)), median(firsts)
 
 
-async def _find_or_add_project(lean: Lean, path: str) -> str:
+async def _find_or_add_project(lean: MinimalClient, path: str) -> str:
     listed = (await lean.get("/v1/projects"))["data"]
     found = next((each for each in listed if each["name"] == path), None)
     return str((found or await lean.post("/v1/projects", {"path": path}))["id"])
@@ -170,7 +170,7 @@ async def _measure_bare(root: Path, commands: Sequence[str], sessions: int, turn
     took: list[float] = []
     async with ModelProxy({}) as proxy, AsyncExitStack() as exits:
         names = [f"bare-{time.monotonic_ns()}-{number}" for number in range(sessions)]
-        environments = [await exits.enter_async_context(opened(sandboxed, proxy, name)) for name in names]
+        environments = [await exits.enter_async_context(open_sandbox(sandboxed, proxy, name)) for name in names]
         for environment in environments:
             await environment.shell("echo > README.md", timeout=60)
 

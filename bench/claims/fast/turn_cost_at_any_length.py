@@ -15,8 +15,8 @@ import asyncpg
 
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.lean import Lean
-from bench.support.speed.conversation import Conversation, Turn, add_request_times, open_client
+from bench.support.lean import MinimalClient
+from bench.support.speed.conversation import TimedConversation, Turn, add_request_times, open_client
 from bench.support.speed.measured import milliseconds
 from bench.support.speed.pages import pages_read
 from bench.support.speed.process_tree import process_tree_cpu_seconds
@@ -41,7 +41,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         await cluster.model.clear()
         database = await asyncpg.connect(cluster.settings.database_url)
         exits.push_async_callback(database.close)
-        long = await Conversation.begin(client)
+        long = await TimedConversation.create(client)
         await long.run_turns(turns)
         every = [long]
         for name in ("without statistics", "with statistics"):
@@ -83,19 +83,19 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _start_conversation(client: Lean, session_id: str | None = None) -> Conversation:
-    conversation = await Conversation.begin(client) if session_id is None else Conversation(client, session_id)
+async def _start_conversation(client: MinimalClient, session_id: str | None = None) -> TimedConversation:
+    conversation = await TimedConversation.create(client) if session_id is None else TimedConversation(client, session_id)
     await conversation.run_turns(_EARLY)
     return conversation
 
 
-async def _create_session_in_same_partitions(client: Lean, database: asyncpg.Connection, session_id: str) -> str:
+async def _create_session_in_same_partitions(client: MinimalClient, database: asyncpg.Connection, session_id: str) -> str:
     """Creates sessions until one has its rows in the partitions of `session_id`."""
     partition = await database.fetchval(
         "select tableoid::regclass::text from steps where session_id = $1 limit 1", session_id
     )
     while True:
-        created = (await Conversation.begin(client)).session_id
+        created = (await TimedConversation.create(client)).session_id
         if await database.fetchval(_IS_IN_PARTITION, int(partition.rpartition("_")[2]), created):
             return created
 
@@ -123,7 +123,7 @@ class _Phase:
         self.turns: dict[str, list[Turn]] = {"long": [], "short": []}
 
     @classmethod
-    async def run(cls, cluster: Cluster, long: Conversation, short: Conversation, blocks: int) -> "_Phase":
+    async def run(cls, cluster: Cluster, long: TimedConversation, short: TimedConversation, blocks: int) -> "_Phase":
         phase = cls()
         for _ in range(blocks):
             for name, conversation in (("long", long), ("short", short)):
@@ -153,7 +153,7 @@ class _Phase:
 
 
 def _outside(turns: Sequence[Turn]) -> float:
-    return mean(turn.outside for turn in turns)
+    return mean(turn.outside_request for turn in turns)
 
 
 def _worker_cpu(cluster: Cluster) -> float:

@@ -13,9 +13,9 @@ import asyncpg
 
 from bench.prove.figure import Figure, require, time_limit
 from bench.support.cluster import open_cluster
-from bench.support.lean import Lean
+from bench.support.lean import MinimalClient
 from bench.support.scale import resting_sessions, usage_rows
-from bench.support.speed.conversation import Conversation, open_client
+from bench.support.speed.conversation import TimedConversation, open_client
 from bench.support.speed.measured import milliseconds, quantile
 
 _USAGE_LIMIT_MS: Final = 300
@@ -33,9 +33,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         database = await asyncpg.connect(cluster.settings.database_url)
         exits.push_async_callback(database.close)
         archived = await _archive(client, database, copies, seconds)
-        rows = await usage_rows.make_turns(database, turns)
+        rows = await usage_rows.insert_turns(database, turns)
         await database.execute("delete from turns where session_id not like 'sesn_made%'")
-        took = await usage_rows.ask_each_grouping(client, turns, repetitions=1 if quick else 5)
+        took = await usage_rows.measure_each_grouping(client, turns, repetitions=1 if quick else 5)
     every = [one for repeated in took.values() for one in repeated]
     slowest = max(took, key=lambda name: quantile(took[name], 0.5))
     p95 = milliseconds(quantile(every, 0.95))
@@ -56,10 +56,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _archive(client: Lean, database: asyncpg.Connection, copies: int, seconds: float) -> dict[str, float]:
-    original = await Conversation.begin(client)
+async def _archive(client: MinimalClient, database: asyncpg.Connection, copies: int, seconds: float) -> dict[str, float]:
+    original = await TimedConversation.create(client)
     await original.run_turns(1)
-    live = [await Conversation.begin(client) for _ in range(_AT_ONCE)]
+    live = [await TimedConversation.create(client) for _ in range(_AT_ONCE)]
     await asyncio.gather(*(conversation.run_turns(5) for conversation in live))
     before = await _turn_seconds(live, until=time.monotonic() + seconds)
     prefix = await resting_sessions.copy_session(database, original.session_id, copies)
@@ -77,8 +77,8 @@ async def _archive(client: Lean, database: asyncpg.Connection, copies: int, seco
     }
 
 
-async def _turn_seconds(live: list[Conversation], *, until: float) -> list[float]:
-    async def turns(conversation: Conversation) -> list[float]:
+async def _turn_seconds(live: list[TimedConversation], *, until: float) -> list[float]:
+    async def turns(conversation: TimedConversation) -> list[float]:
         begin = len(conversation.turns)
         while time.monotonic() < until:
             await conversation.run_turns(1)

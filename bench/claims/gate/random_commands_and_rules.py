@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from bench.prove.figure import Figure
 from bench.support.bypass import corpus
 from bench.support.made_up import grammar, traced
-from bench.support.made_up.broken import Breaker
+from bench.support.made_up.broken import CommandDamager
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
 from footplate.gate.evaluation.commands import decide_command
@@ -58,12 +58,12 @@ class _KnownEffects(NamedTuple):
     """The effects of a command from the grammar, and the rules that apply to it."""
 
     rules: grammar.Rules
-    truth: grammar.Truth
+    truth: grammar.CommandEffects
 
     @property
     def is_permitted(self) -> bool:
-        runs, writes = map(self.rules.permits, self.truth.runs), map(grammar.writable, self.truth.writes)
-        return not self.truth.dark and all(runs) and all(writes)
+        runs, writes = map(self.rules.permits, self.truth.runs), map(grammar.is_writable, self.truth.writes)
+        return not self.truth.has_unknown_parts and all(runs) and all(writes)
 
 
 class _Case(NamedTuple):
@@ -95,7 +95,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 def _run_batch(seed: int, size: int) -> _BatchResult:
-    rng, breaker, found = random.Random(seed), Breaker(), _BatchResult()
+    rng, breaker, found = random.Random(seed), CommandDamager(), _BatchResult()
     team = corpus.load_policy("everyday")
     cases = [_make_broken_case(breaker, rng, team) if index % 2 else _make_known_case(rng) for index in range(size)]
     gc.freeze()
@@ -112,16 +112,16 @@ def _run_batch(seed: int, size: int) -> _BatchResult:
 
 
 def _make_known_case(rng: random.Random) -> _Case:
-    rules, truth = grammar.rules(rng), grammar.Truth()
-    command = grammar.command(rng, truth)
+    rules, truth = grammar.random_rules(rng), grammar.CommandEffects()
+    command = grammar.random_command(rng, truth)
     policy = Policy.parse(
         {Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}}
     )
     return _Case(command, policy, _KnownEffects(rules, truth))
 
 
-def _make_broken_case(breaker: Breaker, rng: random.Random, policy: Policy) -> _Case:
-    return _Case(breaker.make(rng), policy)
+def _make_broken_case(breaker: CommandDamager, rng: random.Random, policy: Policy) -> _Case:
+    return _Case(breaker.make_command(rng), policy)
 
 
 def _decide_timed(policy: Policy, command: str, found: _BatchResult) -> PermissionOutcome | None:
@@ -147,7 +147,7 @@ async def _check_in_bash(commands: list[str]) -> list[str]:
     tokens = {part for command in commands for part in command.split() if part.isidentifier()}
     programs = sorted((permitted | tokens | {"touch", "rm", "curl", "sudo"}) - {":", "[", "."})
     faults = []
-    for command, (ran, written) in zip(commands, await traced.run(commands, programs), strict=True):
+    for command, (ran, written) in zip(commands, await traced.trace_commands(commands, programs), strict=True):
         if strange := {name for name in ran if name not in permitted}:
             faults.append(f"allowed: {command!r}, which ran {sorted(strange)}")
         if strange := {

@@ -19,7 +19,7 @@ from typing import Final
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.guard.exhaustion_attacks import ATTACKS, WITH_KEY, Target
-from bench.support.lean import Lean
+from bench.support.lean import MinimalClient
 from bench.support.overhead.idle import allow_many_connections
 
 _ATTACK_SECONDS: Final = 6.0
@@ -124,7 +124,7 @@ def _figure(names: list[str], found: _AttackResults, before: list[float], after:
 class _HonestClients:
     """Honest clients, two for each replica, with persistent connections."""
 
-    def __init__(self, clients: list[Lean], session_id: str) -> None:
+    def __init__(self, clients: list[MinimalClient], session_id: str) -> None:
         self._clients = clients
         self._session_id = session_id
         self._failures: list[str] = []
@@ -139,7 +139,7 @@ class _HonestClients:
         failures, self._failures = self._failures, []
         return failures
 
-    async def _send_requests(self, client: Lean, until: float) -> list[float]:
+    async def _send_requests(self, client: MinimalClient, until: float) -> list[float]:
         times: list[float] = []
         while time.monotonic() < until or len(times) < 3:
             for request in (self._read, self._list, self._create):
@@ -153,21 +153,21 @@ class _HonestClients:
                 await asyncio.sleep(_PAUSE)
         return times
 
-    async def _read(self, client: Lean) -> None:
+    async def _read(self, client: MinimalClient) -> None:
         await client.get(f"/v1/sessions/{self._session_id}")
 
-    async def _list(self, client: Lean) -> None:
+    async def _list(self, client: MinimalClient) -> None:
         await client.get(f"/v1/sessions/{self._session_id}/events")
 
-    async def _create(self, client: Lean) -> None:
+    async def _create(self, client: MinimalClient) -> None:
         await client.post("/v1/agents", {"name": "honest", "model": "claude-sonnet-4-5"})
 
 
 @asynccontextmanager
 async def _honest_clients(cluster: Cluster) -> AsyncIterator[_HonestClients]:
     key = await cluster.create_key("honest")
-    clients = [Lean(url, key) for url in cluster.base_urls for _ in range(2)]
-    session = await clients[0].post("/v1/sessions", await clients[0].seat())
+    clients = [MinimalClient(url, key) for url in cluster.base_urls for _ in range(2)]
+    session = await clients[0].post("/v1/sessions", await clients[0].create_session_fields())
     try:
         yield _HonestClients(clients, session["id"])
     finally:
@@ -176,8 +176,8 @@ async def _honest_clients(cluster: Cluster) -> AsyncIterator[_HonestClients]:
 
 
 async def _create_target(cluster: Cluster, api: int, key: str) -> Target:
-    async with Lean(cluster.base_urls[api], key) as client:
-        session = await client.post("/v1/sessions", await client.seat())
+    async with MinimalClient(cluster.base_urls[api], key) as client:
+        session = await client.post("/v1/sessions", await client.create_session_fields())
     return Target(cluster.ports[api], key, session["id"])
 
 

@@ -23,8 +23,8 @@ from bench.prove.figure import Figure, require
 from bench.support import backends
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.openapi import Document
-from bench.support.roles.attempts import ATTEMPTS, DENIED, HARMLESS, RULED, RULES, Attempt, Ground, unclassified
+from bench.support.openapi import OpenApiDocument
+from bench.support.roles.attempts import ATTEMPTS_BY_ROUTE, DENIED_COMMAND, HARMLESS_ROUTES, RULED_PROJECT_PATH, RULES, Attempt, AttemptSetup, find_unclassified_routes
 from footplate import wiring
 from footplate.config import Settings
 from footplate.domain.json import Json
@@ -67,7 +67,7 @@ class _AttackRun:
         require(holds=response.status_code == httpx2.codes.OK, otherwise=f"{path}: {response.text}")
         return dict(response.json())
 
-    async def create_setup(self, operation: str) -> Ground:
+    async def create_setup(self, operation: str) -> AttemptSetup:
         tag = f"t{secrets.token_hex(4)}"
         agent = await self.create("/v1/agents", name=tag, model="claude-sonnet-4-5", tools=[TOOLSET])
         other = await self.create("/v1/agents", name=tag, model="claude-sonnet-4-5", tools=[TOOLSET], harness="claude")
@@ -94,7 +94,7 @@ class _AttackRun:
         elif operation.endswith("/fork"):
             await self.client.run_turn(session["id"], "Go. [[script:hello]]")
         lines = await self._read_transcript(other["id"]) if operation.endswith("/import") else ()
-        return Ground(tag=tag, directory=str(self.directory), ids=ids, transcript=lines)
+        return AttemptSetup(tag=tag, directory=str(self.directory), ids=ids, transcript=lines)
 
     async def _read_transcript(self, agent_id: str) -> Sequence[Mapping[str, Any]]:
         session = await self.client.session(agent_id)
@@ -106,8 +106,8 @@ class _AttackRun:
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     async with _open_run() as run:
         document = (await run.admin.get("/openapi.json")).json()
-        operations = [str(one) for one in Document(document).operations()]
-        run.faults += [f"{one} is not classified: can it change which rules apply?" for one in unclassified(operations)]
+        operations = [str(one) for one in OpenApiDocument(document).operations()]
+        run.faults += [f"{one} is not classified: can it change which rules apply?" for one in find_unclassified_routes(operations)]
         for role in _ROLES_WITHOUT_ACCESS[:1] if quick else _ROLES_WITHOUT_ACCESS:
             await _attack_as(run, role, quick=quick)
         for role in _ROLES_WITH_ACCESS[:1] if quick else _ROLES_WITH_ACCESS:
@@ -117,7 +117,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     roles = ", ".join(_ROLES_WITHOUT_ACCESS[:1] if quick else _ROLES_WITHOUT_ACCESS)
     headline = f"{run.attempts} attempts without the role: none weakened the rules"
     summary = (
-        f"{len(ATTEMPTS) + len(HARMLESS)} writing routes, {len(HARMLESS)} of which cannot change rules; "
+        f"{len(ATTEMPTS_BY_ROUTE) + len(HARMLESS_ROUTES)} writing routes, {len(HARMLESS_ROUTES)} of which cannot change rules; "
         f"{run.attempts} attempts as {roles}: {run.refused} were refused with 403, none weakened the rules, which "
         f"denied the command in {run.tried} sessions afterwards; every attempt is in the audit trail, except "
         f"{run.invalid} invalid requests (400); with the role the same requests take effect"
@@ -125,7 +125,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     if run.faults:
         headline = f"{run.attempts} attempts without the role: {len(run.faults)} faults"
         summary = f"{len(run.faults)} faults, the first: {run.faults[0]}"
-    details: dict[str, Json] = {"faults": [*run.faults], "routes": [*ATTEMPTS], "harmless": {**HARMLESS}}
+    details: dict[str, Json] = {"faults": [*run.faults], "routes": [*ATTEMPTS_BY_ROUTE], "harmless": {**HARMLESS_ROUTES}}
     return Figure(headline=headline, summary=summary, holds=not run.faults, details=details)
 
 
@@ -144,12 +144,12 @@ async def _open_run() -> AsyncIterator[_AttackRun]:
             raw_client(cluster) as admin,
         ):
             for name, program in (("denied", "bash"), ("denied-claude", "Bash")):
-                await cluster.model.install(name, replies([tool(program, {"command": DENIED})], [text("Done.")]))
-            asks = replies([tool("bash", {"command": "echo a"})], [tool("bash", {"command": DENIED})], [text("Done.")])
+                await cluster.model.install(name, replies([tool(program, {"command": DENIED_COMMAND})], [text("Done.")]))
+            asks = replies([tool("bash", {"command": "echo a"})], [tool("bash", {"command": DENIED_COMMAND})], [text("Done.")])
             await cluster.model.install("asks", asks)
             await cluster.model.install("hello", replies([text("Hello.")]))
-            run = _AttackRun(cluster, admin, client, root / RULED)
-            run.project_id = (await run.create("/v1/projects", path=RULED, permissions=RULES))["id"]
+            run = _AttackRun(cluster, admin, client, root / RULED_PROJECT_PATH)
+            run.project_id = (await run.create("/v1/projects", path=RULED_PROJECT_PATH, permissions=RULES))["id"]
             run.plain_project_id = (await run.create("/v1/projects", path="plain"))["id"]
             # The project's first session creates its directory.
             session = await client.session(extra_body={"project_ids": [run.project_id]})
@@ -166,7 +166,7 @@ def _prepare(directory: str) -> Path:
 async def _attack_as(run: _AttackRun, role: str, *, quick: bool) -> None:
     secret, key_id = await _create_key(run.cluster, role)
     async with raw_client(run.cluster, key=secret) as http, Client(run.cluster, key=secret) as client:
-        for operation, build in ATTEMPTS.items():
+        for operation, build in ATTEMPTS_BY_ROUTE.items():
             names = [attempt.name for attempt in build(_EMPTY_SETUP)]
             for name in _QUICK.get(operation, ()) if quick else names:
                 setup = await run.create_setup(operation)
@@ -181,7 +181,7 @@ async def _attack_as(run: _AttackRun, role: str, *, quick: bool) -> None:
                     run.faults.append(f"{case}: {error!r}")
 
 
-_EMPTY_SETUP: Final = Ground(
+_EMPTY_SETUP: Final = AttemptSetup(
     tag="t",
     directory="/",
     ids=dict.fromkeys(
@@ -201,7 +201,7 @@ async def _make_attempt(
     key_id: str,
     operation: str,
     attempt: Attempt,
-    setup: Ground,
+    setup: AttemptSetup,
 ) -> list[str]:
     method, _, template = operation.partition(" ")
     path = template.format_map(setup.ids)
@@ -244,7 +244,7 @@ async def _check_audit(run: _AttackRun, key_id: str, path: str, before: set[str]
 
 
 async def _check_denied_everywhere(
-    run: _AttackRun, client: Client, operation: str, attempt: Attempt, setup: Ground, created: Mapping[str, Any]
+    run: _AttackRun, client: Client, operation: str, attempt: Attempt, setup: AttemptSetup, created: Mapping[str, Any]
 ) -> list[str]:
     """Runs the denied command in a new session of the project, and in whatever the attempt created."""
     agent, environment = await client.agent(), await client.environment()
@@ -294,7 +294,7 @@ def _find_faults(received: Sequence[Mapping[str, Any]]) -> list[str]:
     faults = [
         f"the call was made: {use}"
         for use in uses
-        if use["input"].get("command") == DENIED and use["evaluated_permission"] != "deny"
+        if use["input"].get("command") == DENIED_COMMAND and use["evaluated_permission"] != "deny"
     ]
     if not any(use["evaluated_permission"] == "deny" for use in uses) and not _was_edited(results.values()):
         faults.append(f"nothing was denied: {[event['type'] for event in received]}")
@@ -317,7 +317,7 @@ async def _check_role_has_effect(run: _AttackRun, role: str) -> None:
             run.faults.append(f"{role}: the command is denied although no rule denies it")
         await run.create(project_path, http, permissions=RULES)
         await run.create(f"{project_path}/archive", http)
-        run.project_id = (await run.create("/v1/projects", http, path=RULED))["id"]
+        run.project_id = (await run.create("/v1/projects", http, path=RULED_PROJECT_PATH))["id"]
         session = await client.session(extra_body={"project_ids": [run.project_id]})
         run.faults += [f"{role}, again: {fault}" for fault in await _run_denied(client, session, is_claude=False)]
 

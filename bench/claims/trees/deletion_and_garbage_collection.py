@@ -27,8 +27,8 @@ from bench.support.cluster import Cluster, open_cluster
 from bench.support.erasure.needed import find_needed_objects, list_keys
 from bench.support.erasure.searching import TokensByStore, find_tokens
 from bench.support.erasure.work import SessionWorkload, TrackedSession, new_token
-from bench.support.host_loss.trial import make_project
-from bench.support.hosts import data_of, host
+from bench.support.host_loss.trial import make_git_project
+from bench.support.hosts import data_directory, create_worker_host
 from footplate.domain.files.snapshots import Snapshot
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
@@ -51,8 +51,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     sessions, forks, lost = (3, 4, 2) if quick else (80, 117, 20)
     root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
     try:
-        await asyncio.to_thread(make_project, root)
-        await asyncio.to_thread(make_project, root / "second")
+        await asyncio.to_thread(make_git_project, root)
+        await asyncio.to_thread(make_git_project, root / "second")
         environment = {**_SETTINGS, "FOOTPLATE_PROJECTS_ROOT": str(root)}
         async with open_cluster(environment=environment) as cluster, Client(cluster) as client:
             first, second = [await _create_project(client, path) for path in ("app", "second/app")]
@@ -242,14 +242,14 @@ class _Trial:
         await self._cluster.workers[0].stop()
         await asyncio.to_thread(shutil.rmtree, self._cluster.directory / "data" / "workspaces")
         await asyncio.to_thread(shutil.rmtree, self._cluster.directory / "data" / "trees")
-        other = host(self._cluster, "other", backends.default_backend())
+        other = create_worker_host(self._cluster, "other", backends.default_backend())
         await other.start()
         try:
             found = await self._work.list_all_files(living)
             faults += [f"{id_}: {now!r} instead of {listed[id_]!r}" for id_, now in found.items() if now != listed[id_]]
             for one in waiting:
                 received = await self._work.send_tool_result(one)
-                tree = data_of(self._cluster, "other") / "workspaces" / "default" / one.id
+                tree = data_directory(self._cluster, "other") / "workspaces" / "default" / one.id
                 if received[-1]["stop_reason"]["type"] != "end_turn" or not (tree / "grows").exists():
                     faults.append(f"{one.id}: it did not continue after the approval: {received[-1]}")
         finally:

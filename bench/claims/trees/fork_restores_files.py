@@ -17,7 +17,7 @@ from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.forks import files
 from bench.support.forks.bringing import measure_alternately, open_fork_timer
-from bench.support.host_loss.trial import make_project
+from bench.support.host_loss.trial import make_git_project
 
 _HARNESSES: Final = ("native", "claude")
 _SHORT: Final = 10
@@ -35,7 +35,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     every, turns, forks, first_turns = (12, 12, 3, 1) if quick else (1, 1000, 60, 20)
     root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
     try:
-        await asyncio.to_thread(make_project, root)
+        await asyncio.to_thread(make_git_project, root)
         environment = {**_LONG_LEASES, "FOOTPLATE_PROJECTS_ROOT": str(root)}
         async with open_cluster(environment=environment) as cluster, Client(cluster) as client:
             found = await _fork_at_each_event(cluster, client, every)

@@ -14,8 +14,8 @@ from bench.support import backends
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
 from bench.support.host_loss import work
-from bench.support.host_loss.s3 import Seaweed
-from bench.support.host_loss.trial import Found, Trials, make_project
+from bench.support.host_loss.s3 import SeaweedServer
+from bench.support.host_loss.trial import HostLossFindings, HostLossTrials, make_git_project
 
 _LOSSES: Final = 50
 _SESSIONS: Final = 5
@@ -31,10 +31,10 @@ _LEASES_QUICK: Final = {"FOOTPLATE_LEASE": "4", "FOOTPLATE_HEARTBEAT_TIMEOUT": "
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
     try:
-        await asyncio.to_thread(make_project, root)
+        await asyncio.to_thread(make_git_project, root)
         found = {"a folder": await _lose_hosts(root, {}, quick=quick)}
         if not quick:
-            server = Seaweed(root / "seaweed")
+            server = SeaweedServer(root / "seaweed")
             await server.start()
             try:
                 settings = {**server.variables, "FOOTPLATE_OBJECTS_URL": server.url}
@@ -44,35 +44,35 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
     by_store = "; ".join(
-        f"objects in {name}: {one.moments} losses, {one.restored} of them after completed calls ({one.calls} in all)"
+        f"objects in {name}: {one.interrupted_turns} losses, {one.restored_sessions} of them after completed calls ({one.calls_before_loss} in all)"
         for name, one in found.items()
     )
     faults = sum(len(one.faults) for one in found.values())
     return Figure(
-        headline=f"{sum(one.moments for one in found.values())} hosts lost in turns: {faults} wrong files afterwards",
+        headline=f"{sum(one.interrupted_turns for one in found.values())} hosts lost in turns: {faults} wrong files afterwards",
         summary=f"a worker was killed and its disk deleted in turns of {work.CALLS} calls, in both harnesses, with "
         f"projects and without: {by_store}; the next worker finished every turn, and {faults} times its files "
         "differed from those after the completed calls",
         holds=not faults,
-        details={name: {"moments": one.moments, "faults": [*one.faults]} for name, one in found.items()},
+        details={name: {"moments": one.interrupted_turns, "faults": [*one.faults]} for name, one in found.items()},
     )
 
 
-async def _lose_hosts(root: Path, settings: dict[str, str], *, quick: bool) -> Found:
+async def _lose_hosts(root: Path, settings: dict[str, str], *, quick: bool) -> HostLossFindings:
     environment = {**(_LEASES_QUICK if quick else _LEASES), "FOOTPLATE_PROJECTS_ROOT": str(root), **settings}
     async with open_cluster(workers=0, environment=environment) as cluster, Client(cluster) as client:
         for harness in work.HARNESSES:
             await cluster.model.install(f"work-{harness}", work.script(harness))
         await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
         objects = settings.get("FOOTPLATE_OBJECTS_URL") or f"file://{cluster.directory}/data/objects"
-        trials = Trials(cluster, client, backend=backends.default_backend(), objects=objects, seed=len(objects))
-        while trials.found.moments < (1 if quick else _LOSSES):
-            await trials.lose_a_host(
-                _SESSIONS_QUICK if quick else _SESSIONS, longest=_MAX_TURN_SECONDS_QUICK if quick else _MAX_TURN_SECONDS
+        trials = HostLossTrials(cluster, client, backend=backends.default_backend(), objects=objects, seed=len(objects))
+        while trials.findings.interrupted_turns < (1 if quick else _LOSSES):
+            await trials.lose_host(
+                _SESSIONS_QUICK if quick else _SESSIONS, kill_after=_MAX_TURN_SECONDS_QUICK if quick else _MAX_TURN_SECONDS
             )
-            print(f"  {trials.found.moments} hosts lost, {len(trials.found.faults)} faults", flush=True)
-    for fault in trials.found.faults:
+            print(f"  {trials.findings.interrupted_turns} hosts lost, {len(trials.findings.faults)} faults", flush=True)
+    for fault in trials.findings.faults:
         print(f"  FAULT {fault}", flush=True)
-    enough = quick or trials.found.restored > trials.found.moments / 2
+    enough = quick or trials.findings.restored_sessions > trials.findings.interrupted_turns / 2
     require(holds=enough, otherwise="too few turns had completed a call when their host was lost")
-    return trials.found
+    return trials.findings

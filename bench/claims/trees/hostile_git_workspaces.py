@@ -10,7 +10,7 @@ from typing import Final
 
 from bench.prove.figure import Figure
 from bench.support.hostile_trees import reaching, running
-from bench.support.hostile_trees.trial import Outcome, run
+from bench.support.hostile_trees.trial import TrickOutcome, try_trick
 
 _MIN_TRICKS: Final = 25
 
@@ -18,13 +18,13 @@ _MIN_TRICKS: Final = 25
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     tricks = (*running.TRICKS, *reaching.TRICKS)
     chosen = tricks[::6] if quick else tricks
-    outcomes: list[Outcome] = []
+    outcomes: list[TrickOutcome] = []
     for trick in chosen:
-        outcomes.append(await run(trick))
+        outcomes.append(await try_trick(trick))
         for fault in outcomes[-1].faults:
             print(f"  FAULT {fault}", flush=True)
     faults = [fault for outcome in outcomes for fault in outcome.faults]
-    effective = sum(outcome.fired for outcome in outcomes)
+    effective = sum(outcome.works_on_plain_git for outcome in outcomes)
     operations = sum(outcome.operations for outcome in outcomes)
     headline = f"{len(outcomes)} tricks, {operations:,} operations: nothing ran, read or wrote outside"
     summary = (

@@ -22,7 +22,7 @@ from anthropic import APIError
 from bench.prove.figure import Figure, require
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.host_loss.trial import make_project
+from bench.support.host_loss.trial import make_git_project
 from footplate.testing import replies, text, tool
 
 _SESSIONS: Final = 16
@@ -61,7 +61,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
     found = MergeFindings()
     try:
-        await asyncio.to_thread(make_project, root)
+        await asyncio.to_thread(make_git_project, root)
         user = root / "app"
         _git(user, "branch", _BRANCH)
         checked_out = _git(user, "rev-parse", "main")

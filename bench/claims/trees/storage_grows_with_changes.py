@@ -16,8 +16,8 @@ from typing import Final
 
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.host_loss.trial import make_project
-from bench.support.lean import Lean, events_path, message
+from bench.support.host_loss.trial import make_git_project
+from bench.support.lean import MinimalClient, events_path, message
 from footplate.testing import replies, reply, text, tool
 
 _TURNS: Final = 1000
@@ -41,7 +41,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     turns, window = (_TURNS_QUICK, _WINDOW_QUICK) if quick else (_TURNS, _WINDOW)
     root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
     try:
-        await asyncio.to_thread(make_project, root)
+        await asyncio.to_thread(make_git_project, root)
         environment = {**_LONG_LEASES, "FOOTPLATE_PROJECTS_ROOT": str(root)}
         async with open_cluster(environment=environment) as cluster:
             change = tool("bash", {"command": _CHANGE})
@@ -69,13 +69,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 async def _measure_turns(cluster: Cluster, turns: int) -> _Measured:
     objects = cluster.directory / "data" / "objects"
     found = _Measured()
-    async with Lean(cluster.base_urls[0], cluster.key) as lean:
+    async with MinimalClient(cluster.base_urls[0], cluster.key) as lean:
         project = await lean.post("/v1/projects", {"path": "app"})
         agent = await lean.post(
             "/v1/agents",
             {"name": "changer", "model": "claude-sonnet-4-5", "tools": [{"type": "agent_toolset_20260401"}]},
         )
-        seat = {**await lean.seat(), "agent": agent["id"], "project_ids": [project["id"]]}
+        seat = {**await lean.create_session_fields(), "agent": agent["id"], "project_ids": [project["id"]]}
         session_id = (await lean.post("/v1/sessions", seat))["id"]
         await _run_turn(lean, session_id)  # also stores the project's files
         before = await asyncio.to_thread(_stored_bytes, objects)
@@ -90,7 +90,7 @@ async def _measure_turns(cluster: Cluster, turns: int) -> _Measured:
     return found
 
 
-async def _run_turn(lean: Lean, session_id: str) -> None:
+async def _run_turn(lean: MinimalClient, session_id: str) -> None:
     async with lean.stream(events_path(session_id)) as frames:
         await lean.post(f"/v1/sessions/{session_id}/events", {"events": [message("Go on. [[script:change]]")]})
         await frames.until_idle()

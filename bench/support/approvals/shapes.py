@@ -82,7 +82,7 @@ async def create_agents(client: Client, notes: McpProcess) -> dict[str, str]:
     return {
         harness: await client.agent(
             tools=[toolset, server],
-            mcp_servers=notes.definition["mcp_servers"],
+            mcp_servers=notes.agent_fields["mcp_servers"],
             extra_body={"harness": harness},
             **more[harness],
         )
@@ -101,7 +101,7 @@ def count_effects(cluster: Cluster, notes: McpProcess, session_id: str, name: st
     """Returns how often the effect happened. `taken`: how often the session read its pipe."""
     if name == _TOKEN:
         return reads
-    return [*work.read_lines(cluster, session_id), *notes.noted()].count(name)
+    return [*work.read_lines(cluster, session_id), *notes.read_notes()].count(name)
 
 
 class ReadCountingPipe:

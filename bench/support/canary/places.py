@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from bench.support import remains
 from bench.support.cluster import Cluster
 from bench.support.telemetry import counting
-from bench.support.telemetry.sink import Sink
+from bench.support.telemetry.sink import TelemetrySink
 from footplate.stack.temporal_connection import connect_temporal
 
 COPY_FILE: Final = "seen-from-inside"
@@ -37,7 +37,7 @@ where c.relkind in ('r', 'm') and n.nspname not in ('pg_catalog', 'information_s
 """
 
 
-async def read_everything(cluster: Cluster, sink: Sink) -> AsyncIterator[tuple[str, bytes]]:
+async def read_everything(cluster: Cluster, sink: TelemetrySink) -> AsyncIterator[tuple[str, bytes]]:
     """Yields the data of every place in chunks, with the name of the place."""
     for place, data in _read_files(cluster):
         yield place, data
@@ -57,7 +57,7 @@ async def read_everything(cluster: Cluster, sink: Sink) -> AsyncIterator[tuple[s
 
 def _read_files(cluster: Cluster) -> Iterator[tuple[str, bytes]]:
     for root in {cluster.directory, cluster.stack.directory}:
-        for path in sorted(remains.below(root)):
+        for path in sorted(remains.walk_paths(root)):
             if path.is_file() and not path.is_symlink():
                 for piece in _read_chunks(path):
                     yield _kind(path, cluster), piece
@@ -145,7 +145,7 @@ async def read_temporal(cluster: Cluster) -> AsyncIterator[bytes]:
 def read_processes(cluster: Cluster) -> Iterator[bytes]:
     """Yields what other users could read of guardians, sandboxes and tools. The api and the workers have the key."""
     holders = {program.pid for program in (*cluster.apis, *cluster.workers) if program.is_running}
-    for pid in remains.of(cluster.id, cluster.directory):
+    for pid in remains.find_cluster_processes(cluster.id, cluster.directory):
         for name in ("environ", "cmdline") if pid not in holders else ("cmdline",):
             try:
                 yield Path(f"/proc/{pid}/{name}").read_bytes()

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from bench.support import remains
 from bench.support.canary.forms import PLANTED_ENCODINGS, Canary
 from bench.support.cluster import Cluster
-from bench.support.telemetry.sink import Sink
+from bench.support.telemetry.sink import TelemetrySink
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
 
@@ -41,7 +41,7 @@ def encode_canaries(plants: Plants, place: str) -> list[str]:
     return [PLANTED_ENCODINGS[form](canary.value) for (where, form), canary in plants.items() if where == place]
 
 
-async def plant(cluster: Cluster, sink: Sink, endpoint: str, plants: Plants, session_id: str) -> None:
+async def plant(cluster: Cluster, sink: TelemetrySink, endpoint: str, plants: Plants, session_id: str) -> None:
     """Plants all canaries except those that an agent must copy inside the sandbox and those of live processes."""
     data = cluster.directory / "data"
     home = data / "workspaces" / "default" / f"{session_id}.state" / "home"
@@ -81,7 +81,7 @@ async def _in_temporal(cluster: Cluster, texts: list[str]) -> None:
         await handle.terminate()
 
 
-async def _in_traces(sink: Sink, endpoint: str, texts: list[str]) -> None:
+async def _in_traces(sink: TelemetrySink, endpoint: str, texts: list[str]) -> None:
     request = ExportTraceServiceRequest()
     scope = request.resource_spans.add().scope_spans.add()
     for text in texts:
@@ -104,7 +104,7 @@ async def _in_traces(sink: Sink, endpoint: str, texts: list[str]) -> None:
 @contextmanager
 def planted_processes(cluster: Cluster, plants: Plants) -> Iterator[None]:
     started = [
-        subprocess.Popen(["sleep", "300"], env={remains.MARK: cluster.id, "PLANTED": text})
+        subprocess.Popen(["sleep", "300"], env={remains.CLUSTER_VARIABLE: cluster.id, "PLANTED": text})
         for text in encode_canaries(plants, "processes")
     ]
     try:

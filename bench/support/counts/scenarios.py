@@ -9,7 +9,7 @@ from typing import Final
 from bench.support.cluster import open_cluster
 from bench.support.counts import pid_namespace
 from bench.support.counts.counters import Counters, Counts, Repetitions, Updates, open_counters
-from bench.support.lean import MODEL, Frames, Lean, events_path
+from bench.support.lean import MODEL, Frames, MinimalClient, events_path
 from bench.support.speed.measured import ROOT
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, reply, text, tool
@@ -35,7 +35,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    lean: Lean
+    lean: MinimalClient
     counters: Counters
     id: str
     frames: Frames
@@ -67,7 +67,7 @@ async def measure(repetitions: Callable[[str], Repetitions], *, all_scenarios: b
     async with (
         open_cluster(environment=environment, worker_module=pid_namespace.__name__) as cluster,
         open_counters(cluster) as counters,
-        Lean(cluster.base_urls[0], cluster.key) as lean,
+        MinimalClient(cluster.base_urls[0], cluster.key) as lean,
     ):
         await cluster.model.install("text", replies(_DONE))
         for harness, bash in _BASH.items():
@@ -94,7 +94,7 @@ async def measure(repetitions: Callable[[str], Repetitions], *, all_scenarios: b
 
 @dataclass(frozen=True, slots=True)
 class _Scenarios:
-    lean: Lean
+    lean: MinimalClient
     counters: Counters
     harness: str
     tools: list[JsonObject]
@@ -104,7 +104,7 @@ class _Scenarios:
         """Counts the work in a new session."""
         body = {"name": "counted", "model": MODEL, "tools": self.tools, "harness": self.harness}
         agent = await self.lean.post("/v1/agents", body)
-        seat = {**await self.lean.seat(), "agent": agent["id"]}
+        seat = {**await self.lean.create_session_fields(), "agent": agent["id"]}
         session_id = (await self.lean.post("/v1/sessions", seat))["id"]
         async with self.lean.stream(events_path(session_id)) as frames:
             session = _Session(self.lean, self.counters, session_id, frames)

@@ -31,7 +31,7 @@ async def make_calls(
     await cluster.model.install(script, replies([_step(call, harness) for call in case.calls], [text("Done.")]))
     layers = [await _import_settings(client, case, name) for name in (SETTINGS, LOCAL)]
     agent = await client.agent(
-        mcp_servers=mcp.definition["mcp_servers"],
+        mcp_servers=mcp.agent_fields["mcp_servers"],
         tools=[
             {**TOOLSET, "configs": [{"name": "web_fetch", "enabled": True}]},
             {"type": "mcp_toolset", "mcp_server_name": NAME},

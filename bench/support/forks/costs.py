@@ -6,8 +6,8 @@ from statistics import median
 from typing import Final
 
 from bench.support.cluster import Cluster
-from bench.support.lean import Lean, events_path, message
-from bench.support.stores import Stores, Written
+from bench.support.lean import MinimalClient, events_path, message
+from bench.support.stores import StoreWriteMeter, BytesWritten
 from footplate.domain.json import JsonObject
 from footplate.engine.temporal.session_waker import workflow_id
 from footplate.wiring import DEFAULT_ORGANISATION
@@ -33,7 +33,7 @@ class ForkCosts:
 
 
 class ForkMeasurement:
-    def __init__(self, cluster: Cluster, client: Lean, seat: dict[str, str]) -> None:
+    def __init__(self, cluster: Cluster, client: MinimalClient, seat: dict[str, str]) -> None:
         self._cluster = cluster
         self._client = client
         self._seat = seat
@@ -67,12 +67,12 @@ class ForkMeasurement:
             {"usual": {**asdict(usual)}, "short": {**asdict(of_short)}, "long": {**asdict(of_long)}},
         )
 
-    async def _first_turns(self, parent: str | None, count: int) -> Written:
+    async def _first_turns(self, parent: str | None, count: int) -> BytesWritten:
         """Returns the bytes written by forks with their first turns, or without a parent by first turns of new
         sessions.
         """
         fresh = [] if parent else [(await self._client.post("/v1/sessions", self._seat))["id"] for _ in range(count)]
-        stores = await Stores.open(self._cluster, "none")  # the history is measured below
+        stores = await StoreWriteMeter.open(self._cluster, "none")  # the history is measured below
         await stores.begin()
         made = []
         for number in range(count):
@@ -81,12 +81,12 @@ class ForkMeasurement:
             made.append(session_id)
         written = await stores.end()
         await stores.aclose()
-        return Written(**{**asdict(written), "history": sum([await self._read_history_bytes(each) for each in made])})
+        return BytesWritten(**{**asdict(written), "history": sum([await self._read_history_bytes(each) for each in made])})
 
     async def _read_history_bytes(self, session_id: str) -> int:
-        stores = await Stores.open(self._cluster, workflow_id(DEFAULT_ORGANISATION, session_id))
+        stores = await StoreWriteMeter.open(self._cluster, workflow_id(DEFAULT_ORGANISATION, session_id))
         try:
-            await stores.note_run()
+            await stores.record_runs()
             return sum(stores._runs.values())
         finally:
             await stores.aclose()

@@ -16,7 +16,7 @@ import orjson
 from bench.prove.figure import require
 from bench.support.cluster import Cluster
 from bench.support.fuzz import watched_api
-from bench.support.lean import Lean, events_path
+from bench.support.lean import MinimalClient, events_path
 from bench.support.speed.measured import ROOT
 from footplate.stack import PythonService
 from footplate.stack.free_ports import LOOPBACK, find_free_port
@@ -52,11 +52,11 @@ class Target:
 
     async def seats(self, count: int, *, key: str | None = None) -> Sequence[Seat]:
         """Creates agents, environments and sessions with one turn each."""
-        async with Lean(self.url, key or self.key) as lean:
+        async with MinimalClient(self.url, key or self.key) as lean:
             return [await self._seat(lean) for _ in range(count)]
 
-    async def _seat(self, lean: Lean) -> Seat:
-        seat = await lean.seat()
+    async def _seat(self, lean: MinimalClient) -> Seat:
+        seat = await lean.create_session_fields()
         session_id = (await lean.post("/v1/sessions", seat))["id"]
         async with lean.stream(events_path(session_id)) as stream:
             await lean.send(session_id, "Hello")

@@ -19,7 +19,7 @@ _BUCKET: Final = "footplate"
 _SERVERS: Final = ("master", "volume", "filer", "s3")
 
 
-class Seaweed(Service):
+class SeaweedServer(Service):
     title = "SeaweedFS"
     stop_signal = signal.SIGKILL
     """A graceful stop is slow, and the data is deleted right after it."""

@@ -14,17 +14,17 @@ from typing import Any, Final
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster
 from bench.support.host_loss import work
-from bench.support.hosts import data_of, host, remove_disk
+from bench.support.hosts import data_directory, create_worker_host, remove_disk
 
 _PATIENCE: Final = 300.0
 
 
 @dataclass(slots=True)
-class Found:
-    moments: int = 0
-    restored: int = 0
+class HostLossFindings:
+    interrupted_turns: int = 0
+    restored_sessions: int = 0
     """Sessions that had completed calls on the lost host."""
-    calls: int = 0
+    calls_before_loss: int = 0
     """Calls completed on the lost host."""
     faults: list[str] = field(default_factory=list)
 
@@ -36,7 +36,7 @@ class _Session:
     idle: bool = False
 
 
-class Trials:
+class HostLossTrials:
     def __init__(self, cluster: Cluster, client: Client, *, backend: str, objects: str, seed: int) -> None:
         self._cluster = cluster
         self._client = client
@@ -44,42 +44,42 @@ class Trials:
         self._objects = objects
         self._random = random.Random(seed)
         self._number = 0
-        self.found = Found()
+        self.findings = HostLossFindings()
 
-    async def lose_a_host(self, sessions: int, *, longest: float) -> None:
+    async def lose_host(self, sessions: int, *, kill_after: float) -> None:
         """Runs sessions on a host, kills it after `longest` seconds, and checks them on the next host.
 
         Half of the sessions use each harness, and half of those have a project.
         """
         names = [f"{self._number}-{place}" for place in ("lost", "next")]
         self._number += 1
-        first, second = (host(self._cluster, name, self._backend, self._objects) for name in names)
-        begun = await asyncio.gather(*(self._begin(number) for number in range(sessions)))
+        first, second = (create_worker_host(self._cluster, name, self._backend, self._objects) for name in names)
+        created_sessions = await asyncio.gather(*(self._create_session(number) for number in range(sessions)))
         await first.start()
         # The sessions start one after another, so that the kill hits each at a different point of its turn.
-        kill_at = asyncio.get_running_loop().time() + longest
+        kill_at = asyncio.get_running_loop().time() + kill_after
         watching = [
-            asyncio.create_task(self._watch(session, script, kill_at - self._random.uniform(0, longest)))
-            for session, script in begun
+            asyncio.create_task(self._watch(session, script, kill_at - self._random.uniform(0, kill_after)))
+            for session, script in created_sessions
         ]
-        await asyncio.sleep(longest)
+        await asyncio.sleep(kill_after)
         await first.kill()
         killed_at = datetime.now(UTC)
-        done = {session.id: work.completed(session.received) for session, _ in begun if not session.idle}
+        done = {session.id: work.completed_calls(session.received) for session, _ in created_sessions if not session.idle}
         await remove_disk(self._cluster, names[0])
         await second.start()
         try:
             async with asyncio.timeout(_PATIENCE):
                 await asyncio.gather(*watching)
-            for session, _ in begun:
+            for session, _ in created_sessions:
                 if session.id in done:
-                    await self._judge(session, done[session.id], names[1], killed_at)
+                    await self._check_session(session, done[session.id], names[1], killed_at)
         finally:
             await second.stop()
             for task in watching:
                 task.cancel()
 
-    async def _begin(self, number: int) -> tuple[_Session, str]:
+    async def _create_session(self, number: int) -> tuple[_Session, str]:
         harness = [*work.HARNESSES][number % 2]
         agent = await self._client.agent(extra_body={"harness": harness})
         fields: dict[str, Any] = {}
@@ -88,8 +88,8 @@ class Trials:
             fields = {"extra_body": {"project_ids": [project["data"][0]["id"]]}}
         return _Session(await self._client.session(agent, **fields)), f"work-{harness}"
 
-    async def _watch(self, session: _Session, script: str, begins: float) -> None:
-        await asyncio.sleep(max(0, begins - asyncio.get_running_loop().time()))
+    async def _watch(self, session: _Session, script: str, starts_at: float) -> None:
+        await asyncio.sleep(max(0, starts_at - asyncio.get_running_loop().time()))
         async with self._client.stream(session.id) as stream:
             await self._client.send_text(session.id, f"[[script:{script}]]")
             async with asyncio.timeout(_PATIENCE):
@@ -99,21 +99,21 @@ class Trials:
                         session.idle = True
                         return
 
-    async def _judge(self, session: _Session, before: list[int], at: str, killed_at: datetime) -> None:
-        found = self.found
-        found.moments += 1
-        found.restored += bool(before)
-        found.calls += len(before)
+    async def _check_session(self, session: _Session, before: list[int], host_name: str, killed_at: datetime) -> None:
+        found = self.findings
+        found.interrupted_turns += 1
+        found.restored_sessions += bool(before)
+        found.calls_before_loss += len(before)
         events = await self._client.events(session.id)
-        done = work.completed(events)
+        done = work.completed_calls(events)
         if errors := [event["error"]["message"] for event in events if event["type"] == "session.error"]:
             found.faults.append(f"{session.id} ({len(before)} calls before): {errors}")
         if not done:
             found.faults.append(f"{session.id}: no call was completed: {[event['type'] for event in events]}")
             return
-        tree = data_of(self._cluster, at) / "workspaces" / "default" / session.id
-        unsure = work.begun_after(events, killed_at) - {*done}
-        faults = await asyncio.to_thread(work.faults, tree, done, unsure)
+        tree = data_directory(self._cluster, host_name) / "workspaces" / "default" / session.id
+        unsure = work.calls_allowed_after(events, killed_at) - {*done}
+        faults = await asyncio.to_thread(work.find_tree_faults, tree, done, unsure)
         if len(done) + len(unsure) < work.CALLS - 1:
             faults.append(f"{work.CALLS - len(done)} calls have no known outcome")
         if not set(before) <= set(done):
@@ -121,7 +121,7 @@ class Trials:
         found.faults += [f"{session.id} ({len(before)} calls before): {fault}" for fault in faults]
 
 
-def make_project(root: Path) -> None:
+def make_git_project(root: Path) -> None:
     repository = root / "app"
     (repository / "of_project").mkdir(parents=True)
     for number in range(50):

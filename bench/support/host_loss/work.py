@@ -26,22 +26,22 @@ def _call(name: str) -> Step:
     return tool(name, {"command": command})
 
 
-def completed(events: list[Event]) -> list[int]:
+def completed_calls(events: list[Event]) -> list[int]:
     """Returns the numbers of the calls whose result reports success, in order."""
     results = [event for event in events if event["type"] == "agent.tool_result"]
-    said = ["".join(block.get("text", "") for block in event["content"]).strip() for event in results]
-    return [int(text.removeprefix("done ")) for text in said if text.startswith("done ")]
+    outputs = ["".join(block.get("text", "") for block in event["content"]).strip() for event in results]
+    return [int(text.removeprefix("done ")) for text in outputs if text.startswith("done ")]
 
 
-def begun_after(events: list[Event], moment: datetime) -> set[int]:
+def calls_allowed_after(events: list[Event], time: datetime) -> set[int]:
     """Returns the numbers of the calls that were allowed after this time."""
     uses = [event for event in events if event["type"] == "agent.tool_use"]
-    later = [event for event in uses if datetime.fromisoformat(event["processed_at"]) > moment]
+    later = [event for event in uses if datetime.fromisoformat(event["processed_at"]) > time]
     named = [_NAME.match(event["input"]["command"]) for event in later]
     return {int(match[1]) for match in named if match is not None}
 
 
-def faults(tree: Path, done: list[int], unsure: set[int]) -> list[str]:
+def find_tree_faults(tree: Path, done: list[int], unsure: set[int]) -> list[str]:
     """Compares the tree with the effects of the completed calls and returns the differences.
 
     `unsure` are calls of the inspected host that were cut off: they may or may not have taken effect.
@@ -50,7 +50,7 @@ def faults(tree: Path, done: list[int], unsure: set[int]) -> list[str]:
     done = sorted({*done, *unsure.intersection(lines)})
     found = [] if lines == done else [f"lines {lines} of calls {done}"]
     wanted = {f"d{n}/file" for n in done} | {f"link{n}" for n in done} | {f"gone{done[-1]}", "lines"}
-    there = {str(path.relative_to(tree)) for path in tree.rglob("*") if not _is_of_git(path, tree) and _counts(path)}
+    there = {str(path.relative_to(tree)) for path in tree.rglob("*") if not _is_in_git_directory(path, tree) and _is_file_or_link(path)}
     wanted |= {path for path in there if path.startswith("of_project/")}
     found += [f"missing: {sorted(wanted - there)}"] if wanted - there else []
     found += [f"too many: {sorted(there - wanted)}"] if there - wanted else []
@@ -61,9 +61,9 @@ def faults(tree: Path, done: list[int], unsure: set[int]) -> list[str]:
     return found
 
 
-def _counts(path: Path) -> bool:
+def _is_file_or_link(path: Path) -> bool:
     return path.is_symlink() or path.is_file()
 
 
-def _is_of_git(path: Path, tree: Path) -> bool:
+def _is_in_git_directory(path: Path, tree: Path) -> bool:
     return ".git" in path.relative_to(tree).parts

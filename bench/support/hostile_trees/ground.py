@@ -37,14 +37,14 @@ from footplate.trees.snapshots.upload import SnapshotUploader
 UID: Final = 65_520
 ORGANISATION: Final = "default"
 PROJECT: Final = "proj_1"
-_WHO: Final = {f"GIT_{who}_{what}": "x@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+_GIT_IDENTITY: Final = {f"GIT_{who}_{what}": "x@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 _CONFIG: Final = Path(__file__).with_name("naive.gitconfig")
 FORGED: Final = "forged " * 40
-SHAPES: Final = {"file": "one\n", "other": "two\n", "deep/inner": "three\n"}
+PROJECT_FILES: Final = {"file": "one\n", "other": "two\n", "deep/inner": "three\n"}
 """The project's files."""
 
 
-class Ground:
+class HostileTreeFixture:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.outside = root / "outside"
@@ -53,25 +53,25 @@ class Ground:
         self.repository = root / "projects" / "app"
         for directory in (self.outside, self.mark.parent, self.repository):
             directory.mkdir(parents=True)
-        self._lay_out()
+        self._create_repositories()
 
-    def _lay_out(self) -> None:
-        plain(self.repository, "git init -q -b main")
-        for name, content in SHAPES.items():
+    def _create_repositories(self) -> None:
+        run_plain_git(self.repository, "git init -q -b main")
+        for name, content in PROJECT_FILES.items():
             (self.repository / name).parent.mkdir(exist_ok=True)
             (self.repository / name).write_text(content)
-        plain(self.repository, "git add -A && git commit -qm first")
-        plain(self.repository, "git switch -qc next && echo x > beside && git add -A && git commit -qm next")
-        plain(self.repository, "git switch -q main")
+        run_plain_git(self.repository, "git add -A && git commit -qm first")
+        run_plain_git(self.repository, "git switch -qc next && echo x > beside && git add -A && git commit -qm next")
+        run_plain_git(self.repository, "git switch -q main")
         (self.outside / "secret").write_text(self.secret)
         (self.outside / "config").write_text(f'[host]\n\ttoken = "{self.secret}"\n')
         repository = self.outside / "repository"
         repository.mkdir()
         shutil.copy(self.outside / "secret", repository / "secret")
-        plain(repository, "git init -q -b main && git add -A && git commit -qm secret && git repack -qad")
+        run_plain_git(repository, "git init -q -b main && git add -A && git commit -qm secret && git repack -qad")
 
     @property
-    def before(self) -> str:
+    def outside_digest(self) -> str:
         """A digest of every path, mode and byte outside of the tree."""
         digest = hashlib.sha256()
         for path in sorted(self.outside.rglob("*")):
@@ -84,25 +84,25 @@ class Ground:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[Ground]:
+async def open_fixture() -> AsyncIterator[HostileTreeFixture]:
     root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-hostile-"))
     await asyncio.to_thread(root.chmod, 0o755)
     try:
-        yield await asyncio.to_thread(Ground, root)
+        yield await asyncio.to_thread(HostileTreeFixture, root)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredFiles:
     """A session's stored files, as the log would record them."""
 
-    last: StoredSnapshot
+    snapshot: StoredSnapshot
     owners: tuple[str, ...] = ()
 
     @property
     def files(self) -> SessionFiles:
-        return SessionFiles({PROJECT: self.last}, self.owners)
+        return SessionFiles({PROJECT: self.snapshot}, self.owners)
 
 
 class _Lease:
@@ -112,7 +112,7 @@ class _Lease:
         """Always succeeds: there is no other writer."""
 
 
-class Alone:
+class SingleWriterLeases:
     """Write leases for a single writer: each is granted at once."""
 
     @asynccontextmanager
@@ -133,23 +133,23 @@ class Alone:
 class Host:
     """One of several worker machines that share the projects and the object store."""
 
-    def __init__(self, ground: Ground, data: Path) -> None:
+    def __init__(self, fixture: HostileTreeFixture, data: Path) -> None:
         self.data = data
         data.mkdir()
         data.chmod(0o700)
-        self.shelf = Objects.open(None, ground.root)
-        mirrors = Mirrors(data, root=str(ground.root / "projects"), address_policy=AddressPolicy(), seconds=60)
+        self.object_store = Objects.open(None, fixture.root)
+        mirrors = Mirrors(data, root=str(fixture.root / "projects"), address_policy=AddressPolicy(), seconds=60)
         self.mirror = mirrors.mirror_path(ORGANISATION, PROJECT)
-        self.trees = SessionTrees(data, mirrors, SnapshotUploader(self.shelf), seconds=60)
-        self.reader = DiffReader(data, self.shelf, max_concurrent=1)
-        self.leaver = Deliverer(data, self.reader, mirrors, Alone(), max_concurrent=1)
+        self.trees = SessionTrees(data, mirrors, SnapshotUploader(self.object_store), seconds=60)
+        self.reader = DiffReader(data, self.object_store, max_concurrent=1)
+        self.deliverer = Deliverer(data, self.reader, mirrors, SingleWriterLeases(), max_concurrent=1)
 
     async def environments(self) -> Environments:
         backend = Backend(name="sandbox", network=Network(), can_limit_network=True)
         found = await probe_sandbox(UID)
         return SandboxFactory(self.data, backend, found.host, uid=UID, trees=self.trees, hidden=[self.data])
 
-    async def based(self, project: SessionProject) -> SessionProject:
+    async def with_base(self, project: SessionProject) -> SessionProject:
         return replace(project, base=await self.trees.resolve_base(ORGANISATION, project))
 
     def tree(self, session_id: str) -> Path:
@@ -158,10 +158,10 @@ class Host:
     def git_dir(self, session_id: str) -> Path:
         return self.trees.private_dir(ORGANISATION, session_id) / "host.git"
 
-    async def place(self, session_id: str, project: SessionProject, kept: Kept | None) -> Path:
+    async def check_out(self, session_id: str, project: SessionProject, stored: StoredFiles | None) -> Path:
         tree = self.tree(session_id)
         tree.mkdir(parents=True, exist_ok=True)
-        ground = CheckoutTarget(
+        target = CheckoutTarget(
             tree=tree,
             inside_path="/workspace",
             additional_directory=tree.with_name("beside"),
@@ -169,11 +169,11 @@ class Host:
             objects_inside_path="/run/footplate-objects",
             owner=owner(),
         )
-        files = SessionFiles() if kept is None else kept.files
-        await self.trees.check_out(ORGANISATION, session_id, [project], ground, files)
+        files = SessionFiles() if stored is None else stored.files
+        await self.trees.check_out(ORGANISATION, session_id, [project], target, files)
         return tree
 
-    async def keep(
+    async def store_snapshot(
         self,
         session_id: str,
         project: SessionProject,
@@ -188,25 +188,25 @@ class Host:
         if environment is not None:
             with contextlib.suppress(CommitCollectionFailed):  # the agent's git directory may be too broken
                 collected = await self.trees.collect_commits(tree, environment, environment.root, last)
-        kept = await self.trees.store_snapshot(tree, last, collected)
-        assert kept is not None
-        return kept
+        snapshot = await self.trees.store_snapshot(tree, last, collected)
+        assert snapshot is not None
+        return snapshot
 
 
 def owner() -> tuple[int, int]:
     return (UID, UID) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
 
 
-def plain(at: Path, script: str, **more: str) -> str:
+def run_plain_git(directory: Path, script: str, **more: str) -> str:
     """Runs a shell script with plain git and none of the host's protections, and returns its output."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",
         "GIT_CONFIG_GLOBAL": str(_CONFIG),
-        **_WHO,
+        **_GIT_IDENTITY,
         **more,
     }
     done = subprocess.run(
-        ["sh", "-c", script], cwd=at, env=environment, capture_output=True, check=False, timeout=60, input=b""
+        ["sh", "-c", script], cwd=directory, env=environment, capture_output=True, check=False, timeout=60, input=b""
     )
     return done.stdout.decode("utf-8", "replace")

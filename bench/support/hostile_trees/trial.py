@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-from bench.support.hostile_trees.ground import FORGED, ORGANISATION, PROJECT, Ground, Host, Kept, opened
-from bench.support.hostile_trees.lair import Lair, Trick
+from bench.support.hostile_trees.ground import FORGED, ORGANISATION, PROJECT, HostileTreeFixture, Host, StoredFiles, open_fixture
+from bench.support.hostile_trees.lair import AttackedTree, Trick
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.files.delivery import Delivery, DeliveryStep, build_commit_message
 from footplate.domain.files.snapshots import StoredSnapshot, TreeDiff
@@ -27,23 +27,23 @@ T = TypeVar("T")
 
 _SESSION, _FORK = "sesn_1", "sesn_2"
 _TRIES: Final = 20
-_HAS_IT_ITSELF: Final = {"replaced object"}
+_FORGES_OWN_OBJECT: Final = {"replaced object"}
 """Tricks whose forged content is one of the agent's own objects, so that finding it in a pack is no fault."""
 
 
 @dataclass(slots=True)
-class Outcome:
+class TrickOutcome:
     trick: str
-    fired: bool = False
+    works_on_plain_git: bool = False
     """Whether the trick worked against plain git in the same tree."""
     operations: int = 0
     faults: list[str] = field(default_factory=list)
 
 
-async def run(trick: Trick) -> Outcome:
-    outcome = Outcome(trick.name)
-    async with opened() as ground:
-        trial = _Trial(ground, trick, outcome)
+async def try_trick(trick: Trick) -> TrickOutcome:
+    outcome = TrickOutcome(trick.name)
+    async with open_fixture() as fixture:
+        trial = _Trial(fixture, trick, outcome)
         try:
             await trial.run()
         except Exception as error:  # noqa: BLE001 - a trick that stops the host's work is also a fault
@@ -52,67 +52,67 @@ async def run(trick: Trick) -> Outcome:
 
 
 class _Trial:
-    def __init__(self, ground: Ground, trick: Trick, outcome: Outcome) -> None:
-        self.ground = ground
+    def __init__(self, fixture: HostileTreeFixture, trick: Trick, outcome: TrickOutcome) -> None:
+        self.fixture = fixture
         self.trick = trick
         self.outcome = outcome
-        self.outside = ""
-        self.hosts = [ground.host(name) for name in ("a", "b", "c")]
+        self.outside_digest = ""
+        self.hosts = [fixture.host(name) for name in ("a", "b", "c")]
         self.project = SessionProject(id=PROJECT, name="app", path="app", trust=Trust.ALL)
 
     async def run(self) -> None:
         a, b, c = self.hosts
-        project = self.project = await a.based(self.project)
-        async with self._turn(a) as environment:
-            lair = Lair(self.ground, a.tree(_SESSION), a.mirror)
-            await asyncio.to_thread(self._plant, lair)
-            self.outside = self.ground.before
-            with self._meanwhile(lair):
-                first = await self._did("snapshot and pack", a.keep(_SESSION, project, None))
-                lair.write("new", "new\n")
-                second = await self._did("another snapshot", a.keep(_SESSION, project, first))
-                await self._did("diff", self._diff(a, first, second))
-                await self._did("the agent's commits", self._commits(a, environment))
-            second = await self._did("the end of a turn", a.keep(_SESSION, project, second, environment))
-            await self._did("the same host again", a.place(_SESSION, project, Kept(second)))
-        await self._did("diff elsewhere", self._diff(b, first, second))
-        await self._did("restoring elsewhere", b.place(_SESSION, project, Kept(second)))
-        elsewhere = await self._did("snapshot elsewhere", b.keep(_SESSION, project, second))
-        lair.write("newer", "newer\n")
-        third = await self._did("snapshot and pack", a.keep(_SESSION, project, second))
-        await self._did("restoring over it", b.place(_SESSION, project, Kept(third)))
+        project = self.project = await a.with_base(self.project)
+        async with self._open_turn(a) as environment:
+            attacked = AttackedTree(self.fixture, a.tree(_SESSION), a.mirror)
+            await asyncio.to_thread(self._plant, attacked)
+            self.outside_digest = self.fixture.outside_digest
+            with self._run_concurrent_action(attacked):
+                first = await self._check_operation("snapshot and pack", a.store_snapshot(_SESSION, project, None))
+                attacked.write_file("new", "new\n")
+                second = await self._check_operation("another snapshot", a.store_snapshot(_SESSION, project, first))
+                await self._check_operation("diff", self._diff(a, first, second))
+                await self._check_operation("the agent's commits", self._commits(a, environment))
+            second = await self._check_operation("the end of a turn", a.store_snapshot(_SESSION, project, second, environment))
+            await self._check_operation("the same host again", a.check_out(_SESSION, project, StoredFiles(second)))
+        await self._check_operation("diff elsewhere", self._diff(b, first, second))
+        await self._check_operation("restoring elsewhere", b.check_out(_SESSION, project, StoredFiles(second)))
+        elsewhere = await self._check_operation("snapshot elsewhere", b.store_snapshot(_SESSION, project, second))
+        attacked.write_file("newer", "newer\n")
+        third = await self._check_operation("snapshot and pack", a.store_snapshot(_SESSION, project, second))
+        await self._check_operation("restoring over it", b.check_out(_SESSION, project, StoredFiles(third)))
         for host in (a, b, c):
-            await self._did("fork", host.place(_FORK, project, Kept(third, (_SESSION,))))
+            await self._check_operation("fork", host.check_out(_FORK, project, StoredFiles(third, (_SESSION,))))
             (host.tree(_FORK) / "forked").write_text("forked\n")
-            await self._did("snapshot of a fork", host.keep(_FORK, project, third))
-        await self._did("loading project instructions", a.trees.load_instructions(ORGANISATION, project))
+            await self._check_operation("snapshot of a fork", host.store_snapshot(_FORK, project, third))
+        await self._check_operation("loading project instructions", a.trees.load_instructions(ORGANISATION, project))
         for host in (a, c):
-            await self._leave(host, third, host.data.name)
+            await self._deliver(host, third, host.data.name)
         if elsewhere.snapshot.tree != second.snapshot.tree:
             self._fault("restoring elsewhere", "the restored files differ")
-        await self._look_for_secrets()
+        await self._search_for_secrets()
         if self.trick.in_project:
-            await self._in_project()
-        self.outcome.fired = await asyncio.to_thread(self._naive, lair)
+            await self._try_in_project()
+        self.outcome.works_on_plain_git = await asyncio.to_thread(self._works_on_plain_git, attacked)
 
-    def _plant(self, lair: Lair) -> None:
-        self.trick.plant(lair)
-        lair.give_away()
-        self.ground.mark.unlink(missing_ok=True)  # planting itself may run the agent's program
+    def _plant(self, attacked: AttackedTree) -> None:
+        self.trick.plant(attacked)
+        attacked.give_to_agent()
+        self.fixture.mark.unlink(missing_ok=True)  # planting itself may run the agent's program
 
-    async def _in_project(self) -> None:
+    async def _try_in_project(self) -> None:
         """Plants the trick in the project's repository, and lets a host without a mirror fetch it."""
-        host = self.ground.host("d")
-        await asyncio.to_thread(self.trick.plant, Lair(self.ground, self.ground.repository, self.ground.repository))
-        self.ground.mark.unlink(missing_ok=True)
-        project = await self._did("fetching the project", host.based(replace(self.project, base=None)))
-        await self._did("checkout", host.place(_SESSION, project, None))
+        host = self.fixture.host("d")
+        await asyncio.to_thread(self.trick.plant, AttackedTree(self.fixture, self.fixture.repository, self.fixture.repository))
+        self.fixture.mark.unlink(missing_ok=True)
+        project = await self._check_operation("fetching the project", host.with_base(replace(self.project, base=None)))
+        await self._check_operation("checkout", host.check_out(_SESSION, project, None))
         (host.tree(_SESSION) / "new").write_text("new\n")
-        kept = await self._did("a snapshot", host.keep(_SESSION, project, None))
+        snapshot = await self._check_operation("a snapshot", host.store_snapshot(_SESSION, project, None))
         self.project = project
-        await self._leave(host, kept, "d")
-        await self._did("loading project instructions", host.trees.load_instructions(ORGANISATION, project))
-        await self._did("restoring", self.hosts[2].place(_SESSION, project, Kept(kept)))
+        await self._deliver(host, snapshot, "d")
+        await self._check_operation("loading project instructions", host.trees.load_instructions(ORGANISATION, project))
+        await self._check_operation("restoring", self.hosts[2].check_out(_SESSION, project, StoredFiles(snapshot)))
 
     async def _commits(self, host: Host, environment: OpenEnvironment) -> None:
         """Collects the agent's commits: git runs inside the sandbox as the agent, and the host imports the result."""
@@ -126,19 +126,19 @@ class _Trial:
         if await _refs(git) != before:
             self._fault("the agent's commits", "references of the host were changed")
 
-    async def _leave(self, host: Host, kept: StoredSnapshot, name: str) -> None:
+    async def _deliver(self, host: Host, snapshot: StoredSnapshot, name: str) -> None:
         """Delivers a session's work in every way: push, merge and bundle."""
         message = build_commit_message(_SESSION, None, None)
         step = DeliveryStep(
-            session_id=_SESSION, seq=1, snapshot=kept.snapshot, taken_at=datetime.now(UTC), message=message
+            session_id=_SESSION, seq=1, snapshot=snapshot.snapshot, taken_at=datetime.now(UTC), message=message
         )
-        departure = Delivery(diff=_difference(None, kept), project=self.project, steps=[step])
-        await self._did("push", host.leaver.push(departure, f"pushed-{name}", actor="x", wait=5))
-        await self._did("merge", host.leaver.merge(departure, "next", actor="x", wait=5))
-        await self._did("bundle", self._bundled(host, departure))
+        departure = Delivery(diff=_difference(None, snapshot), project=self.project, steps=[step])
+        await self._check_operation("push", host.deliverer.push(departure, f"pushed-{name}", actor="x", wait=5))
+        await self._check_operation("merge", host.deliverer.merge(departure, "next", actor="x", wait=5))
+        await self._check_operation("bundle", self._search_bundle(host, departure))
 
-    async def _bundled(self, host: Host, departure: Delivery) -> None:
-        async with host.leaver.bundle(departure) as pieces:
+    async def _search_bundle(self, host: Host, departure: Delivery) -> None:
+        async with host.deliverer.bundle(departure) as pieces:
             self._search("a bundle", b"".join([piece async for piece in pieces]))
 
     async def _diff(self, host: Host, old: StoredSnapshot, new: StoredSnapshot) -> None:
@@ -148,19 +148,19 @@ class _Trial:
             async with host.reader.patch(diff) as pieces:
                 self._search("a diff", b"".join([piece async for piece in pieces]))
 
-    async def _did(self, name: str, work: Awaitable[T]) -> T:
+    async def _check_operation(self, name: str, work: Awaitable[T]) -> T:
         """Awaits an operation and checks that no program of the agent ran and nothing outside changed meanwhile."""
         done = await work
         self.outcome.operations += 1
-        if self.ground.mark.exists():
-            self._fault(name, f"a program of the agent ran: {self.ground.mark.read_text().strip()[:200]!r}")
-            self.ground.mark.unlink()
-        if self.ground.before != self.outside:
+        if self.fixture.mark.exists():
+            self._fault(name, f"a program of the agent ran: {self.fixture.mark.read_text().strip()[:200]!r}")
+            self.fixture.mark.unlink()
+        if self.fixture.outside_digest != self.outside_digest:
             self._fault(name, "something outside was changed")
-            self.outside = self.ground.before
+            self.outside_digest = self.fixture.outside_digest
         return done
 
-    async def _look_for_secrets(self) -> None:
+    async def _search_for_secrets(self) -> None:
         """Searches the hosts' objects and restored files for the secret."""
         for host in self.hosts:
             for session_id in (_SESSION, _FORK):
@@ -170,29 +170,29 @@ class _Trial:
                 if host is not self.hosts[0] or session_id != _SESSION:
                     self._search("a restored file", await asyncio.to_thread(_contents, host.tree(session_id)))
 
-    def _search(self, place: str, content: bytes) -> None:
-        if self.ground.secret.encode() in content:
-            self._fault(place, "it contains the secret from outside")
-        if FORGED.encode() in content and self.trick.name not in _HAS_IT_ITSELF:
-            self._fault(place, "it contains the forged content")
+    def _search(self, location: str, content: bytes) -> None:
+        if self.fixture.secret.encode() in content:
+            self._fault(location, "it contains the secret from outside")
+        if FORGED.encode() in content and self.trick.name not in _FORGES_OWN_OBJECT:
+            self._fault(location, "it contains the forged content")
 
-    def _naive(self, lair: Lair) -> bool:
+    def _works_on_plain_git(self, attacked: AttackedTree) -> bool:
         """Returns whether the trick works against plain git in the same tree. If it does not, it proves nothing."""
         for _ in range(_TRIES):
-            with self._meanwhile(lair):
-                said = lair.git(f"{{ {self.trick.naive}; }} 2>&1")
-            if self.ground.mark.exists() or self.ground.before != self.outside:
+            with self._run_concurrent_action(attacked):
+                output = attacked.run_git(f"{{ {self.trick.plain_git_script}; }} 2>&1")
+            if self.fixture.mark.exists() or self.fixture.outside_digest != self.outside_digest:
                 return True
-            if self.ground.secret in said or FORGED in said:
+            if self.fixture.secret in output or FORGED in output:
                 return True
-            if self.trick.meanwhile is None:
-                self.outcome.faults.append(f"{self.trick.name}: it does not work against plain git: {said[-300:]}")
+            if self.trick.concurrent_action is None:
+                self.outcome.faults.append(f"{self.trick.name}: it does not work against plain git: {output[-300:]}")
                 return False
         self.outcome.faults.append(f"{self.trick.name}: it never worked against plain git")
         return False
 
     @asynccontextmanager
-    async def _turn(self, host: Host) -> AsyncIterator[OpenEnvironment]:
+    async def _open_turn(self, host: Host) -> AsyncIterator[OpenEnvironment]:
         """Opens the session's environment, which checks out its tree."""
         environments = await host.environments()
         async with ModelProxy({}) as proxy:
@@ -213,20 +213,20 @@ class _Trial:
                 await models.aclose()
 
     @contextlib.contextmanager
-    def _meanwhile(self, lair: Lair) -> Iterator[None]:
-        act = self.trick.meanwhile
+    def _run_concurrent_action(self, attacked: AttackedTree) -> Iterator[None]:
+        act = self.trick.concurrent_action
         if act is None:
             yield
             return
         over = threading.Event()
 
-        def go_on() -> None:
+        def repeat_action() -> None:
             number = 0
             while not over.is_set():
-                act(lair, number)
+                act(attacked, number)
                 number += 1
 
-        thread = threading.Thread(target=go_on)
+        thread = threading.Thread(target=repeat_action)
         thread.start()
         try:
             yield

@@ -5,7 +5,7 @@ from typing import Final
 
 from bench.support.bypass import corpus
 
-_BITS: Final = (
+_FRAGMENTS: Final = (
     *";|&<>(){}[]$`\"'\\\n\t \r*?~#!=%^,:@-+",
     *("&&", "||", "$(", "${", "<<E\n", "\nE\n", "<<<", "$'", '$"', "((", "))", "[[", "]]", ";;", "\\\n", ">&", "&>"),
     *("if ", "then ", "fi", "do ", "done", "case ", "esac", " in ", "function ", "eval ", "sh -c ", "<>", "<("),
@@ -14,24 +14,24 @@ _BITS: Final = (
 )
 
 
-class Breaker:
+class CommandDamager:
     def __init__(self) -> None:
         self._texts = [*corpus.load_everyday_commands(), *(case.command for case in corpus.load_cases())]
 
-    def make(self, rng: random.Random) -> str:
+    def make_command(self, rng: random.Random) -> str:
         text = rng.choice(self._texts)
         for _ in range(rng.randint(0, 6)):
             at = rng.randint(0, len(text))
-            way = rng.randrange(5)
-            if way == 0:
-                text = text[:at] + rng.choice(_BITS) + text[at:]
-            elif way == 1:
+            change = rng.randrange(5)
+            if change == 0:
+                text = text[:at] + rng.choice(_FRAGMENTS) + text[at:]
+            elif change == 1:
                 text = text[:at] + text[at + rng.randint(1, 5) :]
-            elif way == 2:
+            elif change == 2:
                 other = rng.choice(self._texts)
                 text = text[:at] + other[rng.randint(0, len(other)) :]
-            elif way == 3:
+            elif change == 3:
                 text = text[:at] + text[max(0, at - 8) : at] + text[at:]
             else:
-                text = f"{text}{rng.choice(_BITS)}{rng.choice(self._texts)}"
+                text = f"{text}{rng.choice(_FRAGMENTS)}{rng.choice(self._texts)}"
         return text[:1_000]

@@ -26,7 +26,7 @@ done
 """
 
 
-async def run(commands: Sequence[str], programs: Sequence[str]) -> list[tuple[set[str], set[str]]]:
+async def trace_commands(commands: Sequence[str], programs: Sequence[str]) -> list[tuple[set[str], set[str]]]:
     """Returns for each command the programs that it ran and the files that it created outside of `src`."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -36,17 +36,17 @@ async def run(commands: Sequence[str], programs: Sequence[str]) -> list[tuple[se
             (folder / "bin" / name).symlink_to("/bin/true")
         for index, command in enumerate(commands):
             (folder / "commands" / f"{index:06}").write_text(command)
-        await _shell(folder)
+        await _run_in_bubblewrap(folder)
         return [
             (
-                _ran((folder / "traces" / f"{index:06}").read_text(errors="replace")),
-                _left(folder / "files" / f"{index:06}"),
+                _find_programs((folder / "traces" / f"{index:06}").read_text(errors="replace")),
+                _read_created_files(folder / "files" / f"{index:06}"),
             )
             for index in range(len(commands))
         ]
 
 
-async def _shell(folder: Path) -> None:
+async def _run_in_bubblewrap(folder: Path) -> None:
     tools = {name: shutil.which(name) or name for name in ("bash", "timeout", "rm", "mkdir", "ls", "grep")}
     script = _DRIVER
     for name in ("timeout", "rm", "mkdir", "grep"):
@@ -63,14 +63,14 @@ async def _shell(folder: Path) -> None:
     await process.wait()
 
 
-def _ran(trace: str) -> set[str]:
+def _find_programs(trace: str) -> set[str]:
     found = set()
     for line in _LINE.findall(trace):
         if not _NO_PROGRAM.match(line):
-            word = line.split(" ", 1)[0]
-            found.add(word.strip("'\"").rsplit("/", 1)[-1] if word.startswith("/") else word)
+            program = line.split(" ", 1)[0]
+            found.add(program.strip("'\"").rsplit("/", 1)[-1] if program.startswith("/") else program)
     return found
 
 
-def _left(file: Path) -> set[str]:
+def _read_created_files(file: Path) -> set[str]:
     return set(file.read_text(errors="replace").splitlines())

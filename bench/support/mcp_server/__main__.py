@@ -21,7 +21,7 @@ _PIXEL: Final = base64.b64decode(
 )
 
 
-def server(file: Path) -> MCPServer:
+def create_server(file: Path) -> MCPServer:
     made = MCPServer("notes", log_level="ERROR")
 
     @made.tool()
@@ -57,7 +57,7 @@ def server(file: Path) -> MCPServer:
 
 def main() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
-    app = server(Path(sys.argv[1])).streamable_http_app()
+    app = create_server(Path(sys.argv[1])).streamable_http_app()
     serving = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
 
     def until_stdin_ends() -> None:

@@ -20,8 +20,8 @@ class McpProcess:
 
     def start(self) -> None:
         pipe = subprocess.PIPE
-        words = [sys.executable, "-m", "bench.support.mcp_server", str(self._file)]
-        self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+        command = [sys.executable, "-m", "bench.support.mcp_server", str(self._file)]
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().decode().strip()
         if not self.url:
@@ -40,14 +40,14 @@ class McpProcess:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.kill)
 
-    def noted(self) -> list[str]:
+    def read_notes(self) -> list[str]:
         return self._file.read_text().splitlines() if self._file.exists() else []
 
-    def forget(self) -> None:
+    def delete_notes(self) -> None:
         self._file.unlink(missing_ok=True)
 
     @property
-    def definition(self) -> dict[str, Any]:
+    def agent_fields(self) -> dict[str, Any]:
         """The agent fields that let an agent use this server."""
         return {
             "mcp_servers": [{"type": "url", "name": NAME, "url": self.url}],

@@ -29,14 +29,14 @@ _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]|\r")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    first: float
+class TerminalOutput:
+    appeared_at: float
     """When the awaited text appeared, by the monotonic clock."""
     code: int
     text: str
 
 
-class Desk:
+class UserShell:
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
         self._state = folder / ".shell-state"
@@ -52,9 +52,9 @@ class Desk:
     async def run(self, code: str, extra: Mapping[str, str] = _NOTHING) -> float:
         """Runs a command to its end and returns the seconds that it took. Raises if it fails."""
         started = time.monotonic()
-        keep = f'\n{{ export -p; echo "cd \\"$PWD\\""; }} > "{self._state}"\n'
+        save_state = f'\n{{ export -p; echo "cd \\"$PWD\\""; }} > "{self._state}"\n'
         process = await asyncio.create_subprocess_exec(
-            *("bash", "-c", f"set -euo pipefail\n{self._before()}{code}{keep}"),
+            *("bash", "-c", f"set -euo pipefail\n{self._restore_state()}{code}{save_state}"),
             env={**self._environment, **extra},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -70,7 +70,7 @@ class Desk:
         log = self.folder / "served.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
-                *("bash", "-c", f"{self._before()}exec {code}"),
+                *("bash", "-c", f"{self._restore_state()}exec {code}"),
                 env={**self._environment, **extra},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
@@ -79,19 +79,19 @@ class Desk:
         deadline = time.monotonic() + _STARTS_WITHIN
         while ready.encode() not in await asyncio.to_thread(log.read_bytes):
             if process.returncode is not None or time.monotonic() > deadline:
-                await stop(process)
+                await stop_dev_server(process)
                 raise NotHeld(f"{code.strip()} did not print {ready!r}: {log.read_text()[-3000:]}")
             await asyncio.sleep(0.02)
         return process
 
-    async def watch(
-        self, code: str, awaited: str, extra: Mapping[str, str] = _NOTHING, *, leave: bool = False
-    ) -> Watched:
+    async def run_on_terminal(
+        self, code: str, awaited: str, extra: Mapping[str, str] = _NOTHING, *, kill_when_seen: bool = False
+    ) -> TerminalOutput:
         """Runs a command on a terminal to its end, or kills it as soon as the awaited text appears."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         process = await asyncio.create_subprocess_exec(
-            *("bash", "-c", f"set -euo pipefail\n{self._before()}{code}"),
+            *("bash", "-c", f"set -euo pipefail\n{self._restore_state()}{code}"),
             env={**self._environment, **extra},
             stdin=theirs,
             stdout=theirs,
@@ -99,33 +99,33 @@ class Desk:
             start_new_session=True,
         )
         os.close(theirs)
-        seen = _Seen(ours, awaited.encode())
+        reader = _TerminalReader(ours, awaited.encode())
         try:
             async with asyncio.timeout(_PATIENCE):
-                if leave:
-                    await seen.came.wait()
+                if kill_when_seen:
+                    await reader.appeared.wait()
                     os.killpg(process.pid, signal.SIGKILL)
                 ended = await process.wait()
         finally:
-            seen.close()
+            reader.close()
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        require(holds=seen.first is not None, otherwise=f"{awaited!r} never appeared: {seen.text}")
-        return Watched(seen.first or 0.0, ended, seen.text)
+        require(holds=reader.appeared_at is not None, otherwise=f"{awaited!r} never appeared: {reader.text}")
+        return TerminalOutput(reader.appeared_at or 0.0, ended, reader.text)
 
-    def _before(self) -> str:
+    def _restore_state(self) -> str:
         return f'cd "{self.folder}"\n[ ! -f "{self._state}" ] || . "{self._state}"\n'
 
 
-class _Seen:
+class _TerminalReader:
     """Reads a terminal's output and records when the awaited text appeared."""
 
     def __init__(self, file: int, awaited: bytes) -> None:
         self._file = file
         self._awaited = awaited
         self._written = b""
-        self.first: float | None = None
-        self.came = asyncio.Event()
+        self.appeared_at: float | None = None
+        self.appeared = asyncio.Event()
         asyncio.get_running_loop().add_reader(file, self._read)
 
     @property
@@ -137,18 +137,18 @@ class _Seen:
             self._written += os.read(self._file, 65536)
         except OSError:  # on Linux: the other end of the terminal was closed
             asyncio.get_running_loop().remove_reader(self._file)
-            self.came.set()
+            self.appeared.set()
             return
-        if self.first is None and self._awaited in self._written:
-            self.first = time.monotonic()
-            self.came.set()
+        if self.appeared_at is None and self._awaited in self._written:
+            self.appeared_at = time.monotonic()
+            self.appeared.set()
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._file)
         os.close(self._file)
 
 
-async def stop(process: asyncio.subprocess.Process) -> None:
+async def stop_dev_server(process: asyncio.subprocess.Process) -> None:
     """Stops `footplate dev` with Ctrl-C. Raises unless it exits with code 0 in time."""
     if process.returncode is None:
         process.send_signal(signal.SIGINT)

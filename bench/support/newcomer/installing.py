@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.support.newcomer.desk import Desk
-from bench.support.newcomer.page import ROOT, FirstScreen
+from bench.support.newcomer.desk import UserShell
+from bench.support.newcomer.page import ROOT, ReadmeBlocks
 
-_LINE: Final = re.compile(r"(?i)(PIP_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)")
+_INDEX_VARIABLE: Final = re.compile(r"(?i)(PIP_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)")
 _COPIED: Final = ("src", "pyproject.toml", "README.md", "LICENSE")
 _MEGA: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstallTimes:
     download_seconds: float
     download_mb: float
     packages: int
     install_seconds: float
 
 
-async def build(page: FirstScreen, scratch: Path) -> Path:
+async def build_wheel(page: ReadmeBlocks, scratch: Path) -> Path:
     """Builds the wheel with the README's command in a copy of the checkout, and returns the folder with the wheel."""
     checkout = scratch / "checkout"
     checkout.mkdir(parents=True)
@@ -36,27 +36,27 @@ async def build(page: FirstScreen, scratch: Path) -> Path:
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy2
         copy(source, checkout / name)
-    builder = Desk(checkout, {})
+    builder = UserShell(checkout, {})
     await builder.run("python3 -m venv .venv && source .venv/bin/activate")
-    await builder.run(page.build, _line(scratch))
+    await builder.run(page.build, _index_variables(scratch))
     return checkout / "dist"
 
 
-async def install(page: FirstScreen, desk: Desk, dist: Path, scratch: Path) -> Installed:
-    shutil.copytree(dist, desk.folder / "dist")
+async def install_wheel(page: ReadmeBlocks, shell: UserShell, dist: Path, scratch: Path) -> InstallTimes:
+    shutil.copytree(dist, shell.folder / "dist")
     wheels = scratch / "wheels"
-    loader = Desk(scratch, {})
+    loader = UserShell(scratch, {})
     await loader.run("python3 -m venv loader")
     started = time.monotonic()
-    await loader.run(f'loader/bin/pip download --quiet --dest "{wheels}" "{desk.folder}"/dist/*.whl', _line(scratch))
+    await loader.run(f'loader/bin/pip download --quiet --dest "{wheels}" "{shell.folder}"/dist/*.whl', _index_variables(scratch))
     download = time.monotonic() - started
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_CACHE_DIR": "1"}
-    seconds = sum([await desk.run(block, offline) for block in page.install])
+    seconds = sum([await shell.run(block, offline) for block in page.install])
     sizes = [file.stat().st_size for file in wheels.iterdir()]
-    return Installed(download, sum(sizes) / _MEGA, len(sizes), seconds)
+    return InstallTimes(download, sum(sizes) / _MEGA, len(sizes), seconds)
 
 
-def _line(scratch: Path) -> dict[str, str]:
+def _index_variables(scratch: Path) -> dict[str, str]:
     """Returns this environment's variables for the package index, with an empty cache so that downloads are real."""
-    said = {name: value for name, value in os.environ.items() if _LINE.fullmatch(name)}
-    return {**said, "PIP_CACHE_DIR": str(scratch / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    variables = {name: value for name, value in os.environ.items() if _INDEX_VARIABLE.fullmatch(name)}
+    return {**variables, "PIP_CACHE_DIR": str(scratch / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

@@ -15,7 +15,7 @@ _SECTION: Final = "## The first five minutes\n"
 
 
 @dataclass(frozen=True, slots=True)
-class FirstScreen:
+class ReadmeBlocks:
     build: str
     """Builds the wheel; the only block that needs a checkout."""
     install: Sequence[str]
@@ -25,17 +25,17 @@ class FirstScreen:
     run: str
 
 
-def first_screen() -> FirstScreen:
+def read_first_section() -> ReadmeBlocks:
     """Returns the blocks. Raises `NotHeld` unless the section's steps are install, start and run."""
     blocks = _blocks()
     build = [block.code for block in blocks if "pip wheel" in block.code]
-    served = [place for place, block in enumerate(blocks) if "background" in block.options]
+    served = [start_index for start_index, block in enumerate(blocks) if "background" in block.options]
     require(holds=len(build) == len(served) == 1, otherwise="the README needs exactly one build and one start block")
     place = served[0]
     rest = blocks[place + 1 :]
     require(holds=len(rest) == 1, otherwise=f"the README's start is followed by {len(rest)} blocks instead of one run")
     until = next(option for option in blocks[place].options if option.startswith("until="))
-    return FirstScreen(
+    return ReadmeBlocks(
         build[0],
         [block.code for block in blocks[:place] if block.code not in build],
         blocks[place].code,

@@ -25,7 +25,7 @@ _NAMESPACES: Final = ("pid", "mnt", "net", "ipc", "uts", "user")
 
 
 @dataclass(slots=True)
-class Left:
+class Orphans:
     processes: list[str] = field(default_factory=list)
     cgroups: list[str] = field(default_factory=list)
     containers: list[str] = field(default_factory=list)
@@ -34,12 +34,12 @@ class Left:
     directories: list[str] = field(default_factory=list)
 
     @property
-    def kinds(self) -> dict[str, list[str]]:
+    def by_kind(self) -> dict[str, list[str]]:
         found = {name: getattr(self, name) for name in self.__slots__}
         return {name: things for name, things in found.items() if things}
 
 
-class Search:
+class OrphanSearch:
     def __init__(self, cluster: Cluster, mark: str, *, engine: str = "") -> None:
         """`engine` is the address of a container engine that only this cluster uses."""
         self._cluster = cluster
@@ -53,7 +53,7 @@ class Search:
         self.guardians: dict[str, int] = {}
         self.engine = engine
 
-    def learn(self) -> None:
+    def record_turns(self) -> None:
         """Records the lease ids, control groups and namespaces of the running turns."""
         for directory in self._entries():
             self.lease_ids.add(directory.name)
@@ -64,34 +64,34 @@ class Search:
         seen = {name for pid in self._processes() for name in _namespaces(pid) - own}
         self.namespaces |= dict.fromkeys(seen, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
 
-    def living(self) -> list[str]:
+    def running_lease_ids(self) -> list[str]:
         """Returns the lease ids of the running turns."""
         return [directory.name for directory in self._entries()]
 
-    def left(self) -> Left:
-        return Left(
+    def find_orphans(self) -> Orphans:
+        return Orphans(
             processes=[f"{pid} {_command(pid)}" for pid in self._processes()],
             cgroups=[str(group) for group in sorted(self.groups) if group.exists()],
             containers=asyncio.run(_containers(self.engine)) if self.engine else [],
             namespaces=self._held_namespaces(),
             sockets=self._sockets(),
-            directories=[str(path) for path in (*self._entries(), *_trials())],
+            directories=[str(path) for path in (*self._entries(), *_abandoned_trials())],
         )
 
     def _processes(self) -> list[str]:
         programs = [*self._cluster.workers, *self._cluster.apis]
         ours = {str(program.pid) for program in programs if program.is_running}
         watched = {str(worker.pid).encode() for worker in self._cluster.workers if worker.is_running}
-        return [pid for pid in _pids() if pid not in ours and self._is_left(pid, watched)]
+        return [pid for pid in _pids() if pid not in ours and self._is_orphan(pid, watched)]
 
-    def _is_left(self, pid: str, watched: set[bytes]) -> bool:
-        words = _words(pid, "cmdline")
-        if any(b"death_watch" in word for word in words) and str(self._data).encode() in words:
-            return watched.isdisjoint(words)  # the death watch of a living worker is no orphan
-        carried = {word.decode(errors="replace") for word in words}
-        variables = {word.decode(errors="replace").partition("=")[2] for word in _words(pid, "environ")}
+    def _is_orphan(self, pid: str, living_workers: set[bytes]) -> bool:
+        arguments = _read_strings(pid, "cmdline")
+        if any(b"death_watch" in argument for argument in arguments) and str(self._data).encode() in arguments:
+            return living_workers.isdisjoint(arguments)  # the death watch of a living worker is no orphan
+        carried = {word.decode(errors="replace") for word in arguments}
+        variables = {word.decode(errors="replace").partition("=")[2] for word in _read_strings(pid, "environ")}
         return (
-            self._mark in words
+            self._mark in arguments
             or not self.lease_ids.isdisjoint(carried | variables)
             or remains.works_below(Path("/proc", pid), self._data)
         )
@@ -114,7 +114,7 @@ class Search:
         bound = [
             line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines() if str(self._data) in line
         ]
-        files = [str(path) for path in remains.below(self._leases) if _is_socket(path)]
+        files = [str(path) for path in remains.walk_paths(self._leases) if _is_socket(path)]
         return sorted({*bound, *files})
 
     def _entries(self) -> list[Path]:
@@ -137,7 +137,7 @@ async def _containers(engine: str) -> list[str]:
         return [f"{entry['Names'][0]} {entry['State']}" for entry in await docker.containers.list(all=1)]
 
 
-def _trials() -> list[Path]:
+def _abandoned_trials() -> list[Path]:
     """Returns the sandbox trial directories whose creator has exited."""
     found = []
     for path in Path(tempfile.gettempdir()).glob(f"{TRIAL_PREFIX}*"):
@@ -169,7 +169,7 @@ def _pids() -> list[str]:
     return [str(pid) for pid in processes.list_pids() if processes.read_start_time(pid) is not None]
 
 
-def _words(pid: str, name: str) -> list[bytes]:
+def _read_strings(pid: str, name: str) -> list[bytes]:
     try:
         return Path("/proc", pid, name).read_bytes().split(b"\0")
     except OSError:
@@ -177,4 +177,4 @@ def _words(pid: str, name: str) -> list[bytes]:
 
 
 def _command(pid: str) -> str:
-    return b" ".join(_words(pid, "cmdline")).decode(errors="replace")[:200]
+    return b" ".join(_read_strings(pid, "cmdline")).decode(errors="replace")[:200]

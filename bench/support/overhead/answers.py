@@ -20,15 +20,15 @@ import httpx2
 from anthropic import AsyncAnthropic, BadRequestError, DefaultAsyncHttpxClient
 
 from bench.support.cluster import Cluster
-from bench.support.lean import Lean
+from bench.support.lean import MinimalClient
 from bench.support.overhead import bare
-from bench.support.speed.measured import ROOT, Measured, median
+from bench.support.speed.measured import ROOT, Measurement, median
 from footplate.domain.json import JsonObject
 from footplate.stack import PythonService
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.services.python_service import is_http_ok
 
-_MOST: Final = 2.0
+_MAX_RATIO: Final = 2.0
 _PAUSE: Final = 0.015
 _WARM_UP: Final = 20
 _BLOCK: Final = 25
@@ -36,28 +36,28 @@ KINDS: Final = ("create", "send", "retrieve")
 Times = dict[tuple[str, str], list[float]]
 
 
-async def measure(cluster: Cluster, *, samples: int, most: float = _MOST) -> Measured:
+async def measure(cluster: Cluster, *, samples: int, max_ratio: float = _MAX_RATIO) -> Measurement:
     extra = await sdk_headers()
-    async with _bare(cluster, extra) as plain, Lean(cluster.base_urls[0], cluster.key, extra=extra) as api:
-        seat = await api.seat()
-        sides = {"api": _Side(api, seat), "bare": _Side(plain, seat)}
-        await _taking_turns(sides, _WARM_UP)
-        apart = await _taking_turns(sides, samples)
-        in_blocks = await _in_blocks(sides, samples)
-    ratios = {kind: _ratio(apart, kind) for kind in KINDS}
-    without_pause = {kind: _ratio(in_blocks, kind) for kind in KINDS}
-    told = ", ".join(
-        f"{kind} {_ms(apart['api', kind]):.2f} ms, bare {_ms(apart['bare', kind]):.2f}: {ratios[kind]:.2f} times "
+    async with _start_bare_app(cluster, extra) as plain, MinimalClient(cluster.base_urls[0], cluster.key, extra=extra) as api:
+        session_fields = await api.create_session_fields()
+        sides = {"api": _Side(api, session_fields), "bare": _Side(plain, session_fields)}
+        await _measure_alternating(sides, _WARM_UP)
+        alternating = await _measure_alternating(sides, samples)
+        back_to_back = await _measure_blocks(sides, samples)
+    ratios = {kind: _ratio(alternating, kind) for kind in KINDS}
+    without_pause = {kind: _ratio(back_to_back, kind) for kind in KINDS}
+    ratios_text = ", ".join(
+        f"{kind} {_ms(alternating['api', kind]):.2f} ms, bare {_ms(alternating['bare', kind]):.2f}: {ratios[kind]:.2f} times "
         f"({without_pause[kind]:.2f} back to back)"
         for kind in KINDS
     )
-    return Measured(
-        text=f"p50 of {samples} requests each, one at a time: {told} (limit {most})",
-        holds=max(ratios.values()) <= most,
+    return Measurement(
+        text=f"p50 of {samples} requests each, one at a time: {ratios_text} (limit {max_ratio})",
+        holds=max(ratios.values()) <= max_ratio,
         details={
             "samples": samples,
-            "p50_ms": _told(apart),
-            "p50_ms_back_to_back": _told(in_blocks),
+            "p50_ms": _p50_by_request(alternating),
+            "p50_ms_back_to_back": _p50_by_request(back_to_back),
             "ratios": {**ratios},
             "ratios_back_to_back": {**without_pause},
         },
@@ -69,11 +69,11 @@ async def sdk_headers() -> dict[str, str]:
     """Returns the headers that the official SDK sends with a first attempt."""
     seen: list[httpx2.Headers] = []
 
-    def answer(request: httpx2.Request) -> httpx2.Response:
+    def respond(request: httpx2.Request) -> httpx2.Response:
         seen.append(request.headers)
         return httpx2.Response(400, json={})
 
-    transport = httpx2.MockTransport(answer)
+    transport = httpx2.MockTransport(respond)
     async with AsyncAnthropic(
         api_key="none", auth_token=None, http_client=DefaultAsyncHttpxClient(transport=transport), max_retries=0
     ) as sdk:
@@ -86,25 +86,25 @@ async def sdk_headers() -> dict[str, str]:
 class _Side:
     """Sends requests to one of the two servers, one at a time."""
 
-    def __init__(self, client: Lean, seat: Mapping[str, Any]) -> None:
+    def __init__(self, client: MinimalClient, session_fields: Mapping[str, Any]) -> None:
         self._client = client
-        self._seat = seat
-        self._fresh: list[str] = []
+        self._seat = session_fields
+        self._unused_sessions: list[str] = []
         self._last = ""
 
     async def create(self) -> None:
-        self._fresh.append((await self._client.post("/v1/sessions", self._seat))["id"])
+        self._unused_sessions.append((await self._client.post("/v1/sessions", self._seat))["id"])
 
     async def send(self) -> None:
         """Sends a message to a sleeping session, so that the API has to wake it."""
-        self._last = self._fresh.pop(0)
+        self._last = self._unused_sessions.pop(0)
         await self._client.send(self._last, "Good morning! Please look at the file that I have just written.")
 
     async def retrieve(self) -> None:
         await self._client.get(f"/v1/sessions/{self._last}")
 
 
-async def _taking_turns(sides: Mapping[str, _Side], rounds: int) -> Times:
+async def _measure_alternating(sides: Mapping[str, _Side], rounds: int) -> Times:
     times: Times = {(side, kind): [] for side in sides for kind in KINDS}
     chance = random.Random(rounds)
     for side in sides.values():
@@ -118,7 +118,7 @@ async def _taking_turns(sides: Mapping[str, _Side], rounds: int) -> Times:
     return times
 
 
-async def _in_blocks(sides: Mapping[str, _Side], samples: int) -> Times:
+async def _measure_blocks(sides: Mapping[str, _Side], samples: int) -> Times:
     times: Times = {(side, kind): [] for side in sides for kind in KINDS}
     for _ in range(samples // _BLOCK):
         for kind in KINDS:
@@ -138,7 +138,7 @@ def _ratio(times: Times, kind: str) -> float:
     return round(median(times["api", kind]) / median(times["bare", kind]), 2)
 
 
-def _told(times: Times) -> JsonObject:
+def _p50_by_request(times: Times) -> JsonObject:
     return {f"{side} {kind}": round(_ms(values), 3) for (side, kind), values in times.items()}
 
 
@@ -147,7 +147,7 @@ def _ms(values: list[float]) -> float:
 
 
 @asynccontextmanager
-async def _bare(cluster: Cluster, extra: Mapping[str, str]) -> AsyncIterator[Lean]:
+async def _start_bare_app(cluster: Cluster, extra: Mapping[str, str]) -> AsyncIterator[MinimalClient]:
     port = find_free_port()
     program = PythonService(
         cluster.directory / "bare",
@@ -160,7 +160,7 @@ async def _bare(cluster: Cluster, extra: Mapping[str, str]) -> AsyncIterator[Lea
     )
     await program.start()
     try:
-        async with Lean(f"http://{LOOPBACK}:{port}", "none", extra=extra) as client:
+        async with MinimalClient(f"http://{LOOPBACK}:{port}", "none", extra=extra) as client:
             yield client
     finally:
         await program.stop()

@@ -26,8 +26,8 @@ from footplate.store.database import SQL, Connection, Database
 from footplate.wiring import DEFAULT_ORGANISATION
 
 _POOL: Final = Settings.model_fields["database_pool"].default
-_NOBODY: Final = "key_bare"
-Answer = dict[str, Any]
+_PRINCIPAL: Final = "key_bare"
+ResponseBody = dict[str, Any]
 
 
 async def create_session(request: Request) -> Response:
@@ -37,7 +37,7 @@ async def create_session(request: Request) -> Response:
     agent = await pool.fetchrow(SQL["agent"], body["agent"], DEFAULT_ORGANISATION)
     assert agent is not None
     async with pool.acquire() as connection, connection.transaction():
-        fingerprint = await _lock(connection, request, raw)
+        fingerprint = await _lock_request(connection, request, raw)
         row = await connection.fetchrow(
             SQL["insert_session"],
             ids.new_id(ids.SESSION),
@@ -49,16 +49,16 @@ async def create_session(request: Request) -> Response:
             body.get("title"),
             {},
             {},
-            _NOBODY,
+            _PRINCIPAL,
             Mode.INTERACTIVE,
             [],
             None,
             {},
         )
         assert row is not None
-        answer = dict(row)
-        answer_id = await _remember(connection, fingerprint, answer, row["id"])
-    return _reply(answer, BackgroundTask(_forget, pool, answer_id))
+        response_body = dict(row)
+        response_id = await _store_response(connection, fingerprint, response_body, row["id"])
+    return _json_response(response_body, BackgroundTask(_delete_response, pool, response_id))
 
 
 async def send_event(request: Request) -> Response:
@@ -67,7 +67,7 @@ async def send_event(request: Request) -> Response:
     session_id = request.path_params["session_id"]
     pool: asyncpg.Pool[asyncpg.Record] = request.app.state.pool
     async with pool.acquire() as connection, connection.transaction():
-        fingerprint = await _lock(connection, request, raw)
+        fingerprint = await _lock_request(connection, request, raw)
         await connection.fetchrow(SQL["lock_head"], session_id, DEFAULT_ORGANISATION)
         (row,) = await connection.fetch(
             SQL["append_input"],
@@ -79,7 +79,7 @@ async def send_event(request: Request) -> Response:
             [False],
             True,
             False,
-            _NOBODY,
+            _PRINCIPAL,
             [],
             [],
             ["queue"],
@@ -87,37 +87,37 @@ async def send_event(request: Request) -> Response:
             ["{}"],
             None,
         )
-        answer: Answer = {"data": [{**event, **dict(row)}]}
-        answer_id = await _remember(connection, fingerprint, answer, session_id)
-    return _reply(answer, BackgroundTask(_forget, pool, answer_id))
+        response_body: ResponseBody = {"data": [{**event, **dict(row)}]}
+        response_id = await _store_response(connection, fingerprint, response_body, session_id)
+    return _json_response(response_body, BackgroundTask(_delete_response, pool, response_id))
 
 
 async def retrieve_session(request: Request) -> Response:
     pool: asyncpg.Pool[asyncpg.Record] = request.app.state.pool
     row = await pool.fetchrow(SQL["session"], request.path_params["session_id"], DEFAULT_ORGANISATION)
     assert row is not None
-    return _reply(dict(row))
+    return _json_response(dict(row))
 
 
-async def _lock(connection: Connection, request: Request, raw: bytes) -> bytes:
+async def _lock_request(connection: Connection, request: Request, raw: bytes) -> bytes:
     fingerprint = hashlib.sha256(request.url.path.encode() + raw).digest()
     await connection.execute(SQL["lock_answer"], int.from_bytes(fingerprint[:8], "big", signed=True))
     return fingerprint
 
 
-async def _remember(connection: Connection, fingerprint: bytes, answer: Answer, session_id: str) -> int:
-    answer_id: int = await connection.fetchval(
-        SQL["insert_answer"], DEFAULT_ORGANISATION, fingerprint, fingerprint, 0, 200, answer, session_id
+async def _store_response(connection: Connection, fingerprint: bytes, response_body: ResponseBody, session_id: str) -> int:
+    response_id: int = await connection.fetchval(
+        SQL["insert_answer"], DEFAULT_ORGANISATION, fingerprint, fingerprint, 0, 200, response_body, session_id
     )
-    return answer_id
+    return response_id
 
 
-async def _forget(pool: "asyncpg.Pool[asyncpg.Record]", answer_id: int) -> None:
-    await pool.fetch(SQL["forget_answer"], answer_id)
+async def _delete_response(pool: "asyncpg.Pool[asyncpg.Record]", response_id: int) -> None:
+    await pool.fetch(SQL["forget_answer"], response_id)
 
 
-def _reply(answer: Answer, after: BackgroundTask | None = None) -> Response:
-    return Response(orjson.dumps(answer), media_type="application/json", background=after)
+def _json_response(response_body: ResponseBody, after: BackgroundTask | None = None) -> Response:
+    return Response(orjson.dumps(response_body), media_type="application/json", background=after)
 
 
 async def _serve(port: int, database_url: str) -> None:

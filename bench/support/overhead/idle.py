@@ -14,48 +14,48 @@ from typing import Final, cast
 
 from bench.prove.figure import require
 from bench.support.cluster import Cluster
-from bench.support.lean import Lean, events_path
-from bench.support.speed.measured import Measured
+from bench.support.lean import MinimalClient, events_path
+from bench.support.speed.measured import Measurement
 from footplate.stream.sse import KEEP_ALIVE
 
-_MOST_MB: Final = 300
+_MAX_MB: Final = 300
 _AT_ONCE: Final = 20
-_FILES: Final = 20_000
+_MAX_OPEN_FILES: Final = 20_000
 
 
 def allow_many_connections() -> None:
     """Raises the limit on open files for this process and its future child processes."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES if most == resource.RLIM_INFINITY else min(_FILES, most), most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_MAX_OPEN_FILES if hard_limit == resource.RLIM_INFINITY else min(_MAX_OPEN_FILES, hard_limit), hard_limit))
 
 
-async def measure(cluster: Cluster, *, streams: int, keepalive: float, rounds: int) -> Measured:
+async def measure(cluster: Cluster, *, streams: int, keepalive: float, rounds: int) -> Measurement:
     """Listens to each stream for `rounds` keep-alive intervals. `keepalive` is the interval set for the API."""
-    async with Lean(cluster.base_urls[0], cluster.key) as client:
-        seat = await client.seat()
-        sessions = [(await client.post("/v1/sessions", seat))["id"] for _ in range(streams)]
+    async with MinimalClient(cluster.base_urls[0], cluster.key) as client:
+        session_fields = await client.create_session_fields()
+        sessions = [(await client.post("/v1/sessions", session_fields))["id"] for _ in range(streams)]
         pid = cluster.apis[0].pid
         assert pid is not None
-        before = memory(pid)
-        async with _open(client, sessions) as listeners:
-            opened = memory(pid)
+        before = read_memory(pid)
+        async with _open_streams(client, sessions) as listeners:
+            opened = read_memory(pid)
             heard = [listener.keep_alives for listener in listeners]
             await asyncio.sleep(keepalive * (rounds + 0.5))
-            after = memory(pid)
+            after = read_memory(pid)
             gained = [one.keep_alives - old for one, old in zip(listeners, heard, strict=True)]
             broken = sum(listener.lost for listener in listeners)
-    most, least = max(opened["Rss"], after["Rss"]), min(gained)
-    return Measured(
-        text=f"{streams:,} idle streams of as many sessions on one API process: {most:.0f} MB Rss, {after['Pss']:.0f} "
-        f"MB Pss, before them {before['Rss']:.0f} and {before['Pss']:.0f} (limit {_MOST_MB} MB Rss); each got "
-        f"{least} to {max(gained)} keep-alives in {rounds} times {keepalive:g} s, {broken} broke",
-        holds=most <= _MOST_MB and least >= rounds and broken == 0,
+    max_rss, min_keep_alives = max(opened["Rss"], after["Rss"]), min(gained)
+    return Measurement(
+        text=f"{streams:,} idle streams of as many sessions on one API process: {max_rss:.0f} MB Rss, {after['Pss']:.0f} "
+        f"MB Pss, before them {before['Rss']:.0f} and {before['Pss']:.0f} (limit {_MAX_MB} MB Rss); each got "
+        f"{min_keep_alives} to {max(gained)} keep-alives in {rounds} times {keepalive:g} s, {broken} broke",
+        holds=max_rss <= _MAX_MB and min_keep_alives >= rounds and broken == 0,
         details={"streams": streams, "before_mb": {**before}, "opened_mb": {**opened}, "after_mb": {**after}},
-        figures={"streams": streams, "mb": most},
+        figures={"streams": streams, "mb": max_rss},
     )
 
 
-def memory(pid: int) -> dict[str, float]:
+def read_memory(pid: int) -> dict[str, float]:
     """Returns Rss and Pss of a process in MB (of 1,000,000 bytes)."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     sizes = {name: int(value.split()[0]) * 1024 / 1e6 for name, _, value in (line.partition(":") for line in lines)}
@@ -90,7 +90,7 @@ class _Listener(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def _open(client: Lean, sessions: list[str]) -> AsyncIterator[list[_Listener]]:
+async def _open_streams(client: MinimalClient, sessions: list[str]) -> AsyncIterator[list[_Listener]]:
     loop = asyncio.get_running_loop()
     transports: list[asyncio.BaseTransport] = []
     listeners: list[_Listener] = []

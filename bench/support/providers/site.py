@@ -10,12 +10,12 @@ from footplate.stack.free_ports import LOOPBACK
 
 PAGE: Final = """<!doctype html><html><head><title>Tea room</title></head><body><h1>Menu</h1>
 <p>We have <b>scones</b> and <a href="/cakes">cakes</a>.</p><script>alert("no")</script></body></html>"""
-FOUND: Final = {"results": [{"title": "Tea room", "url": "https://tea.example/", "content": "Scones and cakes."}]}
+SEARCH_RESULTS: Final = {"results": [{"title": "Tea room", "url": "https://tea.example/", "content": "Scones and cakes."}]}
 
 
-class Site:
+class WebSite:
     def __init__(self) -> None:
-        self.asked: Counter[str] = Counter()
+        self.request_counts: Counter[str] = Counter()
         """Request counts by path and query."""
         self._port = 0
 
@@ -43,19 +43,19 @@ class Site:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             target = head.split(b" ")[1].decode()
-            self.asked[target] += 1
-            writer.write(_answer(target))
+            self.request_counts[target] += 1
+            writer.write(_respond(target))
             await writer.drain()
         finally:
             writer.close()
 
 
-def _answer(target: str) -> bytes:
+def _respond(target: str) -> bytes:
     match target.partition("?")[0]:
         case "/menu":
             return _response(HTTPStatus.OK, "text/html", PAGE)
         case "/search":
-            return _response(HTTPStatus.OK, "application/json", json.dumps(FOUND))
+            return _response(HTTPStatus.OK, "application/json", json.dumps(SEARCH_RESULTS))
         case _:
             return _response(HTTPStatus.NOT_FOUND, "text/plain", "There is no such page.")
 

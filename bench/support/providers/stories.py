@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bench.support.providers.site import Site
+from bench.support.providers.site import WebSite
 from footplate.domain.sessions import events as ev
 from footplate.testing import (
     Replies,
@@ -31,20 +31,20 @@ MAX_FAILURES: Final = 2
 RETRY_AFTER: Final = 3
 """In whole seconds, as in HTTP. Far longer than an immediate retry takes on a busy machine, so the wait is visible."""
 
-_BEGIN: Final = (ev.USER_MESSAGE, ev.USER_MESSAGE, ev.STATUS_RUNNING)
-_ASK: Final = (ev.MODEL_REQUEST_START,)
-_ANSWERED: Final = (ev.MODEL_REQUEST_END,)
-_FAILED: Final = (ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END)
+_TURN_START: Final = (ev.USER_MESSAGE, ev.USER_MESSAGE, ev.STATUS_RUNNING)
+_REQUEST_START: Final = (ev.MODEL_REQUEST_START,)
+_REQUEST_END: Final = (ev.MODEL_REQUEST_END,)
+_FAILED_REQUEST: Final = (ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END)
 _CALL: Final = (ev.AGENT_TOOL_USE, ev.AGENT_TOOL_RESULT)
-_TRY_AGAIN: Final = (*_FAILED, ev.SESSION_ERROR, ev.STATUS_RESCHEDULED, ev.STATUS_RUNNING)
-_SAY: Final = (*_ASK, ev.AGENT_MESSAGE, *_ANSWERED)
-_END: Final = (ev.STATUS_IDLE,)
-_BROKEN: Final = (*_BEGIN, *_TRY_AGAIN, *_SAY, *_END)
-_GIVEN_UP: Final = (*_BEGIN, *_FAILED, ev.SESSION_ERROR, *_END)
+_RETRY: Final = (*_FAILED_REQUEST, ev.SESSION_ERROR, ev.STATUS_RESCHEDULED, ev.STATUS_RUNNING)
+_MESSAGE: Final = (*_REQUEST_START, ev.AGENT_MESSAGE, *_REQUEST_END)
+_TURN_END: Final = (ev.STATUS_IDLE,)
+_RETRIED_TURN: Final = (*_TURN_START, *_RETRY, *_MESSAGE, *_TURN_END)
+_FAILED_TURN: Final = (*_TURN_START, *_FAILED_REQUEST, ev.SESSION_ERROR, *_TURN_END)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Scenario:
     name: str
     script: Replies
     types: Sequence[str]
@@ -52,16 +52,16 @@ class Story:
     errors: Sequence[tuple[str, str]] = ()
     """The type and retry status of each `session.error`."""
     stop_reason: str = "end_turn"
-    says: Sequence[str] = ()
+    messages: Sequence[str] = ()
     """The agent's messages."""
     results: Sequence[tuple[str, bool]] = ()
     """For each tool result: a part of its text, and whether the call failed."""
     requests: int = 1
-    waits: float = 0.0
+    min_wait: float = 0.0
     """Minimum seconds between the first request and the second."""
     interrupted_at: str | None = None
     """The event after which the user interrupts."""
-    asked: Sequence[str] = field(default_factory=tuple)
+    site_requests: Sequence[str] = field(default_factory=tuple)
     """Paths that the web site must have received exactly once."""
 
     @property
@@ -69,13 +69,13 @@ class Story:
         return f"story-{self.name.replace(' ', '-')}"
 
 
-def stories(site: Site) -> list[Story]:
-    return [*_whole(site), *_broken(), *_given_up()]
+def build_scenarios(site: WebSite) -> list[Scenario]:
+    return [*_successful(site), *_temporary_failures(), *_permanent_failures()]
 
 
-def _whole(site: Site) -> list[Story]:
+def _successful(site: WebSite) -> list[Scenario]:
     return [
-        Story(
+        Scenario(
             name="work",
             script=replies(
                 [
@@ -89,17 +89,17 @@ def _whole(site: Site) -> list[Story]:
                 [thinking("So."), text("There are scones.")],
             ),
             types=(
-                *_BEGIN,
-                *(*_ASK, ev.AGENT_THINKING, ev.AGENT_MESSAGE, *_ANSWERED, *_CALL, *_CALL),
-                *(*_ASK, *_ANSWERED, *_CALL),
-                *(*_ASK, ev.AGENT_THINKING, ev.AGENT_MESSAGE, *_ANSWERED),
-                *_END,
+                *_TURN_START,
+                *(*_REQUEST_START, ev.AGENT_THINKING, ev.AGENT_MESSAGE, *_REQUEST_END, *_CALL, *_CALL),
+                *(*_REQUEST_START, *_REQUEST_END, *_CALL),
+                *(*_REQUEST_START, ev.AGENT_THINKING, ev.AGENT_MESSAGE, *_REQUEST_END),
+                *_TURN_END,
             ),
-            says=["Looking.", "There are scones."],
+            messages=["Looking.", "There are scones."],
             results=[("scones", False), ("scones", False), ("The file missing", True)],
             requests=3,
         ),
-        Story(
+        Scenario(
             name="web",
             script=replies(
                 [tool("web_search", {"query": "tea {session}"}, call_id="call_1")],
@@ -112,14 +112,14 @@ def _whole(site: Site) -> list[Story]:
                 [text("They have scones.")],
             ),
             types=(
-                *_BEGIN,
-                *(*_ASK, *_ANSWERED, *_CALL),
-                *(*_ASK, *_ANSWERED, *_CALL),
-                *(*_ASK, *_ANSWERED, *_CALL, *_CALL, *_CALL),
-                *_SAY,
-                *_END,
+                *_TURN_START,
+                *(*_REQUEST_START, *_REQUEST_END, *_CALL),
+                *(*_REQUEST_START, *_REQUEST_END, *_CALL),
+                *(*_REQUEST_START, *_REQUEST_END, *_CALL, *_CALL, *_CALL),
+                *_MESSAGE,
+                *_TURN_END,
             ),
-            says=["They have scones."],
+            messages=["They have scones."],
             results=[
                 ("1. Tea room\nhttps://tea.example/\nScones and cakes.", False),
                 (f"# Menu\n\nWe have **scones** and [cakes]({site.url}/cakes).", False),
@@ -128,28 +128,28 @@ def _whole(site: Site) -> list[Story]:
                 ("is not an http or https URL", True),
             ],
             requests=4,
-            asked=["/search?q=tea+{session}&format=json", "/menu?{session}", "/nothing?{session}"],
+            site_requests=["/search?q=tea+{session}&format=json", "/menu?{session}", "/nothing?{session}"],
         ),
-        Story(
+        Scenario(
             name="stopped",
             script=replies([thinking("Hm."), text("Half a word", chunks=1), hang()]),
             types=(
-                *(*_BEGIN, *_ASK, ev.USER_INTERRUPT, ev.USER_INTERRUPT),
-                *(ev.AGENT_THINKING, ev.AGENT_MESSAGE, *_ANSWERED, *_END),
+                *(*_TURN_START, *_REQUEST_START, ev.USER_INTERRUPT, ev.USER_INTERRUPT),
+                *(ev.AGENT_THINKING, ev.AGENT_MESSAGE, *_REQUEST_END, *_TURN_END),
             ),
-            says=["Half a word"],
+            messages=["Half a word"],
             interrupted_at="event_delta",
         ),
-        Story(
+        Scenario(
             name="too long",
             script=replies([text("Too lo"), stop("max_tokens")]),
-            types=(*_BEGIN, *_SAY, *_END),
-            says=["Too lo"],
+            types=(*_TURN_START, *_MESSAGE, *_TURN_END),
+            messages=["Too lo"],
         ),
     ]
 
 
-def _broken() -> list[Story]:
+def _temporary_failures() -> list[Scenario]:
     """Returns scenarios with temporary failures: the turn is retried, the session reports why, and the retry works."""
     plain = ("unknown_error", "retrying")
     busy = ("model_overloaded_error", "retrying")
@@ -162,9 +162,9 @@ def _broken() -> list[Story]:
         _retried("500", [server_error()], busy),
         _retried("500 in a text", [text("Ha"), server_error()], busy),
         _retried("503", [http_error(503)], busy),
-        _retried("429", [rate_limited(RETRY_AFTER)], limited, waits=RETRY_AFTER),
-        _retried("429 in milliseconds", [http_error(429, headers={"retry-after-ms": "2500"})], limited, waits=2.5),
-        Story(
+        _retried("429", [rate_limited(RETRY_AFTER)], limited, min_wait=RETRY_AFTER),
+        _retried("429 in milliseconds", [http_error(429, headers={"retry-after-ms": "2500"})], limited, min_wait=2.5),
+        Scenario(
             name="cut in a call",
             script=replies(
                 reply(
@@ -173,43 +173,43 @@ def _broken() -> list[Story]:
                 ),
                 [text("Ran.")],
             ),
-            types=(*_BEGIN, *_TRY_AGAIN, *_ASK, *_ANSWERED, *_CALL, *_SAY, *_END),
+            types=(*_TURN_START, *_RETRY, *_REQUEST_START, *_REQUEST_END, *_CALL, *_MESSAGE, *_TURN_END),
             errors=[plain],
-            says=["Ran."],
+            messages=["Ran."],
             results=[("ran", False)],
             requests=3,
         ),
     ]
 
 
-def _retried(name: str, fault: Sequence[Step], error: tuple[str, str], *, waits: float = 0.0) -> Story:
-    return Story(
+def _retried(name: str, fault: Sequence[Step], error: tuple[str, str], *, min_wait: float = 0.0) -> Scenario:
+    return Scenario(
         name=name,
         script=replies(reply(text("Whole."), first_attempts=[fault])),
-        types=_BROKEN,
+        types=_RETRIED_TURN,
         errors=[error],
-        says=["Whole."],
+        messages=["Whole."],
         requests=2,
-        waits=waits,
+        min_wait=min_wait,
     )
 
 
-def _given_up() -> list[Story]:
+def _permanent_failures() -> list[Scenario]:
     """Returns scenarios with permanent failures: the turn fails, at once or after the last retry, and becomes idle."""
     return [
-        Story(
+        Scenario(
             name="always 500",
             script=replies(reply(server_error(), repeat=True)),
-            types=(*_BEGIN, *_TRY_AGAIN * MAX_FAILURES, *_FAILED, ev.SESSION_ERROR, *_END),
+            types=(*_TURN_START, *_RETRY * MAX_FAILURES, *_FAILED_REQUEST, ev.SESSION_ERROR, *_TURN_END),
             errors=[*[("model_overloaded_error", "retrying")] * MAX_FAILURES, ("model_overloaded_error", "terminal")],
             stop_reason="retries_exhausted",
             requests=MAX_FAILURES + 1,
         ),
         *(
-            Story(
+            Scenario(
                 name=name,
                 script=replies([fault]),
-                types=_GIVEN_UP,
+                types=_FAILED_TURN,
                 errors=[("model_request_failed_error", "terminal")],
                 stop_reason="retries_exhausted",
             )

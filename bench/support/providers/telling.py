@@ -12,20 +12,20 @@ _SESSION: Final = re.compile(r"\bsesn_\w+")
 _TIMES: Final = frozenset({"processed_at", "created_at", "updated_at", "duration_ms"})
 
 
-def told(received: Sequence[Event]) -> list[Event]:
+def comparable_events(received: Sequence[Event]) -> list[Event]:
     """Replaces each event id by the position of its first occurrence, and each time by whether it is set."""
-    kept = [event for event in received if event["type"] not in _PREVIEWS]
+    logged = [event for event in received if event["type"] not in _PREVIEWS]
     positions: dict[str, int] = {}
-    for position, event in enumerate(kept):
+    for position, event in enumerate(logged):
         positions.setdefault(event["id"], position)
-    return [_comparable(event, positions) for event in kept]
+    return [_comparable(event, positions) for event in logged]
 
 
-def types(received: Sequence[Event]) -> list[str]:
+def event_types(received: Sequence[Event]) -> list[str]:
     return [event["type"] for event in received if event["type"] not in _PREVIEWS]
 
 
-def previewed(received: Sequence[Event]) -> dict[str, str]:
+def preview_texts(received: Sequence[Event]) -> dict[str, str]:
     """Returns the text shown by previews, by event id."""
     shown: dict[str, str] = {}
     for event in received:
@@ -35,14 +35,14 @@ def previewed(received: Sequence[Event]) -> dict[str, str]:
 
 
 def _comparable(event: Event, positions: Mapping[str, int]) -> Event:
-    told_of = {key: _replaced(key, value, positions) for key, value in event.items()}
+    comparable = {key: _replaced(key, value, positions) for key, value in event.items()}
     if event["type"] == events.MODEL_REQUEST_END and event["is_error"]:
         # The known usage of a broken response depends on the format: some report it first, some last.
-        told_of.pop("model_usage")
+        comparable.pop("model_usage")
     if event["type"] == events.SESSION_ERROR:
         # The message text differs between providers.
-        told_of["error"] = {**event["error"], "message": bool(event["error"]["message"])}
-    return told_of
+        comparable["error"] = {**event["error"], "message": bool(event["error"]["message"])}
+    return comparable
 
 
 def _replaced(key: str, value: Any, positions: Mapping[str, int]) -> Any:

@@ -32,11 +32,11 @@ union all select id, created_at from sessions union all select id, created_at fr
 """
 _PATIENCE: Final = 90.0
 
-Found = Mapping[Kind, Sequence[tuple[str, str]]]
+CreatedObjects = Mapping[Kind, Sequence[tuple[str, str]]]
 """Ids and marks from the database."""
 
 
-async def judge(cluster: Cluster, posted: Sequence[Posted]) -> tuple[list[str], int]:
+async def check_outcomes(cluster: Cluster, posted: Sequence[Posted]) -> tuple[list[str], int]:
     """Waits until every turn has ended, then returns the faults and the number of processed messages."""
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
@@ -47,17 +47,17 @@ async def judge(cluster: Cluster, posted: Sequence[Posted]) -> tuple[list[str], 
 
         settled = await wait_until(all_processed, _PATIENCE)
         require(holds=settled, otherwise=f"a message is not processed after {_PATIENCE:.0f} s")
-        found: Found = {
+        found: CreatedObjects = {
             kind: [(row["id"], row["mark"]) for row in await connection.fetch(query)] for kind, query in _FOUND.items()
         }
         processed = await connection.fetch(_PROCESSED)
     finally:
         await connection.close()
-    heard = _heard(await cluster.model.requests(SCRIPT))
+    received = _count_received_texts(await cluster.model.requests(SCRIPT))
     written = Counter(row["text"] for row in processed)
     sessions = Counter(mark for _, mark in found["session"] if mark is not None)
     faults = [
-        *broken_promises(posted, found),
+        *find_broken_promises(posted, found),
         *(
             f"session {mark!r} was created {count} times, its message is in the log {written[mark]} times"
             for mark, count in sessions.items()
@@ -69,15 +69,15 @@ async def judge(cluster: Cluster, posted: Sequence[Posted]) -> tuple[list[str], 
             if (row["taken"], row["turns"]) != (1, 1)
         ),
         *(
-            f"the model received {text!r} {heard[text]} times, the log has it {written[text]} times"
-            for text in heard.keys() | written.keys()
-            if heard[text] != written[text]
+            f"the model received {text!r} {received[text]} times, the log has it {written[text]} times"
+            for text in received.keys() | written.keys()
+            if received[text] != written[text]
         ),
     ]
     return faults, len(processed)
 
 
-async def states(cluster: Cluster, kills: Sequence[Kill]) -> Counter[str]:
+async def count_kill_states(cluster: Cluster, kills: Sequence[Kill]) -> Counter[str]:
     """Counts the states in which the kills hit their POSTs."""
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
@@ -96,7 +96,7 @@ def _state(killed: float, post: Posted, made: Mapping[str, float]) -> str:
     return "committed without a response" if made[post.id] < killed else "not committed"
 
 
-def broken_promises(posted: Sequence[Posted], found: Found) -> Iterable[str]:
+def find_broken_promises(posted: Sequence[Posted], found: CreatedObjects) -> Iterable[str]:
     """Yields a fault for each POST that did not create exactly one object with the id in its response.
 
     A POST that the SDK gave up on may have created at most one.
@@ -105,21 +105,21 @@ def broken_promises(posted: Sequence[Posted], found: Found) -> Iterable[str]:
         calls = [call for call in posted if call.kind == kind]
         ids = {thing for thing, _ in things}
         made = Counter(mark for _, mark in things)
-        told = Counter(call.id for call in calls if call.id is not None)
-        yield from (f"{kind} {one} was acknowledged and does not exist" for one in told if one not in ids)
-        yield from (f"{kind} {one} was returned to {count} callers" for one, count in told.items() if count > 1)
+        returned_ids = Counter(call.id for call in calls if call.id is not None)
+        yield from (f"{kind} {one} was acknowledged and does not exist" for one in returned_ids if one not in ids)
+        yield from (f"{kind} {one} was returned to {count} callers" for one, count in returned_ids.items() if count > 1)
         for mark, count in Counter(call.mark for call in calls).items():
             acknowledged = sum(call.mark == mark and call.id is not None for call in calls)
             if not acknowledged <= made[mark] <= count:  # fewer: lost; more: done twice
                 yield f"{kind} {mark!r}: sent {count} times, acknowledged {acknowledged}, created {made[mark]} times"
 
 
-def _heard(requests: Iterable[Mapping[str, object]]) -> Counter[str]:
+def _count_received_texts(requests: Iterable[Mapping[str, object]]) -> Counter[str]:
     """Counts the last user message of each model request."""
-    return Counter(_last_words(request["body"]) for request in requests)
+    return Counter(_last_user_text(request["body"]) for request in requests)
 
 
-def _last_words(body: object) -> str:
+def _last_user_text(body: object) -> str:
     assert isinstance(body, dict)
     content = [message for message in body["messages"] if message["role"] == "user"][-1]["content"]
     return (

@@ -30,7 +30,7 @@ class Posted:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SharedObjects:
     """The agent, environment and session that the callers share."""
 
     agent: str
@@ -51,44 +51,44 @@ class Caller:
     async def __aexit__(self, *_: object) -> None:
         await self._client.sdk.close()
 
-    async def settle(self) -> Place:
+    async def create_shared_objects(self) -> SharedObjects:
         agent = (await self.sdk.beta.agents.create(name="of all", model=MODEL)).id
         environment = await self._client.environment()
         session = await self.sdk.beta.sessions.create(agent=agent, environment_id=environment)
-        return Place(agent, environment, session.id)
+        return SharedObjects(agent, environment, session.id)
 
-    async def arrive(self, place: Place) -> None:
+    async def open_connection(self, shared: SharedObjects) -> None:
         """Makes a request, so that the caller has an open connection before the POST."""
-        await self.sdk.beta.sessions.retrieve(place.session)
+        await self.sdk.beta.sessions.retrieve(shared.session)
 
-    async def post(self, kind: Kind, place: Place, mark: str) -> Posted:
+    async def post(self, kind: Kind, shared: SharedObjects, mark: str) -> Posted:
         began = time.perf_counter()
         try:
-            made, retries = await getattr(self, f"_{kind}")(place, mark)
+            made, retries = await getattr(self, f"_{kind}")(shared, mark)
         except anthropic.APIConnectionError:
             made, retries = None, self.sdk.max_retries
         return Posted(kind, mark, made, retries, time.perf_counter() - began)
 
-    async def _send(self, place: Place, mark: str) -> tuple[str, int]:
-        answer = await self.sdk.beta.sessions.events.with_raw_response.send(place.session, events=_said(mark))
-        (event,) = (await answer.parse()).data or []
-        return event.id, answer.retries_taken
+    async def _send(self, shared: SharedObjects, mark: str) -> tuple[str, int]:
+        response = await self.sdk.beta.sessions.events.with_raw_response.send(shared.session, events=_message_events(mark))
+        (event,) = (await response.parse()).data or []
+        return event.id, response.retries_taken
 
-    async def _session(self, place: Place, mark: str) -> tuple[str, int]:
-        answer = await self.sdk.beta.sessions.with_raw_response.create(
-            agent=place.agent, environment_id=place.environment, title=mark, initial_events=_said(mark)
+    async def _session(self, shared: SharedObjects, mark: str) -> tuple[str, int]:
+        response = await self.sdk.beta.sessions.with_raw_response.create(
+            agent=shared.agent, environment_id=shared.environment, title=mark, initial_events=_message_events(mark)
         )
-        return (await answer.parse()).id, answer.retries_taken
+        return (await response.parse()).id, response.retries_taken
 
-    async def _agent(self, _: Place, mark: str) -> tuple[str, int]:
-        answer = await self.sdk.beta.agents.with_raw_response.create(name=mark, model=MODEL)
-        return (await answer.parse()).id, answer.retries_taken
+    async def _agent(self, _: SharedObjects, mark: str) -> tuple[str, int]:
+        response = await self.sdk.beta.agents.with_raw_response.create(name=mark, model=MODEL)
+        return (await response.parse()).id, response.retries_taken
 
 
-def _said(text: str) -> list[Any]:
+def _message_events(text: str) -> list[Any]:
     return [{"type": events.USER_MESSAGE, "content": [{"type": "text", "text": text}]}]
 
 
-def text_of(label: str) -> str:
+def message_text(label: str) -> str:
     """Returns a message that the scripted model responds to."""
     return f"{label} [[script:{SCRIPT}]]"

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-RULED: Final = "team/app"
+RULED_PROJECT_PATH: Final = "team/app"
 """The path of the project whose rules are attacked, below the projects root."""
-DENIED: Final = "touch DENIED"
+DENIED_COMMAND: Final = "touch DENIED"
 RULES: Final = {"deny": ["Bash(touch *)"], "ask": [], "allow": []}
-_LOOSE: Final = {"deny": [], "ask": [], "allow": ["Bash", "Edit", "Read"]}
-_SAYS_YES: Final = json.dumps(
+_PERMISSIVE_RULES: Final = {"deny": [], "ask": [], "allow": ["Bash", "Edit", "Read"]}
+_ALLOWING_HOOK_OUTPUT: Final = json.dumps(
     {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -23,15 +23,15 @@ _SAYS_YES: Final = json.dumps(
         }
     }
 )
-_HOOKED: Final = {
-    **_LOOSE,
-    "hooks": {"PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": f"echo '{_SAYS_YES}'"}]}]},
+_RULES_WITH_HOOK: Final = {
+    **_PERMISSIVE_RULES,
+    "hooks": {"PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": f"echo '{_ALLOWING_HOOK_OUTPUT}'"}]}]},
 }
 _TOOLSET: Final = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_allow"}}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class AttemptSetup:
     """The objects that an attempt uses. All but the projects are created anew for each attempt."""
 
     tag: str
@@ -72,125 +72,125 @@ def _message(text: str = "Go.", **more: Any) -> dict[str, Any]:
     return {"type": "user.message", "content": [{"type": "text", "text": text}], **more}
 
 
-def _create_project(ground: Ground) -> list[Attempt]:
+def _create_project(setup: AttemptSetup) -> list[Attempt]:
     return _attempts(
-        again={"path": RULED, "name": f"a-{ground.tag}"},
-        again_without_rules={"path": RULED, "name": f"b-{ground.tag}", "permissions": {}},
-        again_trusted={"path": f"./{RULED}/", "name": f"c-{ground.tag}", "trust": "all"},
-        again_by_its_whole_path={"path": ground.directory, "name": f"d-{ground.tag}"},
-        inside={"path": f"{RULED}/{ground.tag}", "name": f"e-{ground.tag}", "trust": "all"},
+        again={"path": RULED_PROJECT_PATH, "name": f"a-{setup.tag}"},
+        again_without_rules={"path": RULED_PROJECT_PATH, "name": f"b-{setup.tag}", "permissions": {}},
+        again_trusted={"path": f"./{RULED_PROJECT_PATH}/", "name": f"c-{setup.tag}", "trust": "all"},
+        again_by_its_whole_path={"path": setup.directory, "name": f"d-{setup.tag}"},
+        inside={"path": f"{RULED_PROJECT_PATH}/{setup.tag}", "name": f"e-{setup.tag}", "trust": "all"},
     )
 
 
-def _update_project(_: Ground) -> list[Attempt]:
+def _update_project(_: AttemptSetup) -> list[Attempt]:
     return _attempts(
         trust={"trust": "all"},
         instructions={"trust": "instructions"},
         branch={"branch": "other"},
         no_rules={"permissions": None},
         empty_rules={"permissions": {}},
-        other_rules={"permissions": _LOOSE},
-        hooks={"permissions": {**_HOOKED, "deny": RULES["deny"]}},
+        other_rules={"permissions": _PERMISSIVE_RULES},
+        hooks={"permissions": {**_RULES_WITH_HOOK, "deny": RULES["deny"]}},
     )
 
 
-def _create_session(ground: Ground) -> list[Attempt]:
-    on = {**ground.start, "project_ids": [ground.ids["project_id"]]}
-    overrides = {"type": "agent_with_overrides", "id": ground.ids["agent_id"], "tools": [_TOOLSET]}
+def _create_session(setup: AttemptSetup) -> list[Attempt]:
+    on = {**setup.start, "project_ids": [setup.ids["project_id"]]}
+    overrides = {"type": "agent_with_overrides", "id": setup.ids["agent_id"], "tools": [_TOOLSET]}
     return _attempts(
-        rules={**on, "permissions": _LOOSE},
-        hooks={**on, "permissions": _HOOKED},
-        overrides={**on, "agent": overrides, "permissions": _LOOSE},
+        rules={**on, "permissions": _PERMISSIVE_RULES},
+        hooks={**on, "permissions": _RULES_WITH_HOOK},
+        overrides={**on, "agent": overrides, "permissions": _PERMISSIVE_RULES},
         two_projects={
-            **ground.start,
-            "project_ids": [ground.ids["plain_project_id"], ground.ids["project_id"]],
-            "permissions": _LOOSE,
+            **setup.start,
+            "project_ids": [setup.ids["plain_project_id"], setup.ids["project_id"]],
+            "permissions": _PERMISSIVE_RULES,
         },
-        directory={**ground.start, "context": {"directory": ground.directory}, "permissions": _LOOSE},
-        directory_by_dots={**ground.start, "context": {"directory": f"{ground.directory}/."}, "permissions": _LOOSE},
+        directory={**setup.start, "context": {"directory": setup.directory}, "permissions": _PERMISSIVE_RULES},
+        directory_by_dots={**setup.start, "context": {"directory": f"{setup.directory}/."}, "permissions": _PERMISSIVE_RULES},
     )
 
 
-def _update_session(_: Ground) -> list[Attempt]:
+def _update_session(_: AttemptSetup) -> list[Attempt]:
     return _attempts(
-        rules={"permissions": _LOOSE},
-        hooks={"permissions": _HOOKED},
+        rules={"permissions": _PERMISSIVE_RULES},
+        hooks={"permissions": _RULES_WITH_HOOK},
         no_rules={"permissions": None},
-        tools={"agent": {"tools": [_TOOLSET]}, "permissions": _LOOSE},
+        tools={"agent": {"tools": [_TOOLSET]}, "permissions": _PERMISSIVE_RULES},
     )
 
 
-def _send_events(ground: Ground) -> list[Attempt]:
-    answer = {"type": "user.tool_confirmation", "tool_use_id": ground.ids["call_id"], "result": "allow"}
+def _send_events(setup: AttemptSetup) -> list[Attempt]:
+    decision = {"type": "user.tool_confirmation", "tool_use_id": setup.ids["call_id"], "result": "allow"}
     return [
-        Attempt(name="edited", body={"events": [{**answer, "updated_input": {"command": DENIED}}]}),
-        Attempt(name="session_rule", body={"events": [{**answer, "session_rule": "Bash(touch *)"}]}),
+        Attempt(name="edited", body={"events": [{**decision, "updated_input": {"command": DENIED_COMMAND}}]}),
+        Attempt(name="session_rule", body={"events": [{**decision, "session_rule": "Bash(touch *)"}]}),
         Attempt(
             name="overrides",
-            body={"events": [_message(f"{DENIED} [[script:denied]]", overrides={"permissions": _LOOSE})]},
+            body={"events": [_message(f"{DENIED_COMMAND} [[script:denied]]", overrides={"permissions": _PERMISSIVE_RULES})]},
             is_invalid=True,
         ),
     ]
 
 
-def _agents(ground: Ground) -> list[Attempt]:
-    definition = {"name": ground.tag, "model": "claude-sonnet-4-5", "tools": [_TOOLSET]}
+def _agents(setup: AttemptSetup) -> list[Attempt]:
+    definition = {"name": setup.tag, "model": "claude-sonnet-4-5", "tools": [_TOOLSET]}
     return _attempts(
-        rules={**definition, "permissions": _LOOSE}, hooks={**definition, "permissions": _HOOKED}, tools=definition
+        rules={**definition, "permissions": _PERMISSIVE_RULES}, hooks={**definition, "permissions": _RULES_WITH_HOOK}, tools=definition
     )
 
 
-def _fork(ground: Ground) -> list[Attempt]:
+def _fork(setup: AttemptSetup) -> list[Attempt]:
     return _attempts(
-        plain={}, agent={"agent": ground.ids["agent_id"]}, environment={"environment_id": ground.ids["environment_id"]}
+        plain={}, agent={"agent": setup.ids["agent_id"]}, environment={"environment_id": setup.ids["environment_id"]}
     )
 
 
-def _import(ground: Ground) -> list[Attempt]:
-    body: dict[str, Any] = {**ground.start, "agent": ground.ids["claude_agent_id"], "title": ground.tag}
-    body["context"] = {"directory": ground.directory}
-    return [Attempt(name="directory", body=body, lines=ground.transcript)]
+def _import(setup: AttemptSetup) -> list[Attempt]:
+    body: dict[str, Any] = {**setup.start, "agent": setup.ids["claude_agent_id"], "title": setup.tag}
+    body["context"] = {"directory": setup.directory}
+    return [Attempt(name="directory", body=body, lines=setup.transcript)]
 
 
-def _workspaces(ground: Ground) -> list[Attempt]:
-    plain, ruled = ground.ids["plain_project_id"], ground.ids["project_id"]
+def _workspaces(setup: AttemptSetup) -> list[Attempt]:
+    plain, ruled = setup.ids["plain_project_id"], setup.ids["project_id"]
     return [
-        Attempt(name="beside", body={"name": ground.tag, "project_ids": [plain, ruled]}, in_workspace=True),
-        Attempt(name="without", body={"name": ground.tag, "project_ids": [plain]}),
+        Attempt(name="beside", body={"name": setup.tag, "project_ids": [plain, ruled]}, in_workspace=True),
+        Attempt(name="without", body={"name": setup.tag, "project_ids": [plain]}),
     ]
 
 
-def _policies(_: Ground) -> list[Attempt]:
+def _policies(_: AttemptSetup) -> list[Attempt]:
     return _attempts(
-        rules={"permissions": _LOOSE},
+        rules={"permissions": _PERMISSIVE_RULES},
         none={"permissions": {}},
-        hooks={"permissions": _HOOKED},
+        hooks={"permissions": _RULES_WITH_HOOK},
         terms={"approvals": {"two_people": False, "outcome": "allow", "expires_after_seconds": 1}},
     )
 
 
-def _environments(ground: Ground) -> list[Attempt]:
-    return _attempts(open={"name": ground.tag, "config": {"type": "cloud", "networking": {"type": "unrestricted"}}})
+def _environments(setup: AttemptSetup) -> list[Attempt]:
+    return _attempts(open={"name": setup.tag, "config": {"type": "cloud", "networking": {"type": "unrestricted"}}})
 
 
-def _plain(_: Ground) -> list[Attempt]:
+def _empty_body(_: AttemptSetup) -> list[Attempt]:
     return [Attempt(name="plain")]
 
 
-ATTEMPTS: Final[Mapping[str, Callable[[Ground], Sequence[Attempt]]]] = {
+ATTEMPTS_BY_ROUTE: Final[Mapping[str, Callable[[AttemptSetup], Sequence[Attempt]]]] = {
     "POST /v1/projects": _create_project,
     "POST /v1/projects/{project_id}": _update_project,
-    "POST /v1/projects/{project_id}/archive": _plain,
+    "POST /v1/projects/{project_id}/archive": _empty_body,
     "POST /v1/workspaces": _workspaces,
     "POST /v1/workspaces/{workspace_id}": _workspaces,
-    "POST /v1/workspaces/{workspace_id}/archive": _plain,
+    "POST /v1/workspaces/{workspace_id}/archive": _empty_body,
     "POST /v1/agents": _agents,
     "POST /v1/agents/{agent_id}": _agents,
-    "POST /v1/agents/{agent_id}/archive": _plain,
+    "POST /v1/agents/{agent_id}/archive": _empty_body,
     "POST /v1/environments": _environments,
     "POST /v1/environments/{environment_id}": _environments,
-    "POST /v1/environments/{environment_id}/archive": _plain,
-    "DELETE /v1/environments/{environment_id}": _plain,
+    "POST /v1/environments/{environment_id}/archive": _empty_body,
+    "DELETE /v1/environments/{environment_id}": _empty_body,
     "POST /v1/sessions": _create_session,
     "POST /v1/sessions/{session_id}": _update_session,
     "POST /v1/sessions/{session_id}/events": _send_events,
@@ -198,7 +198,7 @@ ATTEMPTS: Final[Mapping[str, Callable[[Ground], Sequence[Attempt]]]] = {
     "POST /v1/sessions/import": _import,
     "POST /v1/policies": _policies,
 }
-HARMLESS: Final[Mapping[str, str]] = {
+HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     "DELETE /v1/sessions/{session_id}": "a deleted session runs nothing",
     "POST /v1/sessions/{session_id}/archive": "an archived session runs nothing",
     "POST /v1/sessions/{session_id}/merge": "writes files of a project, and rules are in none of them",
@@ -212,7 +212,7 @@ HARMLESS: Final[Mapping[str, str]] = {
 }
 
 
-def unclassified(operations: Sequence[str]) -> list[str]:
+def find_unclassified_routes(operations: Sequence[str]) -> list[str]:
     """Returns writing routes that are in neither list, and listed names that are no route."""
     writing = {one for one in operations if not one.startswith("GET ")}
-    return sorted(writing ^ {*ATTEMPTS, *HARMLESS})
+    return sorted(writing ^ {*ATTEMPTS_BY_ROUTE, *HARMLESS_ROUTES})

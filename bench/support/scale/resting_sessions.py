@@ -46,11 +46,11 @@ def _value(column: str, key: str) -> str:
 async def await_archives(database: asyncpg.Connection, prefix: str, copies: int, *, patience: float) -> Sequence[float]:
     """Waits until all copies are archived and their rows deleted. Returns the time of every hundredth."""
     begun = time.monotonic()
-    moments: list[float] = []
-    while len(moments) * 100 < copies:
+    times: list[float] = []
+    while len(times) * 100 < copies:
         done = await database.fetchval(_ARCHIVED, prefix)
-        moments += [time.monotonic()] * (done // 100 - len(moments))
+        times += [time.monotonic()] * (done // 100 - len(times))
         if time.monotonic() - begun > patience:
             break
         await asyncio.sleep(0.1)
-    return moments
+    return times

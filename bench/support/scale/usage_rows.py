@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import asyncpg
 
 from bench.prove.figure import require
-from bench.support.lean import Lean
+from bench.support.lean import MinimalClient
 from footplate.domain.ports.usage_report import Grouping
 from footplate.wiring import DEFAULT_ORGANISATION
 
@@ -48,7 +48,7 @@ from turn_usage group by organisation, day, agent, model, harness, key, slot
 """
 
 
-async def make_turns(database: asyncpg.Connection, turns: int) -> int:
+async def insert_turns(database: asyncpg.Connection, turns: int) -> int:
     """Inserts the turns and returns the number of rows of daily sums."""
     await database.execute("set synchronous_commit = off")
     await database.execute("alter table turns disable trigger count_usage")
@@ -63,16 +63,16 @@ async def make_turns(database: asyncpg.Connection, turns: int) -> int:
     return rows
 
 
-async def ask_each_grouping(client: Lean, turns: int, repetitions: int) -> dict[str, list[float]]:
+async def measure_each_grouping(client: MinimalClient, turns: int, repetitions: int) -> dict[str, list[float]]:
     """Requests a usage report for each subset of the groupings, and returns the seconds of each request."""
     took: dict[str, list[float]] = {}
     for _ in range(repetitions):
         for groupings in _subsets(get_args(Grouping)):
             begun = time.perf_counter()
-            answer = await client.get(f"/v1/usage?{urlencode([('group_by', name) for name in groupings])}")
+            report = await client.get(f"/v1/usage?{urlencode([('group_by', name) for name in groupings])}")
             took.setdefault(" ".join(groupings) or "nothing", []).append(time.perf_counter() - begun)
-            if "session" not in groupings and not answer["has_more"]:
-                found = sum(line["turns"] for line in answer["data"])
+            if "session" not in groupings and not report["has_more"]:
+                found = sum(line["turns"] for line in report["data"])
                 require(holds=found == turns, otherwise=f"{found:,} turns by {groupings}, of {turns:,}")
     return took
 

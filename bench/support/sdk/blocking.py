@@ -9,21 +9,21 @@ import orjson
 from bench.support.checking import SseReader, ValidationLedger
 
 
-def checked(ledger: ValidationLedger) -> dict[str, Any]:
+def validating_client_options(ledger: ValidationLedger) -> dict[str, Any]:
     """Returns the arguments of an HTTP client. Its own transport ignores this machine's proxy settings."""
 
     def hook(response: httpx2.Response) -> None:
         kind = response.headers.get("content-type", "")
         if kind.startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.SyncByteStream)
-            response.stream = _Checked(response.stream, ledger)
+            response.stream = _ValidatedStream(response.stream, ledger)
         elif kind.startswith("application/json"):
             ledger.check_body(orjson.loads(response.read()))
 
     return {"transport": httpx2.HTTPTransport(), "event_hooks": {"response": [hook]}, "timeout": 60}
 
 
-class _Checked(httpx2.SyncByteStream):
+class _ValidatedStream(httpx2.SyncByteStream):
     def __init__(self, stream: httpx2.SyncByteStream, ledger: ValidationLedger) -> None:
         self._stream = stream
         self._reader = SseReader(ledger)

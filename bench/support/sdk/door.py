@@ -24,8 +24,8 @@ from bench.support.checking import ValidationLedger
 from bench.support.cluster import Cluster
 from bench.support.sdk import blocking
 
-Kind = Literal["sync", "async"]
-KINDS: Final[tuple[Kind, ...]] = ("sync", "async")
+SdkKind = Literal["sync", "async"]
+SDK_KINDS: Final[tuple[SdkKind, ...]] = ("sync", "async")
 MODEL: Final = "claude-sonnet-4-5"
 TOOLSET: Final = {"type": "agent_toolset_20260401"}
 PATIENCE: Final = 60.0
@@ -33,7 +33,7 @@ IDLE: Final = "session.status_idle"
 
 
 @dataclass(slots=True)
-class Tally:
+class CallTally:
     """Counts of calls and errors so far. Many clients may share one."""
 
     calls: Counter[str] = field(default_factory=Counter)
@@ -41,16 +41,16 @@ class Tally:
     ledger: ValidationLedger = field(default_factory=ValidationLedger)
 
 
-class Door:
+class SdkClient:
     def __init__(
-        self, cluster: Cluster, kind: Kind, *, tally: Tally | None = None, key: str | None = None, **options: Any
+        self, cluster: Cluster, kind: SdkKind, *, tally: CallTally | None = None, key: str | None = None, **options: Any
     ) -> None:
         """`key` defaults to the cluster's own key; `options` are passed to the SDK."""
         self.cluster = cluster
         self.kind = kind
-        self.tally = tally or Tally()
+        self.tally = tally or CallTally()
         given = {"api_key": key or cluster.key, "auth_token": None, "base_url": cluster.base_urls[0], **options}
-        self.sync = Anthropic(**given, http_client=anthropic.DefaultHttpxClient(**blocking.checked(self.tally.ledger)))
+        self.sync = Anthropic(**given, http_client=anthropic.DefaultHttpxClient(**blocking.validating_client_options(self.tally.ledger)))
         self.sdk = AsyncAnthropic(
             **given,
             http_client=anthropic.DefaultAsyncHttpxClient(
@@ -73,7 +73,7 @@ class Door:
             return await asyncio.to_thread(attrgetter(method)(self.sync.beta), *args, **kwargs)
         return await attrgetter(method)(self.sdk.beta)(*args, **kwargs)
 
-    async def every(self, method: str, *args: Any, **kwargs: Any) -> list[Any]:
+    async def list_all(self, method: str, *args: Any, **kwargs: Any) -> list[Any]:
         """Returns all items of a list, page by page, as the SDK iterates it."""
         self.tally.calls[f"{self.kind} {method}"] += 1
         if self.kind == "sync":
@@ -81,7 +81,7 @@ class Door:
             return await asyncio.to_thread(lambda: list(listed(*args, **kwargs)))
         return [item async for item in attrgetter(method)(self.sdk.beta)(*args, **kwargs)]
 
-    async def refused(
+    async def expect_error(
         self,
         error: type[anthropic.APIStatusError],
         method: str,
@@ -91,7 +91,7 @@ class Door:
     ) -> anthropic.APIStatusError:
         """Requires that the call raises exactly this error class and names this field."""
         try:
-            answer = await self.call(method, *args, **kwargs)
+            response = await self.call(method, *args, **kwargs)
         except anthropic.APIStatusError as raised:
             require(holds=type(raised) is error, otherwise=f"{method} raised {raised!r}, not {error.__name__}")
             named = _error_of(raised).get("field")
@@ -102,7 +102,7 @@ class Door:
             )
             self.tally.refusals[type(raised).__name__] += 1
             return raised
-        raise NotHeld(f"{method} was accepted instead of raising {error.__name__}: {answer}")
+        raise NotHeld(f"{method} was accepted instead of raising {error.__name__}: {response}")
 
     async def watch(
         self,
@@ -141,19 +141,19 @@ class Door:
             fields["environment_id"] = self._environment_id
         return await self.call("sessions.create", agent=agent or (await self.agent()).id, **fields)
 
-    async def say(self, session_id: str, script: str, **fields: Any) -> Any:
+    async def send_script(self, session_id: str, script: str, **fields: Any) -> Any:
         """Sends a message that makes the scripted model follow this script."""
         return await self.call("sessions.events.send", session_id, events=[message(f"[[script:{script}]]", **fields)])
 
-    async def turn(self, session_id: str, script: str, **options: Any) -> list[Any]:
-        return await self.watch(session_id, lambda: self.say(session_id, script), **options)
+    async def run_turn(self, session_id: str, script: str, **options: Any) -> list[Any]:
+        return await self.watch(session_id, lambda: self.send_script(session_id, script), **options)
 
 
 def message(text: str, **fields: Any) -> Any:
     return {"type": "user.message", "content": [{"type": "text", "text": text}], **fields}
 
 
-def types_of(received: Collection[Any]) -> list[str]:
+def event_types(received: Collection[Any]) -> list[str]:
     return [event.type for event in received]
 
 
@@ -164,7 +164,7 @@ def _read(opened: Any, until: Callable[[Any], bool]) -> list[Any]:
             found.append(event)
             if until(event):
                 return found
-    raise NotHeld(f"the stream ended early: {types_of(found)}")
+    raise NotHeld(f"the stream ended early: {event_types(found)}")
 
 
 def _error_of(raised: anthropic.APIStatusError) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from typing import Final
 from bench.prove.figure import NotHeld
 
 SOURCE: Final = Path(__file__).parent / "typescript"
-_WANTED: Final = ("package.json", "package-lock.json")
-_REGISTRY: Final = ("npm_config_", "http_proxy", "https_proxy", "no_proxy", "ssl_cert_file", "node_extra_ca_certs")
+_PACKAGE_FILES: Final = ("package.json", "package-lock.json")
+_REGISTRY_PREFIXES: Final = ("npm_config_", "http_proxy", "https_proxy", "no_proxy", "ssl_cert_file", "node_extra_ca_certs")
 """Prefixes of the environment variables that configure the package registry; npm receives no others."""
 _INSTALL_SECONDS: Final = 300
 
@@ -26,14 +26,14 @@ def node() -> Path:
     return _wheel() / "bin" / "node"
 
 
-async def installed() -> Path:
+async def install_sdk() -> Path:
     """Returns a directory with the SDK in its node_modules, and installs it on first use."""
     directory = _cache() / f"npm-{_digest()}"
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix="npm-", dir=directory.parent))
         try:
-            for name in _WANTED:
+            for name in _PACKAGE_FILES:
                 shutil.copy(SOURCE / name, draft)
             await _install(draft)
             shutil.move(draft, directory)
@@ -42,7 +42,7 @@ async def installed() -> Path:
     return directory
 
 
-async def run(program: Path, *arguments: str, directory: Path, environment: Mapping[str, str], seconds: float) -> str:
+async def run_program(program: Path, *arguments: str, directory: Path, environment: Mapping[str, str], seconds: float) -> str:
     """Runs a program and returns its standard output. Raises if it fails or takes too long."""
     process = await asyncio.create_subprocess_exec(
         program,
@@ -62,9 +62,9 @@ async def run(program: Path, *arguments: str, directory: Path, environment: Mapp
     except TimeoutError:
         process.kill()
         await process.wait()
-        raise NotHeld(f"{arguments[0]} took longer than {seconds:.0f} s; its last output is {_end(output)}") from None
+        raise NotHeld(f"{arguments[0]} took longer than {seconds:.0f} s; its last output is {_tail(output)}") from None
     if process.returncode != 0:
-        raise NotHeld(f"{arguments[0]} failed: {_end(errors)}")
+        raise NotHeld(f"{arguments[0]} failed: {_tail(errors)}")
     return output.decode()
 
 
@@ -73,16 +73,16 @@ async def _drain(stream: asyncio.StreamReader, into: bytearray) -> None:
         into.extend(chunk)
 
 
-def _end(said: bytearray) -> str:
-    return said.decode(errors="replace")[-2000:]
+def _tail(output: bytearray) -> str:
+    return output.decode(errors="replace")[-2000:]
 
 
 async def _install(directory: Path) -> None:
     npm = _wheel() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    allowed = {name: value for name, value in os.environ.items() if name.lower().startswith(_REGISTRY)}
+    allowed = {name: value for name, value in os.environ.items() if name.lower().startswith(_REGISTRY_PREFIXES)}
     environment = {"PATH": f"{node().parent}:/usr/bin:/bin", "HOME": str(Path.home()), **allowed}
     options = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-    await run(node(), str(npm), *options, directory=directory, environment=environment, seconds=_INSTALL_SECONDS)
+    await run_program(node(), str(npm), *options, directory=directory, environment=environment, seconds=_INSTALL_SECONDS)
 
 
 def _wheel() -> Path:
@@ -98,4 +98,4 @@ def _cache() -> Path:
 
 
 def _digest() -> str:
-    return hashlib.sha256(b"".join((SOURCE / name).read_bytes() for name in _WANTED)).hexdigest()[:16]
+    return hashlib.sha256(b"".join((SOURCE / name).read_bytes() for name in _PACKAGE_FILES)).hexdigest()[:16]

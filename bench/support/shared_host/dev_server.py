@@ -67,13 +67,13 @@ async def open_dev_server() -> AsyncIterator[DevServer]:
     )
     try:
         assert process.stdout is not None
-        said = b""
+        output = b""
         async with asyncio.timeout(_PATIENCE):
             while line := await process.stdout.readline():
-                said += line
+                output += line
                 if _READY in line:
                     break
-        require(holds=_READY in said, otherwise=f"`footplate dev` did not start: {said.decode()[-500:]}")
+        require(holds=_READY in output, otherwise=f"`footplate dev` did not start: {output.decode()[-500:]}")
         yield DevServer(process.pid, port, home / ".local/share/footplate")
     finally:
         with suppress(ProcessLookupError):

@@ -18,7 +18,7 @@ from bench.support.shared_host.dev_server import DevServer
 _MAIN: Final = Path(__file__).with_name("other_user_main.py")
 _UID: Final = 54_321
 """An unused user id. It is not `nobody`, because PostgreSQL may run as that user here."""
-_FEWEST_PORTS: Final = 4
+_MIN_PORTS: Final = 4
 _PYTHON: Final = "/usr/bin/python3"
 
 
@@ -34,7 +34,7 @@ async def attack_as_other_user(dev: DevServer) -> Attempts:
     require(holds=os.geteuid() == 0, otherwise="root is needed to become another user")
     setpriv = shutil.which("setpriv") or "/usr/bin/setpriv"
     ports = dev.listening_ports()
-    require(holds=len(ports) >= _FEWEST_PORTS, otherwise=f"only the ports {ports} are listening")
+    require(holds=len(ports) >= _MIN_PORTS, otherwise=f"only the ports {ports} are listening")
     given = {
         "ports": ports,
         "pids": [process.pid for process in dev.processes()],
@@ -52,9 +52,9 @@ async def attack_as_other_user(dev: DevServer) -> Attempts:
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        said, _ = await process.communicate(json.dumps(given).encode())
+        output, _ = await process.communicate(json.dumps(given).encode())
     require(holds=process.returncode == 0, otherwise="the other user's program failed")
-    found = json.loads(said)
+    found = json.loads(output)
     require(holds=found["user"] == _UID, otherwise="the attack did not run as another user")
     return Attempts(found["tried"], found["achieved"], found["at_ports"])
 

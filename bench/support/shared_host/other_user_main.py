@@ -93,18 +93,18 @@ def main() -> None:
 
 
 def exchange(port: int, data: bytes) -> bytes:
-    answer = b""
+    response = b""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT) as client:
             client.settimeout(WAIT)
             client.sendall(data)
             while piece := client.recv(65536):
-                answer += piece
-                if len(answer) > 1_000_000:
+                response += piece
+                if len(response) > 1_000_000:
                     break
     except OSError:
         pass
-    return answer
+    return response
 
 
 def ask_http(port: int, method: str, path: str, body: str, key: str) -> "str | None":
@@ -112,8 +112,8 @@ def ask_http(port: int, method: str, path: str, body: str, key: str) -> "str | N
         f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\nContent-Type: application/json\r\n"
     )
     keys = f"x-api-key: {key}\r\n" if key else ""
-    answer = exchange(port, f"{head}{keys}Content-Length: {len(body)}\r\n\r\n{body}".encode())
-    line = answer.split(b"\r\n", 1)[0].decode("latin-1")
+    response = exchange(port, f"{head}{keys}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+    line = response.split(b"\r\n", 1)[0].decode("latin-1")
     return line if line.startswith("HTTP/") and line.split()[1:2] and line.split()[1].startswith("2") else None
 
 
@@ -134,26 +134,26 @@ def ask_grpc(port: int, path: str) -> "str | None":
     request = b"\x0a\x07default"  # namespace, in each of these messages
     data = b"\x00" + struct.pack(">I", len(request)) + request
     sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"") + frame(1, 4, 1, headers) + frame(0, 1, 1, data)
-    answer = exchange(port, sent)
-    while len(answer) >= 9:
-        length, kind = int.from_bytes(answer[:3], "big"), answer[3]
-        if kind == 1 and int.from_bytes(answer[5:9], "big") == 1:
+    response = exchange(port, sent)
+    while len(response) >= 9:
+        length, kind = int.from_bytes(response[:3], "big"), response[3]
+        if kind == 1 and int.from_bytes(response[5:9], "big") == 1:
             return "a gRPC server responded"
         if kind > 9:
             return None
-        answer = answer[9 + length :]
+        response = response[9 + length :]
     return None
 
 
 def ask_postgres(port: int, user: str) -> "str | None":
     body = struct.pack(">I", 196608) + f"user\0{user}\0database\0footplate\0\0".encode()
-    answer = exchange(port, struct.pack(">I", len(body) + 4) + body)
-    return "connected without a password" if answer[:1] == b"R" and answer[5:9] == b"\0\0\0\0" else None
+    response = exchange(port, struct.pack(">I", len(body) + 4) + body)
+    return "connected without a password" if response[:1] == b"R" and response[5:9] == b"\0\0\0\0" else None
 
 
 def ask_redis(port: int, command: bytes) -> "str | None":
-    answer = exchange(port, command)
-    return answer[:60].decode("latin-1") if answer[:1] in (b"+", b"*", b":", b"$") else None
+    response = exchange(port, command)
+    return response[:60].decode("latin-1") if response[:1] in (b"+", b"*", b":", b"$") else None
 
 
 def read_file(path: str) -> "str | None":
@@ -210,10 +210,10 @@ def read_process(pid: int, name: str) -> "str | None":
 def find_secret(pid: int, digests: "list[str]") -> "str | None":
     try:
         with Path(f"/proc/{pid}/cmdline").open("rb") as file:
-            words = file.read().split(b"\0")
+            arguments = file.read().split(b"\0")
     except OSError:
         return None
-    return "has a secret" if any(hashlib.sha256(word).hexdigest() in digests for word in words) else None
+    return "has a secret" if any(hashlib.sha256(argument).hexdigest() in digests for argument in arguments) else None
 
 
 if __name__ == "__main__":

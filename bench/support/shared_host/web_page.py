@@ -167,18 +167,18 @@ class _Attacker:
             head = await reader.readuntil(b"\r\n\r\n")
             method, path, *_ = head.split(b"\r\n", 1)[0].decode("latin-1").split()
             if path == _PAGE:
-                await _answer(writer, self.page)
+                await _respond(writer, self.page)
             elif path == "/report" and method == "POST":
                 lines = [line.lower().partition(b":") for line in head.split(b"\r\n")]
                 length = next(int(value) for name, _, value in lines if name == b"content-length")
                 found = json.loads(await reader.readexactly(length))
                 self._reports.put_nowait(Attempts(found["tried"], found["achieved"]))
-                await _answer(writer, "")
+                await _respond(writer, "")
             elif self._address == _REBOUND_ADDRESS:
-                await self._hand_on(head, reader, writer)
+                await self._forward(head, reader, writer)
         writer.close()
 
-    async def _hand_on(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         theirs, ours = await asyncio.open_connection(_LOOPBACK, self.port)
         ours.write(head)
         await asyncio.gather(_copy(reader, ours), _copy(theirs, writer))
@@ -192,7 +192,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-async def _answer(writer: asyncio.StreamWriter, body: str) -> None:
+async def _respond(writer: asyncio.StreamWriter, body: str) -> None:
     content = body.encode()
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
     writer.write(head.encode() + content)

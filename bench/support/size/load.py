@@ -13,9 +13,9 @@ import asyncpg
 from footplate.wiring import DEFAULT_ORGANISATION
 
 _CHUNK: Final = 5_000
-_AT_ONCE: Final = 3
+_CONNECTIONS: Final = 3
 _TABLES: Final = ("sessions", "session_heads", "events", "entries", "steps", "turns")
-_OTHERS: Final = 999
+_OTHER_ORGANISATIONS: Final = 999
 _DAYS: Final = 90
 
 
@@ -24,29 +24,29 @@ def copy_id(number: int) -> str:
     return f"sesn_00{number:024d}"
 
 
-def own(number: int) -> bool:
+def is_measured(number: int) -> bool:
     """Returns whether the copy belongs to the measured organisation."""
     return number % 10 == 0
 
 
-async def load(database_url: str, template: str, sessions: int) -> None:
+async def fill_database(database_url: str, template: str, sessions: int) -> None:
     """Fills the database with copies of the session with the id `template`."""
     connection = await asyncpg.connect(database_url)
     try:
-        await _relax(connection)
+        await _raise_wal_limit(connection)
         statements = [await _copy_statement(connection, table) for table in _TABLES]
         chunks = iter(range(0, sessions, _CHUNK))
         async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
+            for _ in range(_CONNECTIONS):
                 group.create_task(_copy(database_url, statements, chunks, template, sessions))
-        await _settle(database_url)
+        await _vacuum_and_checkpoint(database_url)
     finally:
         await connection.execute("alter system reset max_wal_size")
         await connection.execute("select pg_reload_conf()")
         await connection.close()
 
 
-async def counts(database_url: str) -> tuple[int, int, int]:
+async def count_rows(database_url: str) -> tuple[int, int, int]:
     """Returns the numbers of sessions, events and bytes on disk."""
     connection = await asyncpg.connect(database_url)
     try:
@@ -60,7 +60,7 @@ async def counts(database_url: str) -> tuple[int, int, int]:
         await connection.close()
 
 
-async def _relax(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+async def _raise_wal_limit(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     """Relaxes the WAL limit during the load, which can simply be repeated after a crash."""
     await connection.execute("alter system set max_wal_size = '6GB'")
     await connection.execute("select pg_reload_conf()")
@@ -76,7 +76,7 @@ async def _copy_statement(connection: "asyncpg.Connection[asyncpg.Record]", tabl
     columns = [row["attname"] for row in rows]
     new = {
         "session_id": "'sesn_00' || lpad(n::text, 24, '0')",
-        "organisation": f"case when n % 10 = 0 then '{DEFAULT_ORGANISATION}' else 'org_' || n % {_OTHERS} end",
+        "organisation": f"case when n % 10 = 0 then '{DEFAULT_ORGANISATION}' else 'org_' || n % {_OTHER_ORGANISATIONS} end",
         "event_id": "left(t.event_id, 8) || substr(md5(n::text || t.event_id), 1, 23)",
         "input_event_id": "left(t.input_event_id, 8) || substr(md5(n::text || t.input_event_id), 1, 23)",
         "created_at": f"t.created_at - interval '{_DAYS} days' * (1 - n / $4::float8)",
@@ -105,7 +105,7 @@ async def _copy(database_url: str, statements: list[str], chunks: Iterator[int],
         await connection.close()
 
 
-async def _settle(database_url: str) -> None:
+async def _vacuum_and_checkpoint(database_url: str) -> None:
     """Vacuums and checkpoints, as autovacuum and the checkpointer would have done over the months."""
 
     async def vacuum(table: str) -> None:

@@ -5,39 +5,39 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from bench.support.lean import Lean, Received, events_path
+from bench.support.lean import MinimalClient, Received, events_path
 
 SCRIPT: Final = "size"
 _PAGE: Final = 20
 
 
-class Side:
+class MeasuredDatabase:
     """One database with its own API and worker, and the times measured there."""
 
-    def __init__(self, client: Lean, seat: dict[str, str], pick: Callable[[], str]) -> None:
+    def __init__(self, client: MinimalClient, session_fields: dict[str, str], pick: Callable[[], str]) -> None:
         """`pick` returns the id of a session that has had a turn."""
         self._client = client
-        self._seat = seat
+        self._seat = session_fields
         self._pick = pick
-        self._deep = ""
+        self._deep_page = ""
         self.times: dict[str, list[float]] = defaultdict(list)
         self.received: list[Received] = []
 
-    async def go_deep(self, pages: int) -> None:
+    async def find_deep_page(self, pages: int) -> None:
         """Follows the list for some pages, to measure a page far from its start."""
         cursor = ""
         for _ in range(pages):
-            answer = await self._client.get(f"/v1/sessions?limit=100{cursor}")
-            if answer["next_page"] is None:
+            page = await self._client.get(f"/v1/sessions?limit=100{cursor}")
+            if page["next_page"] is None:
                 break
-            cursor = f"&page={answer['next_page']}"
-        self._deep = f"/v1/sessions?limit={_PAGE}{cursor}"
+            cursor = f"&page={page['next_page']}"
+        self._deep_page = f"/v1/sessions?limit={_PAGE}{cursor}"
 
-    async def operate(self) -> None:
+    async def run_operations(self) -> None:
         """Runs and measures each operation once."""
         await self._timed("create", lambda: self._client.post("/v1/sessions", self._seat))
         await self._timed("list", lambda: self._client.get(f"/v1/sessions?limit={_PAGE}"))
-        await self._timed("deep list", lambda: self._client.get(self._deep))
+        await self._timed("deep list", lambda: self._client.get(self._deep_page))
         await self._timed("first frame", self._first_frame)
         await self._turn(self._pick())
 

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Final
 
 from bench.support.cluster import Cluster
-from bench.support.lean import Lean, Received, check, events_path
+from bench.support.lean import MinimalClient, Received, validate_frames, events_path
 from bench.support.speed import bare_starlette
 from bench.support.speed.frames import PIECE
-from bench.support.speed.hearing import Heard, hear
-from bench.support.speed.measured import ROOT, Measured, median
+from bench.support.speed.hearing import FanOutResult, measure_fan_out
+from bench.support.speed.measured import ROOT, Measurement, median
 from footplate.stack import PythonService
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.services.python_service import is_http_ok
@@ -26,44 +26,44 @@ from footplate.testing import replies, reply, text
 from footplate.wiring import DEFAULT_ORGANISATION
 
 CLIENTS: Final = 100
-_LEAST: Final = 0.5
+_MIN_RATIO: Final = 0.5
 _SCRIPT: Final = "pieces"
 _BATCH: Final = 50
 
 
-async def measure(cluster: Cluster, *, clients: int, pieces: int, rounds: int, slack: float = 1.0) -> Measured:
+async def measure(cluster: Cluster, *, clients: int, pieces: int, rounds: int, slack: float = 1.0) -> Measurement:
     await cluster.model.install(_SCRIPT, replies(reply(text(PIECE * pieces, chunks=pieces), repeat=True)))
-    found: dict[str, list[Heard]] = {"bare": [], "one by one": [], "whole": []}
+    found: dict[str, list[FanOutResult]] = {"bare": [], "one by one": [], "whole": []}
     received: list[Received] = []
-    async with _bare(cluster) as bare, Lean(cluster.base_urls[0], cluster.key) as api:
-        seat = await api.seat()
+    async with _start_bare_app(cluster) as bare, MinimalClient(cluster.base_urls[0], cluster.key) as api:
+        session_fields = await api.create_session_fields()
 
-        async def ours(go: Callable[[str], Awaitable[object]]) -> Heard:
-            session_id = (await api.post("/v1/sessions", seat))["id"]
-            heard = await hear(
+        async def measure_ours(go: Callable[[str], Awaitable[object]]) -> FanOutResult:
+            session_id = (await api.post("/v1/sessions", session_fields))["id"]
+            heard = await measure_fan_out(
                 api, events_path(session_id, deltas=True), partial(go, session_id), clients=clients, pieces=pieces
             )
-            received.extend(heard.kept)
+            received.extend(heard.stored_frames)
             return heard
 
-        async def plain() -> object:
+        async def broadcast_plain() -> object:
             return await bare.post("/broadcast", {"frames": pieces})
 
         for _ in range(rounds):
-            found["bare"].append(await hear(bare, "/stream", plain, clients=clients, pieces=pieces))
-            found["one by one"].append(await ours(partial(_publish, cluster, pieces)))
-            found["whole"].append(await ours(lambda session_id: api.send(session_id, f"Go [[script:{_SCRIPT}]]")))
+            found["bare"].append(await measure_fan_out(bare, "/stream", broadcast_plain, clients=clients, pieces=pieces))
+            found["one by one"].append(await measure_ours(partial(_publish, cluster, pieces)))
+            found["whole"].append(await measure_ours(lambda session_id: api.send(session_id, f"Go [[script:{_SCRIPT}]]")))
     rates = {name: median([heard.rate for heard in heards]) for name, heards in found.items()}
     single, whole = rates["one by one"] / rates["bare"], rates["whole"] / rates["bare"]
-    return Measured(
+    return Measurement(
         text=f"{rates['one by one']:,.0f} deltas/s to {clients} clients one by one, {rates['whole']:,.0f} from a "
-        f"model, {rates['bare']:,.0f} by a bare broadcast: {single:.2f} and {whole:.2f} times (at least {_LEAST})",
-        holds=min(single, whole) * slack >= _LEAST,
+        f"model, {rates['bare']:,.0f} by a bare broadcast: {single:.2f} and {whole:.2f} times (at least {_MIN_RATIO})",
+        holds=min(single, whole) * slack >= _MIN_RATIO,
         details={
             "rates": {name: [round(heard.rate) for heard in heards] for name, heards in found.items()},
             "frames_per_client": {name: heards[-1].frames // clients for name, heards in found.items()},
             "pieces_per_client": pieces,
-            "events_validated": check(received),
+            "events_validated": validate_frames(received),
         },
     )
 
@@ -81,7 +81,7 @@ async def _publish(cluster: Cluster, pieces: int, session_id: str) -> None:
 
 
 @asynccontextmanager
-async def _bare(cluster: Cluster) -> AsyncIterator[Lean]:
+async def _start_bare_app(cluster: Cluster) -> AsyncIterator[MinimalClient]:
     port = find_free_port()
     program = PythonService(
         cluster.directory / "bare-starlette",
@@ -94,7 +94,7 @@ async def _bare(cluster: Cluster) -> AsyncIterator[Lean]:
     )
     await program.start()
     try:
-        async with Lean(f"http://{LOOPBACK}:{port}") as client:
+        async with MinimalClient(f"http://{LOOPBACK}:{port}") as client:
             yield client
     finally:
         await program.stop()

@@ -32,7 +32,7 @@ import claude_agent_sdk as sdk
 from bench.prove.figure import require
 from bench.support.claude import bare
 from bench.support.cluster import Cluster
-from bench.support.lean import Frames, Lean, events_path
+from bench.support.lean import Frames, MinimalClient, events_path
 from bench.support.speed.measured import median, milliseconds
 from footplate.domain.json import JsonObject
 from footplate.environments.sandbox.filesystem_view import WORKSPACE_MOUNT
@@ -47,19 +47,19 @@ _SIDES: Final = ("ours", "bare", "waiting")
 
 async def measure_claude_calls(cluster: Cluster, project_id: str, turns: int) -> dict[str, dict[str, float]]:
     """Returns a row of milliseconds for each tool, from one session of the project and two bare CLIs."""
-    async with Lean(cluster.base_urls[0], cluster.key) as lean:
+    async with MinimalClient(cluster.base_urls[0], cluster.key) as client:
         agent = {"name": "claude", "model": bare.MODEL, "tools": [{"type": "agent_toolset_20260401"}]}
-        agent_id = (await lean.post("/v1/agents", {**agent, "harness": "claude"}))["id"]
-        seat: JsonObject = {**await lean.seat(), "agent": agent_id, "project_ids": [project_id]}
-        return {f"claude, {name}": await _measure_tool(cluster.model, lean, seat, name, turns) for name in _TOOLS}
+        agent_id = (await client.post("/v1/agents", {**agent, "harness": "claude"}))["id"]
+        session_fields: JsonObject = {**await client.create_session_fields(), "agent": agent_id, "project_ids": [project_id]}
+        return {f"claude, {name}": await _measure_tool(cluster.model, client, session_fields, name, turns) for name in _TOOLS}
 
 
-async def _measure_tool(model: ModelProcess, lean: Lean, seat: JsonObject, name: str, turns: int) -> dict[str, float]:
+async def _measure_tool(model: ModelProcess, client: MinimalClient, session_fields: JsonObject, name: str, turns: int) -> dict[str, float]:
     until_request: dict[str, list[float]] = {side: [] for side in _SIDES}
     in_stream: dict[str, list[float]] = {side: [] for side in _SIDES}
     async with AsyncExitStack() as exits:
-        session_id = (await lean.post("/v1/sessions", seat))["id"]
-        frames = await exits.enter_async_context(lean.stream(events_path(session_id)))
+        session_id = (await client.post("/v1/sessions", session_fields))["id"]
+        frames = await exits.enter_async_context(client.stream(events_path(session_id)))
         clients = {
             "bare": await exits.enter_async_context(bare.open_client(model)),
             "waiting": await exits.enter_async_context(bare.open_client(model, **_TranscriptWait().options())),
@@ -70,7 +70,7 @@ async def _measure_tool(model: ModelProcess, lean: Lean, seat: JsonObject, name:
                 script = f"claude-{name}-{turn}-{side}"
                 await model.install(script, _script(name, turn, root))
                 if side == "ours":
-                    took = await _run_here(lean, session_id, frames, script)
+                    took = await _run_here(client, session_id, frames, script)
                 else:
                     took = await _run_bare(clients[side], script)
                 if turn:  # the first one starts the CLI and its shell
@@ -108,8 +108,8 @@ def _input(name: str, turn: int, call: int, root: str) -> JsonObject:
             return {"file_path": f"{root}/{file}", "content": f"turn {turn}\n"}
 
 
-async def _run_here(lean: Lean, session_id: str, frames: Frames, script: str) -> list[float]:
-    await lean.send(session_id, f"Go. [[script:{script}]]")
+async def _run_here(client: MinimalClient, session_id: str, frames: Frames, script: str) -> list[float]:
+    await client.send(session_id, f"Go. [[script:{script}]]")
     received = await frames.until_idle()
     began = {frame.body["id"]: frame.at for frame in received if frame.event == "agent.tool_use"}
     results = [frame for frame in received if frame.event == "agent.tool_result"]

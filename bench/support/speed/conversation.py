@@ -9,7 +9,7 @@ from typing import Final
 
 from bench.prove.figure import require
 from bench.support.cluster import Cluster
-from bench.support.lean import Frames, Lean, Received, events_path
+from bench.support.lean import Frames, MinimalClient, Received, events_path
 from footplate.testing import replies, reply, text
 
 _SCRIPT: Final = "linear"
@@ -26,28 +26,28 @@ class Turn:
     request_began: float
     idle: float
     request_arrived: float = 0.0
-    answered: float = 0.0
+    response_ended: float = 0.0
 
     @property
-    def outside(self) -> float:
+    def outside_request(self) -> float:
         """Seconds outside of the model request: not spent on building it, sending it or waiting for the response."""
-        return (self.request_began - self.sent) + (self.idle - self.answered)
+        return (self.request_began - self.sent) + (self.idle - self.response_ended)
 
     @property
     def until_request(self) -> float:
         return self.request_arrived - self.sent
 
 
-class Conversation:
-    def __init__(self, client: Lean, session_id: str) -> None:
+class TimedConversation:
+    def __init__(self, client: MinimalClient, session_id: str) -> None:
         self.session_id = session_id
         self.turns: list[Turn] = []
         self.received: list[Received] = []
         self._client = client
 
     @classmethod
-    async def begin(cls, client: Lean) -> "Conversation":
-        session = await client.post("/v1/sessions", await client.seat())
+    async def create(cls, client: MinimalClient) -> "TimedConversation":
+        session = await client.post("/v1/sessions", await client.create_session_fields())
         return cls(client, session["id"])
 
     async def run_turns(self, turns: int) -> None:
@@ -64,17 +64,17 @@ class Conversation:
         return Turn(sent, claimed, began, received[-1].at)
 
 
-async def open_client(cluster: Cluster, exits: AsyncExitStack) -> Lean:
+async def open_client(cluster: Cluster, exits: AsyncExitStack) -> MinimalClient:
     """Opens a client, and installs a model script with the same reply to every message."""
     await cluster.model.install(_SCRIPT, replies(reply(text("Yes, {n}."), repeat=True)))
-    return await exits.enter_async_context(Lean(cluster.base_urls[0], cluster.key))
+    return await exits.enter_async_context(MinimalClient(cluster.base_urls[0], cluster.key))
 
 
 async def add_request_times(cluster: Cluster, turns: Iterable[Turn]) -> None:
     """Adds the model's times to each turn. Turns ran one at a time, so the order of requests is the order of turns."""
     ordered = sorted(turns, key=lambda turn: turn.sent)
-    for turn, (arrived, answered) in zip(ordered, await request_times(cluster, len(ordered)), strict=True):
-        turn.request_arrived, turn.answered = arrived, answered
+    for turn, (arrived, response_ended) in zip(ordered, await request_times(cluster, len(ordered)), strict=True):
+        turn.request_arrived, turn.response_ended = arrived, response_ended
 
 
 async def request_times(cluster: Cluster, turns: int) -> list[tuple[float, float]]:

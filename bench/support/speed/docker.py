@@ -17,7 +17,7 @@ from bench.prove.figure import require
 from bench.support import backends
 from bench.support.escape.backends import DOCKER, LEASE, UID
 from bench.support.escape.ground import new_directory
-from bench.support.speed.measured import Measured, median
+from bench.support.speed.measured import Measurement, median
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.ports.engine import OpenEnvironment
 from footplate.environments.docker.engine import connect_engine
@@ -26,12 +26,12 @@ from footplate.environments.docker.images import ImageRecipe
 from footplate.environments.docker.probe import DockerProbe, probe_docker
 from footplate.environments.processes.guardian_client import lease_clock
 
-MOST: Final = 1.3
+MAX_RATIO: Final = 1.3
 _PROGRAM: Final = ["/bin/true"]
 _BARE: Final[dict[str, Any]] = {"Image": backends.IMAGE, "HostConfig": {"NetworkMode": "none"}}
 
 
-async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
+async def measure(rounds: int, *, slack: float = 1.0) -> Measurement:
     root = await asyncio.to_thread(new_directory, "footplate-exec-")
     try:
         async with backends.docker_engine() as engine, connect_engine(engine) as docker:
@@ -39,29 +39,29 @@ async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
             found = await probe_docker(
                 engine, ground, Path(root, "docker"), image_or_container=ImageRecipe(image=backends.IMAGE)
             )
-            ours, bare = await _commands(found, docker, rounds)
-            first, run = await _firsts(found, docker, max(3, rounds // 10))
+            ours, bare = await _measure_commands(found, docker, rounds)
+            first, run = await _measure_first_commands(found, docker, max(3, rounds // 10))
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
     ratio, began = median(ours) / median(bare), median(first) / median(run)
-    return Measured(
+    return Measurement(
         text=f"a command in a turn's container {median(ours) * 1000:.1f} ms, bare exec of the engine "
-        f"{median(bare) * 1000:.1f}: {ratio:.2f} times (limit {MOST}); the first command of a turn, which creates the "
+        f"{median(bare) * 1000:.1f}: {ratio:.2f} times (limit {MAX_RATIO}); the first command of a turn, which creates the "
         f"container, {median(first) * 1000:.0f} ms, a bare run {median(run) * 1000:.0f}: {began:.2f} times",
-        holds=ratio <= MOST * slack,
+        holds=ratio <= MAX_RATIO * slack,
         details={"docker_exec": round(ratio, 3), "docker_first": round(began, 3)},
     )
 
 
-async def _commands(found: DockerProbe, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
+async def _measure_commands(found: DockerProbe, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
     ours, bare = [], []
-    environment = await _opened(found, "commands")
+    environment = await _open_environment(found, "commands")
     made = await docker.containers.create({**_BARE, "Cmd": ["sleep", "infinity"]})
     try:
         await made.start()
         await environment.run(_PROGRAM, timeout=60)
         for _ in range(rounds):
-            ours.append(await _ours(environment))
+            ours.append(await _time_command(environment))
             began = time.monotonic()
             inside = await made.exec(_PROGRAM)
             async with inside.start(detach=False) as printed:
@@ -75,12 +75,12 @@ async def _commands(found: DockerProbe, docker: aiodocker.Docker, rounds: int) -
     return ours, bare
 
 
-async def _firsts(found: DockerProbe, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
+async def _measure_first_commands(found: DockerProbe, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
     ours, bare = [], []
     for number in range(rounds):
-        environment = await _opened(found, f"first-{number}")
+        environment = await _open_environment(found, f"first-{number}")
         try:
-            ours.append(await _ours(environment))
+            ours.append(await _time_command(environment))
         finally:
             await environment.aclose()
         began = time.monotonic()
@@ -92,13 +92,13 @@ async def _firsts(found: DockerProbe, docker: aiodocker.Docker, rounds: int) -> 
     return ours, bare
 
 
-async def _opened(found: DockerProbe, session: str) -> OpenEnvironment:
+async def _open_environment(found: DockerProbe, session: str) -> OpenEnvironment:
     return await found.factory.open_environment(
         "org", session, deadline=lease_clock() + LEASE, variables={}, config=EnvironmentConfig(), models=None
     )
 
 
-async def _ours(environment: OpenEnvironment) -> float:
+async def _time_command(environment: OpenEnvironment) -> float:
     began = time.monotonic()
     result = await environment.run(_PROGRAM, timeout=60)
     require(holds=result.exit_code == 0, otherwise="a command in a container failed")

@@ -19,17 +19,17 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from bench.support.cluster import Cluster
-from bench.support.lean import MODEL, Frames, Lean, Received, check, events_path
+from bench.support.lean import MODEL, Frames, MinimalClient, Received, validate_frames, events_path
 from bench.support.speed.conversation import processed_at, request_times
-from bench.support.speed.measured import Measured, median, milliseconds
+from bench.support.speed.measured import Measurement, median, milliseconds
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, reply, text
 
 _SCRIPT: Final = "first-token"
 _PROMPT: Final = f"Hello [[script:{_SCRIPT}]]"
-_TURNS: Final = 10
+_TURNS_PER_SESSION: Final = 10
 """Turns per session. A longer conversation would make the model request slower on one side only."""
-_NOTED: Final = {"session.status_running": "claimed", "span.model_request_start": "request begun"}
+_STEP_NAMES: Final = {"session.status_running": "claimed", "span.model_request_start": "request begun"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,35 +58,35 @@ class _Turn:
     def segments(self) -> dict[str, float]:
         """Seconds between consecutive steps, by the name of the later step."""
         model = {"request at the model": self.request_arrived, "first token": self.first_token}
-        moments = {"sent": self.sent, **self.events, **model}
-        return {name: after - before for (_, before), (name, after) in pairwise(moments.items())}
+        times = {"sent": self.sent, **self.events, **model}
+        return {name: after - before for (_, before), (name, after) in pairwise(times.items())}
 
 
-async def measure(cluster: Cluster, limits: Limits, *, samples: int, slack: float = 1.0) -> Measured:
+async def measure(cluster: Cluster, limits: Limits, *, samples: int, slack: float = 1.0) -> Measurement:
     await cluster.model.install(_SCRIPT, replies(reply(text("One two three four.", chunks=4, delay=0.02), repeat=True)))
     await cluster.model.clear()
     bare = _model(cluster)
     received: list[Received] = []
     turns: list[_Turn] = []
-    async with Lean(cluster.base_urls[0], cluster.key) as client:
-        seat = await client.seat()
-        turns += [await _bare(bare, "") for _ in range(3)]
-        in_a_session = min(samples, _TURNS)
+    async with MinimalClient(cluster.base_urls[0], cluster.key) as client:
+        session_fields = await client.create_session_fields()
+        turns += [await _run_bare(bare, "") for _ in range(3)]
+        in_a_session = min(samples, _TURNS_PER_SESSION)
         sessions = -(-samples // in_a_session)
         for number in range(sessions + 1):
-            session_id = (await client.post("/v1/sessions", seat))["id"]
+            session_id = (await client.post("/v1/sessions", session_fields))["id"]
             async with client.stream(events_path(session_id, deltas=True)) as frames:
                 for turn in range(in_a_session + 1):
-                    turns.append(await _bare(bare, "bare" if number else ""))
+                    turns.append(await _run_bare(bare, "bare" if number else ""))
                     side = ("open" if turn else "new") if number else ""
-                    turns.append(await _ours(client, session_id, frames, received, side))
+                    turns.append(await _run_here(client, session_id, frames, received, side))
         for _ in range(samples - sessions):
-            turns.append(await _bare(bare, "bare"))
-            session_id = (await client.post("/v1/sessions", seat))["id"]
+            turns.append(await _run_bare(bare, "bare"))
+            session_id = (await client.post("/v1/sessions", session_fields))["id"]
             async with client.stream(events_path(session_id, deltas=True)) as frames:
-                turns.append(await _ours(client, session_id, frames, received, "new"))
+                turns.append(await _run_here(client, session_id, frames, received, "new"))
     await _add_request_times(cluster, turns)
-    return _judge(turns, limits, slack, {"samples": samples, "events_validated": check(received)})
+    return _judge(turns, limits, slack, {"samples": samples, "events_validated": validate_frames(received)})
 
 
 async def _add_request_times(cluster: Cluster, turns: Sequence[_Turn]) -> None:
@@ -95,12 +95,12 @@ async def _add_request_times(cluster: Cluster, turns: Sequence[_Turn]) -> None:
         turn.request_arrived = arrived
 
 
-def _judge(turns: Sequence[_Turn], limits: Limits, slack: float, details: JsonObject) -> Measured:
+def _judge(turns: Sequence[_Turn], limits: Limits, slack: float, details: JsonObject) -> Measurement:
     sides = {side: [turn for turn in turns if turn.side == side] for side in ("bare", "open", "new")}
     medians = {side: milliseconds(median([turn.seconds for turn in own])) for side, own in sides.items()}
     segments = {side: _segments(own) for side, own in sides.items()}
     added_open, added_new = medians["open"] - medians["bare"], medians["new"] - medians["bare"]
-    return Measured(
+    return Measurement(
         text=f"first token {added_open:.0f} ms later than bare pydantic-ai in an open session (limit "
         f"{limits.open_ms:g}), {added_new:.0f} ms in a new one (limit {limits.new_ms:g})",
         holds=added_open <= limits.open_ms * slack and added_new <= limits.new_ms * slack,
@@ -114,7 +114,7 @@ def _segments(turns: Sequence[_Turn]) -> JsonObject:
     return {name: milliseconds(median([segments[name] for segments in found])) for name in found[0]}
 
 
-async def _ours(client: Lean, session_id: str, frames: Frames, received: list[Received], side: str) -> _Turn:
+async def _run_here(client: MinimalClient, session_id: str, frames: Frames, received: list[Received], side: str) -> _Turn:
     """Sends one message and reads the turn to its end."""
     sent = time.time()
     await client.send(session_id, _PROMPT)
@@ -122,11 +122,11 @@ async def _ours(client: Lean, session_id: str, frames: Frames, received: list[Re
     turn = await frames.until_idle()
     received.extend(turn)
     first = next(frame.at for frame in turn if frame.event in {"event_delta", "agent.message"})
-    noted = {_NOTED[frame.event]: processed_at(frame) for frame in turn if frame.event in _NOTED}
+    noted = {_STEP_NAMES[frame.event]: processed_at(frame) for frame in turn if frame.event in _STEP_NAMES}
     return _Turn(side, sent, first, {"accepted": accepted, **noted})
 
 
-async def _bare(model: AnthropicModel, side: str) -> _Turn:
+async def _run_bare(model: AnthropicModel, side: str) -> _Turn:
     sent = time.time()
     first: float | None = None
     async with model_request_stream(

@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 
 from bench.prove.figure import require
-from bench.support.lean import Frames, Lean, Received
+from bench.support.lean import Frames, MinimalClient, Received
 from bench.support.speed import listeners
 from bench.support.speed.frames import PIECE
 from bench.support.speed.measured import ROOT
@@ -20,55 +20,55 @@ _PATIENCE: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class FanOutResult:
     """Counts and duration over all clients."""
 
     pieces: int
     frames: int
     seconds: float
     """From the first piece at any client to the last."""
-    kept: list[Received] = field(repr=False)
+    stored_frames: list[Received] = field(repr=False)
 
     @property
     def rate(self) -> float:
         return self.pieces / self.seconds
 
 
-async def hear(client: Lean, path: str, go: Callable[[], Awaitable[object]], *, clients: int, pieces: int) -> Heard:
+async def measure_fan_out(client: MinimalClient, path: str, start: Callable[[], Awaitable[object]], *, clients: int, pieces: int) -> FanOutResult:
     """Connects all clients, calls `go`, and waits until each has every piece. Raises if any piece is lost."""
-    async with asyncio.timeout(_PATIENCE), _others(client, path, clients - 1, pieces) as others:
+    async with asyncio.timeout(_PATIENCE), _start_listeners(client, path, clients - 1, pieces) as listener_output:
         async with client.stream(path) as frames:
-            started = asyncio.ensure_future(go())
-            kept = await _keep(frames, pieces)
+            started = asyncio.ensure_future(start())
+            stored = await _store_frames(frames, pieces)
             await started
-        report = orjson.loads(await others.readline())
+        report = orjson.loads(await listener_output.readline())
     # The finished message, which repeats every piece, may have arrived too: so the frame counts are compared as well.
-    complete = [count >= pieces and frames == len(kept) for count, frames, *_ in report]
+    complete = [count >= pieces and frames == len(stored) for count, frames, *_ in report]
     require(holds=all(complete), otherwise=f"{complete.count(False)} of {clients} clients did not get every delta")
-    first = min(kept[0].at, *(first for *_, first, _ in report))
-    last = max(kept[-1].at, *(last for *_, last in report))
-    return Heard(
+    first = min(stored[0].at, *(first for *_, first, _ in report))
+    last = max(stored[-1].at, *(last for *_, last in report))
+    return FanOutResult(
         pieces=pieces * clients,
-        frames=len(kept) + sum(frames for _, frames, *_ in report),
+        frames=len(stored) + sum(frames for _, frames, *_ in report),
         seconds=last - first,
-        kept=kept,
+        stored_frames=stored,
     )
 
 
-async def _keep(frames: Frames, pieces: int) -> list[Received]:
-    kept = []
-    heard = 0
+async def _store_frames(frames: Frames, pieces: int) -> list[Received]:
+    stored = []
+    count = 0
     async for frame in frames:
         if frame.event == "event_delta":
-            kept.append(frame)
-            heard += frame.data.count(PIECE.encode())
-            if heard >= pieces:
+            stored.append(frame)
+            count += frame.data.count(PIECE.encode())
+            if count >= pieces:
                 break
-    return kept
+    return stored
 
 
 @asynccontextmanager
-async def _others(client: Lean, path: str, count: int, pieces: int) -> AsyncIterator[asyncio.StreamReader]:
+async def _start_listeners(client: MinimalClient, path: str, count: int, pieces: int) -> AsyncIterator[asyncio.StreamReader]:
     host, port = client.address
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", listeners.__name__, host, str(port), path, str(count), str(pieces)),

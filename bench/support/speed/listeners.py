@@ -17,7 +17,7 @@ import uvloop
 from bench.support.speed.frames import EVENT, PIECE
 
 READY: Final = "listeners ready"
-_SILENCE: Final = 5.0
+_SILENCE_SECONDS: Final = 5.0
 
 
 class Listener(asyncio.Protocol):
@@ -25,7 +25,7 @@ class Listener(asyncio.Protocol):
         self._request = request
         self._wanted = pieces
         self._counts = {PIECE.encode(): 0, EVENT: 0}
-        self._rests = dict.fromkeys(self._counts, b"")
+        self._buffers = dict.fromkeys(self._counts, b"")
         self.connected = asyncio.Event()
         self.done = asyncio.Event()
         self.first = self.last = 0.0
@@ -47,9 +47,9 @@ class Listener(asyncio.Protocol):
                 sys.exit(f"a listener was refused: {data!r}")
             self.connected.set()
         for mark in self._counts:
-            joined = self._rests[mark] + data
+            joined = self._buffers[mark] + data
             self._counts[mark] += joined.count(mark)
-            self._rests[mark] = joined[1 - len(mark) :]
+            self._buffers[mark] = joined[1 - len(mark) :]
         if PIECE.encode() in data or EVENT in data:
             self.last = time.time()
             self.first = self.first or self.last
@@ -66,7 +66,7 @@ async def _listen(host: str, port: int, path: str, count: int, pieces: int) -> N
     loop = asyncio.get_running_loop()
     listeners = [Listener(request, pieces) for _ in range(count)]
     for listener in listeners:
-        await loop.create_connection(partial(_itself, listener), host, port)
+        await loop.create_connection(partial(_get_protocol, listener), host, port)
         await listener.connected.wait()
     print(READY, flush=True)
     await asyncio.wait([asyncio.create_task(_finished(listener)) for listener in listeners])
@@ -74,16 +74,16 @@ async def _listen(host: str, port: int, path: str, count: int, pieces: int) -> N
     print(orjson.dumps(report).decode(), flush=True)
 
 
-def _itself(listener: Listener) -> Listener:
+def _get_protocol(listener: Listener) -> Listener:
     return listener
 
 
 async def _finished(listener: Listener) -> None:
     while not listener.done.is_set():
         try:
-            await asyncio.wait_for(listener.done.wait(), _SILENCE)
+            await asyncio.wait_for(listener.done.wait(), _SILENCE_SECONDS)
         except TimeoutError:
-            if listener.last and time.time() - listener.last >= _SILENCE:
+            if listener.last and time.time() - listener.last >= _SILENCE_SECONDS:
                 return
 
 

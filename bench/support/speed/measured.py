@@ -12,7 +12,7 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     text: str
     holds: bool
     details: JsonObject = field(default_factory=dict)

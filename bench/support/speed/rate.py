@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.support.cluster import Cluster
-from bench.support.lean import Lean, Received, check, events_path, message
+from bench.support.lean import MinimalClient, Received, validate_frames, events_path, message
 from bench.support.speed import bare_temporal
 from bench.support.speed.bare_temporal import WAKE, BareWorkflow
-from bench.support.speed.measured import ROOT, Measured
+from bench.support.speed.measured import ROOT, Measurement
 from footplate.stack import PythonService
 from footplate.stack.temporal_connection import connect_temporal
 from footplate.testing import replies, reply, text
@@ -38,11 +38,11 @@ class Plan:
     """The cluster's FOOTPLATE_LINGER."""
 
     @classmethod
-    def of(cls, *, quick: bool) -> "Plan":
+    def create(cls, *, quick: bool) -> "Plan":
         return cls(rounds=1, seconds=3, linger=1) if quick else cls(rounds=3, seconds=10, linger=4)
 
 
-async def measure(cluster: Cluster, plan: Plan, *, least: float, slack: float = 1.0) -> Measured:
+async def measure(cluster: Cluster, plan: Plan, *, min_ratio: float, slack: float = 1.0) -> Measurement:
     await cluster.model.install(_SCRIPT, replies(reply(text("One two three four."), repeat=True)))
     client = await connect_temporal(cluster.settings.temporal_address)
     queue = f"bare-{cluster.id}"
@@ -56,9 +56,9 @@ async def measure(cluster: Cluster, plan: Plan, *, least: float, slack: float = 
         )
         await handle.result()
 
-    async with _workers(cluster, queue), Lean(cluster.base_urls[0], cluster.key) as api:
-        seat = await api.seat()
-        first = {**seat, "initial_events": [message(f"Hello [[script:{_SCRIPT}]]")]}
+    async with _workers(cluster, queue), MinimalClient(cluster.base_urls[0], cluster.key) as api:
+        session_fields = await api.create_session_fields()
+        first = {**session_fields, "initial_events": [message(f"Hello [[script:{_SCRIPT}]]")]}
 
         async def session() -> None:
             session_id = (await api.post("/v1/sessions", first))["id"]
@@ -67,15 +67,15 @@ async def measure(cluster: Cluster, plan: Plan, *, least: float, slack: float = 
 
         bare, ours = 0, 0
         for _ in range(plan.rounds):
-            bare += await _count(workflow, plan)
-            ours += await _count(session, plan)
+            bare += await _count_finished(workflow, plan)
+            ours += await _count_finished(session, plan)
             await asyncio.sleep(plan.linger + 1)
     seconds = plan.rounds * plan.seconds
     ratio = ours / bare
-    return Measured(
+    return Measurement(
         text=f"{ours / seconds:.1f} one-turn sessions/s, {bare / seconds:.1f} bare workflows/s: {ratio:.2f} times "
-        f"(at least {least}), linger included",
-        holds=ratio * slack >= least,
+        f"(at least {min_ratio}), linger included",
+        holds=ratio * slack >= min_ratio,
         details={
             "sessions": ours,
             "workflows": bare,
@@ -83,19 +83,19 @@ async def measure(cluster: Cluster, plan: Plan, *, least: float, slack: float = 
             "at_once": _AT_ONCE,
             "workers": len(cluster.workers),
             "linger": plan.linger,
-            "events_validated": check(received),
+            "events_validated": validate_frames(received),
         },
         figures={"ratio": ratio},
     )
 
 
-async def _count(work: Callable[[], Awaitable[None]], plan: Plan) -> int:
+async def _count_finished(work: Callable[[], Awaitable[None]], plan: Plan) -> int:
     """Repeats the work in parallel tasks and returns how often it finished in the measured seconds."""
     start = time.monotonic() + plan.linger
     end = start + plan.seconds
     done = 0
 
-    async def one_after_the_other() -> None:
+    async def repeat_work() -> None:
         nonlocal done
         while time.monotonic() < end:
             await work()
@@ -103,7 +103,7 @@ async def _count(work: Callable[[], Awaitable[None]], plan: Plan) -> int:
 
     async with asyncio.TaskGroup() as group:
         for _ in range(_AT_ONCE):
-            group.create_task(one_after_the_other())
+            group.create_task(repeat_work())
     return done
 
 

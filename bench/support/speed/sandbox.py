@@ -18,7 +18,7 @@ from typing import Final
 from bench.prove.figure import require
 from bench.support.escape.backends import LEASE, SANDBOX, UID
 from bench.support.escape.ground import new_directory
-from bench.support.speed.measured import Measured, median
+from bench.support.speed.measured import Measurement, median
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.environments.factory import SandboxFactory
 from footplate.environments.processes.command_runner import open_stdin
@@ -27,40 +27,40 @@ from footplate.environments.sandbox import probe
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.proxy.model_proxy import ModelProxy
 
-_START: Final = 1.6
-_SHELL: Final = 1.5
+_MAX_START_RATIO: Final = 1.6
+_MAX_SHELL_RATIO: Final = 1.5
 
 
-async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
+async def measure(rounds: int, *, slack: float = 1.0) -> Measurement:
     root = await asyncio.to_thread(new_directory, "footplate-start-")
     try:
         found = await probe.probe_sandbox(UID)
         sandboxed = SandboxFactory(root, SANDBOX, found.host, uid=UID)
         async with ModelProxy({}) as proxy:
-            first, start, bare = await _starts(sandboxed, proxy, rounds)
-            shell, plain = await _shells(sandboxed, proxy, rounds)
+            first, start, bare = await _measure_starts(sandboxed, proxy, rounds)
+            shell, plain = await _measure_shells(sandboxed, proxy, rounds)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
     started, ran = start / bare, shell / plain
-    return Measured(
+    return Measurement(
         text=f"a command in a sandbox {start * 1000:.1f} ms, bare bubblewrap {bare * 1000:.1f}: {started:.2f} times "
-        f"(limit {_START}); the first command of a turn, which creates the sandbox, {first * 1000:.1f} ms: "
+        f"(limit {_MAX_START_RATIO}); the first command of a turn, which creates the sandbox, {first * 1000:.1f} ms: "
         f"{first / bare:.2f} times; a command in the persistent shell {shell * 1000:.2f} ms, sh -c "
-        f"{plain * 1000:.2f}: {ran:.2f} times (limit {_SHELL})",
-        holds=started <= _START * slack and ran <= _SHELL * slack,
+        f"{plain * 1000:.2f}: {ran:.2f} times (limit {_MAX_SHELL_RATIO})",
+        holds=started <= _MAX_START_RATIO * slack and ran <= _MAX_SHELL_RATIO * slack,
         details={"start": round(started, 3), "first": round(first / bare, 3), "shell": round(ran, 3)},
-        figures={"ratio": started, "limit": _START},
+        figures={"ratio": started, "limit": _MAX_START_RATIO},
     )
 
 
-async def _starts(sandboxed: SandboxFactory, proxy: ModelProxy, rounds: int) -> tuple[float, float, float]:
+async def _measure_starts(sandboxed: SandboxFactory, proxy: ModelProxy, rounds: int) -> tuple[float, float, float]:
     """Returns the median seconds of a turn's first command, of a later one, and of bubblewrap alone.
 
     The guardian, which every turn has anyway, is started before the first measurement.
     """
     first, ours, bare = [], [], []
     for number in range(rounds):
-        async with opened(sandboxed, proxy, f"start-{number}") as environment:
+        async with open_sandbox(sandboxed, proxy, f"start-{number}") as environment:
             async with environment._start_lock:
                 environment._guardian = await environment._start_leased_guardian()
             began = time.monotonic()
@@ -100,9 +100,9 @@ def spawn_bare(environment: SandboxEnvironment, command: Sequence[str]) -> Spawn
     return Spawned(took, usage.ru_utime + usage.ru_stime)
 
 
-async def _shells(sandboxed: SandboxFactory, proxy: ModelProxy, rounds: int) -> tuple[float, float]:
+async def _measure_shells(sandboxed: SandboxFactory, proxy: ModelProxy, rounds: int) -> tuple[float, float]:
     ours, plain = [], []
-    async with opened(sandboxed, proxy, "shell") as environment:
+    async with open_sandbox(sandboxed, proxy, "shell") as environment:
         await environment.shell("true", timeout=60)
         for _ in range(rounds):
             began = time.monotonic()
@@ -116,7 +116,7 @@ async def _shells(sandboxed: SandboxFactory, proxy: ModelProxy, rounds: int) -> 
 
 
 @asynccontextmanager
-async def opened(sandboxed: SandboxFactory, proxy: ModelProxy, session: str) -> AsyncIterator[SandboxEnvironment]:
+async def open_sandbox(sandboxed: SandboxFactory, proxy: ModelProxy, session: str) -> AsyncIterator[SandboxEnvironment]:
     deadline = lease_clock() + LEASE
     models = proxy.grant(deadline=deadline)
     environment = await sandboxed.open_environment(

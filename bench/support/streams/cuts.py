@@ -15,7 +15,7 @@ from footplate.domain.sessions import events
 from footplate.stream.sse import parse_cursor
 from footplate.testing import replies, text, thinking, tool
 
-_LONGEST: Final = 0.3
+_MAX_CONNECTION_SECONDS: Final = 0.3
 _PATIENCE: Final = 60.0
 _SCRIPT: Final = replies(
     [
@@ -28,7 +28,7 @@ _SCRIPT: Final = replies(
 
 
 @dataclass(slots=True)
-class Seen:
+class ReceivedStream:
     """Everything that the client received, over all its connections."""
 
     positions: list[int] = field(default_factory=list)
@@ -41,23 +41,23 @@ class Seen:
     connections: list[int] = field(default_factory=list)
     in_a_preview: int = 0
 
-    def take(self, frame_id: str, event: dict[str, Any]) -> None:
+    def add_frame(self, frame_id: str, event: dict[str, Any]) -> None:
         self.cursor = frame_id
-        place = parse_cursor(frame_id)
+        position = parse_cursor(frame_id)
         if event["type"] == "event_start":
             preview = event["event"]["id"]
             # After a reconnection the preview continues at the cursor's offset.
-            self.texts[preview] = self.texts.get(preview, "")[: place.offset]
+            self.texts[preview] = self.texts.get(preview, "")[: position.offset]
             return
         if event["type"] == "event_delta":
             preview = event["event_id"]
             self.texts[preview] += event["delta"]["content"]["text"]
             require(
-                holds=len(self.texts[preview]) == place.offset,
-                otherwise=f"a preview has {len(self.texts[preview])} characters, its cursor has {place.offset}",
+                holds=len(self.texts[preview]) == position.offset,
+                otherwise=f"a preview has {len(self.texts[preview])} characters, its cursor has {position.offset}",
             )
             return
-        self.positions.append(place.seq)
+        self.positions.append(position.seq)
         self.ids.append(event["id"])
         self.idle += event["type"] == events.STATUS_IDLE
         if event["type"] == events.AGENT_MESSAGE:
@@ -65,7 +65,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Cuts:
+class CutResult:
     cuts: int
     positions: int
     in_a_preview: int
@@ -74,27 +74,27 @@ class Cuts:
     """Whether each position of the log was received once, in order."""
 
 
-async def cuts(cluster: Cluster, clients: Sequence[Client], database: asyncpg.Connection, count: int) -> Cuts:
+async def run_with_cuts(cluster: Cluster, clients: Sequence[Client], database: asyncpg.Connection, count: int) -> CutResult:
     await cluster.model.install("words", _SCRIPT)
     session_id = await clients[0].session()
-    seen = Seen(connections=[0] * len(clients))
+    seen = ReceivedStream(connections=[0] * len(clients))
     enough = asyncio.Event()
-    turns = asyncio.create_task(_turns(clients[0], session_id, enough))
+    turns = asyncio.create_task(_run_turns(clients[0], session_id, enough))
     try:
         for _ in range(count):
-            await _connection(clients, session_id, seen, random.uniform(0, _LONGEST))
+            await _read_until_cut(clients, session_id, seen, random.uniform(0, _MAX_CONNECTION_SECONDS))
             seen.in_a_preview += "." in seen.cursor
     finally:
         enough.set()
-    told = await turns
+    turn_count = await turns
     async with asyncio.timeout(_PATIENCE):
-        while seen.idle < told:
-            await _connection(clients, session_id, seen, _PATIENCE, idle=told)
+        while seen.idle < turn_count:
+            await _read_until_cut(clients, session_id, seen, _PATIENCE, idle=turn_count)
     logged = await database.fetch("select seq, event_id from events where session_id = $1 order by seq", session_id)
     for preview, shown in seen.texts.items():
         whole = seen.finished.get(preview, shown)
         require(holds=whole.startswith(shown), otherwise=f"the preview {preview} differs from its message")
-    return Cuts(
+    return CutResult(
         cuts=count,
         positions=len(seen.positions),
         in_a_preview=seen.in_a_preview,
@@ -104,8 +104,8 @@ async def cuts(cluster: Cluster, clients: Sequence[Client], database: asyncpg.Co
     )
 
 
-async def _connection(
-    clients: Sequence[Client], session_id: str, seen: Seen, seconds: float, *, idle: int | None = None
+async def _read_until_cut(
+    clients: Sequence[Client], session_id: str, seen: ReceivedStream, seconds: float, *, idle: int | None = None
 ) -> None:
     """Reads one connection from the last frame to the cut, or until `idle` turns have ended."""
     replica = random.randrange(len(clients))
@@ -118,14 +118,14 @@ async def _connection(
             ) as stream,
         ):
             async for event in stream:
-                seen.take(stream.last_id, event)
+                seen.add_frame(stream.last_id, event)
                 if idle is not None and seen.idle >= idle:
                     return
     except TimeoutError:
         return
 
 
-async def _turns(client: Client, session_id: str, enough: asyncio.Event) -> int:
+async def _run_turns(client: Client, session_id: str, enough: asyncio.Event) -> int:
     count = 0
     while not enough.is_set():
         await client.run_turn(session_id, "[[script:words]]")

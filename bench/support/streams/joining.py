@@ -20,7 +20,7 @@ _TEXT: Final = " ".join(f"word{number}" for number in range(1000))
 _PATIENCE: Final = 60.0
 
 
-async def join(cluster: Cluster, clients: Sequence[Client], count: int) -> int:
+async def join_during_messages(cluster: Cluster, clients: Sequence[Client], count: int) -> int:
     """Returns how many clients joined in the middle of a message. Raises if one of them did not get all of it."""
     await cluster.model.install("long", replies([text(_TEXT, chunks=_CHUNKS, delay=_DELAY)]))
     joined = 0
@@ -31,14 +31,14 @@ async def join(cluster: Cluster, clients: Sequence[Client], count: int) -> int:
             await stream.until("event_delta")
             async with asyncio.TaskGroup() as group:
                 tries = [
-                    group.create_task(_late(client, session_id, random.uniform(0, _CHUNKS * _DELAY * 0.9)))
+                    group.create_task(_join_late(client, session_id, random.uniform(0, _CHUNKS * _DELAY * 0.9)))
                     for client in [*clients] * (min(_AT_ONCE, count - joined + 1) // len(clients))
                 ]
         joined += sum(item.result() for item in tries)
     return joined
 
 
-async def _late(client: Client, session_id: str, wait: float) -> bool:
+async def _join_late(client: Client, session_id: str, wait: float) -> bool:
     """Joins after `wait` seconds and returns whether that was before the message was finished.
 
     If so, requires that the previews contain the whole text before the finished event arrives.

@@ -16,33 +16,33 @@ from urllib.parse import urlsplit
 from bench.prove.figure import require
 from bench.support.checking import ValidationLedger
 from bench.support.cluster import Cluster
-from bench.support.lean import Lean, check, events_path
+from bench.support.lean import MinimalClient, validate_frames, events_path
 from footplate.testing import Replies, replies, reply, text, tool
 
 _PATIENCE: Final = 120.0
-_SETTLING: Final = 0.5
-_SAMPLING: Final = 0.05
+_SETTLE_SECONDS: Final = 0.5
+_SAMPLE_SECONDS: Final = 0.05
 _PSS: Final = re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE)
 _PIECE: Final = "0123456789abcdef" * 2500
 """40 KB of text; a client with previews receives it twice."""
-_TURN: Final = 10
+_TURN_ROUNDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
-    alone: Sequence[float]
+class TurnDelay:
+    undisturbed: Sequence[float]
     """Seconds of undisturbed turns."""
-    beside: Sequence[float]
+    disturbed: Sequence[float]
     """Seconds of turns with a client that does not read, each run right before or after its counterpart."""
 
     @property
     def ratio(self) -> float:
         """The median ratio of the pairs. Other load on the machine slows both turns of a pair."""
-        return statistics.median(slow / usual for usual, slow in zip(self.alone, self.beside, strict=True))
+        return statistics.median(slow / usual for usual, slow in zip(self.undisturbed, self.disturbed, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldMemory:
     clients: int
     sent: int
     """Bytes that each of them would have received."""
@@ -61,88 +61,88 @@ def _script(rounds: int) -> Replies:
     return replies(reply(text(_PIECE, chunks=8), call, repeat=rounds), [text("done")])
 
 
-async def delay(cluster: Cluster, lean: Lean, pairs: int, ledger: ValidationLedger) -> Delay:
+async def measure_delay(cluster: Cluster, client: MinimalClient, pairs: int, ledger: ValidationLedger) -> TurnDelay:
     """Measures turns with and without such a client, in random order, each in its own session."""
-    await cluster.model.install("turn", _script(_TURN))
-    seat = await lean.seat()
+    await cluster.model.install("turn", _script(_TURN_ROUNDS))
+    session_fields = await client.create_session_fields()
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(pairs):
         for disturbed in random.sample([False, True], 2):
-            times[disturbed].append(await _turn(cluster, lean, seat, ledger, disturbed=disturbed))
-    return Delay(times[False], times[True])
+            times[disturbed].append(await _run_turn(cluster, client, session_fields, ledger, disturbed=disturbed))
+    return TurnDelay(times[False], times[True])
 
 
-async def _turn(
-    cluster: Cluster, lean: Lean, seat: dict[str, str], ledger: ValidationLedger, *, disturbed: bool
+async def _run_turn(
+    cluster: Cluster, client: MinimalClient, session_fields: dict[str, str], ledger: ValidationLedger, *, disturbed: bool
 ) -> float:
-    session_id = (await lean.post("/v1/sessions", seat))["id"]
+    session_id = (await client.post("/v1/sessions", session_fields))["id"]
     async with AsyncExitStack() as exits:
         if disturbed:
-            await exits.enter_async_context(_never_reads(cluster, 0, session_id))
-        stream = await exits.enter_async_context(lean.stream(events_path(session_id)))
+            await exits.enter_async_context(_open_unread_stream(cluster, 0, session_id))
+        stream = await exits.enter_async_context(client.stream(events_path(session_id)))
         started = time.perf_counter()
-        await lean.send(session_id, "[[script:turn]]")
+        await client.send(session_id, "[[script:turn]]")
         frames = await stream.until_idle(patience=_PATIENCE)
         taken = time.perf_counter() - started
-    check(frames, ledger)
+    validate_frames(frames, ledger)
     return taken
 
 
-async def held(cluster: Cluster, lean: Lean, clients: int, ledger: ValidationLedger, *, rounds: int, warm: int) -> Held:
+async def measure_held_memory(cluster: Cluster, client: MinimalClient, clients: int, ledger: ValidationLedger, *, rounds: int, warm: int) -> HeldMemory:
     """Measures the memory that the API holds for clients that do not read.
 
     Each client has its own session, so that nothing is shared between them. The streams use the second replica and all
     other requests the first. A warm-up with clients that read comes first, so that their memory is not counted.
     """
     await cluster.model.install("flood", _script(rounds))
-    seat = await lean.seat()
-    sent = min([await _flood(cluster, lean, seat, clients, ledger) for _ in range(warm)])
+    session_fields = await client.create_session_fields()
+    sent = min([await _run_with_readers(cluster, client, session_fields, clients, ledger) for _ in range(warm)])
     before = _memory(cluster)
-    sessions = [(await lean.post("/v1/sessions", seat))["id"] for _ in range(clients)]
+    sessions = [(await client.post("/v1/sessions", session_fields))["id"] for _ in range(clients)]
     async with AsyncExitStack() as exits:
         for session_id in sessions:
-            await exits.enter_async_context(_never_reads(cluster, 1, session_id))
-        flood = asyncio.gather(*(_run(lean, session_id, ledger) for session_id in sessions))
-        most, queued = await _most(cluster, flood)
+            await exits.enter_async_context(_open_unread_stream(cluster, 1, session_id))
+        flood = asyncio.gather(*(_run_flood_turn(client, session_id, ledger) for session_id in sessions))
+        max_memory, queued = await _sample_flood(cluster, flood)
     require(holds=len(queued) == clients, otherwise=f"{len(queued)} of {clients} streams were open to the end")
-    return Held(clients, sent, (most - before) / clients, max(queued))
+    return HeldMemory(clients, sent, (max_memory - before) / clients, max(queued))
 
 
-async def _most(cluster: Cluster, flood: "asyncio.Future[list[None]]") -> tuple[int, Sequence[int]]:
+async def _sample_flood(cluster: Cluster, flood: "asyncio.Future[list[None]]") -> tuple[int, Sequence[int]]:
     """Returns the maximum memory during the flood, and the send queues at its end."""
-    most = 0
+    max_memory = 0
     while not flood.done():
-        await asyncio.wait([flood], timeout=_SAMPLING)
-        most = max(most, _memory(cluster))
+        await asyncio.wait([flood], timeout=_SAMPLE_SECONDS)
+        max_memory = max(max_memory, _memory(cluster))
     flood.result()
-    return most, _send_queues(cluster)
+    return max_memory, _send_queues(cluster)
 
 
-async def _flood(cluster: Cluster, lean: Lean, seat: dict[str, str], clients: int, ledger: ValidationLedger) -> int:
+async def _run_with_readers(cluster: Cluster, client: MinimalClient, session_fields: dict[str, str], clients: int, ledger: ValidationLedger) -> int:
     """Runs the same turns with clients that read, and returns the bytes that one of them received."""
-    sessions = [(await lean.post("/v1/sessions", seat))["id"] for _ in range(clients)]
-    async with Lean(cluster.base_urls[1], cluster.key) as other:
-        sizes = await asyncio.gather(*(_read(other, lean, session_id, ledger) for session_id in sessions))
-    await asyncio.sleep(_SETTLING)
+    sessions = [(await client.post("/v1/sessions", session_fields))["id"] for _ in range(clients)]
+    async with MinimalClient(cluster.base_urls[1], cluster.key) as other:
+        sizes = await asyncio.gather(*(_read_flood(other, client, session_id, ledger) for session_id in sessions))
+    await asyncio.sleep(_SETTLE_SECONDS)
     return min(sizes)
 
 
-async def _read(other: Lean, lean: Lean, session_id: str, ledger: ValidationLedger) -> int:
+async def _read_flood(other: MinimalClient, client: MinimalClient, session_id: str, ledger: ValidationLedger) -> int:
     async with other.stream(events_path(session_id, deltas=True)) as stream:
-        await lean.send(session_id, "[[script:flood]]")
+        await client.send(session_id, "[[script:flood]]")
         frames = await stream.until_idle(patience=_PATIENCE)
-    check(frames, ledger)
+    validate_frames(frames, ledger)
     return sum(len(frame.data) for frame in frames)
 
 
-async def _run(lean: Lean, session_id: str, ledger: ValidationLedger) -> None:
-    async with lean.stream(events_path(session_id)) as stream:
-        await lean.send(session_id, "[[script:flood]]")
-        check(await stream.until_idle(patience=_PATIENCE), ledger)
+async def _run_flood_turn(client: MinimalClient, session_id: str, ledger: ValidationLedger) -> None:
+    async with client.stream(events_path(session_id)) as stream:
+        await client.send(session_id, "[[script:flood]]")
+        validate_frames(await stream.until_idle(patience=_PATIENCE), ledger)
 
 
 @asynccontextmanager
-async def _never_reads(cluster: Cluster, api: int, session_id: str) -> AsyncIterator[None]:
+async def _open_unread_stream(cluster: Cluster, api: int, session_id: str) -> AsyncIterator[None]:
     """Opens a stream, reads the first bytes of the response, and then never reads again."""
     url = urlsplit(cluster.base_urls[api])
     loop = asyncio.get_running_loop()

@@ -43,11 +43,11 @@ select t.config ->> 'model' as model, e.body ->> 'is_error' as is_error, count(*
 from events e join turns t on t.session_id = e.session_id and t.id = e.turn_id
 where e.type = 'span.model_request_end' group by 1, 2
 """
-_ASKED: Final = "select count(*) from events where type = 'agent.custom_tool_use'"
-_SENT: Final = "select count(*) from events where type like 'user.%' and ref_seq is null"
+_CUSTOM_CALLS: Final = "select count(*) from events where type = 'agent.custom_tool_use'"
+_USER_EVENTS: Final = "select count(*) from events where type like 'user.%' and ref_seq is null"
 
 
-async def of_log(cluster: Cluster) -> Totals:
+async def totals_from_log(cluster: Cluster) -> Totals:
     found: Totals = Counter()
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
@@ -59,8 +59,8 @@ async def of_log(cluster: Cluster) -> Totals:
         for row in await connection.fetch(_REQUESTS):
             outcome = "error" if row["is_error"] == "true" else "ok"
             found["model requests", row["model"], outcome] += row["requests"]
-        found["tools", "custom", "asked"] += await connection.fetchval(_ASKED)
-        found["sends",] += await connection.fetchval(_SENT)
+        found["tools", "custom", "asked"] += await connection.fetchval(_CUSTOM_CALLS)
+        found["sends",] += await connection.fetchval(_USER_EVENTS)
     finally:
         await connection.close()
     return +found
@@ -77,7 +77,7 @@ def _add_turn(found: Totals, row: Any) -> None:
     found["cost", model] += row["cost"]
 
 
-async def of_metrics(cluster: Cluster) -> Totals:
+async def totals_from_metrics(cluster: Cluster) -> Totals:
     """Returns the totals of the metrics, summed over the API and all workers."""
     found: Totals = Counter()
     for text in await scrape(cluster):
@@ -95,10 +95,10 @@ async def of_metrics(cluster: Cluster) -> Totals:
 
 async def scrape(cluster: Cluster) -> list[str]:
     token = (cluster.directory / "data" / "metrics-token").read_text().strip()
-    return [await asyncio.to_thread(_get, address, token) for address in addresses(cluster)]
+    return [await asyncio.to_thread(_get, address, token) for address in metrics_addresses(cluster)]
 
 
-def addresses(cluster: Cluster) -> list[str]:
+def metrics_addresses(cluster: Cluster) -> list[str]:
     """Returns the metrics addresses, which each process writes to its log."""
     found = [_SERVED.findall(program.log.read_text()) for program in (*cluster.apis, *cluster.workers)]
     require(holds=all(found), otherwise="a process did not log its metrics address")
@@ -109,8 +109,8 @@ def _get(address: str, token: str) -> str:
     # Ignores proxies that are configured in this machine's environment.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     opener.addheaders = [("Authorization", f"Bearer {token}")]
-    with opener.open(f"http://{address}/metrics", timeout=10) as answer:
-        return str(answer.read().decode())
+    with opener.open(f"http://{address}/metrics", timeout=10) as response:
+        return str(response.read().decode())
 
 
 def differences(log: Totals, metrics: Totals) -> list[str]:

@@ -46,7 +46,7 @@ class Span:
 
 
 @dataclass(slots=True)
-class Sink:
+class TelemetrySink:
     spans: list[Span] = field(default_factory=list)
     reports: list[dict[str, Any]] = field(default_factory=list)
     """Events from Sentry envelopes."""
@@ -57,17 +57,17 @@ class Sink:
     def of_trace(self, trace_id: str) -> list[Span]:
         return [span for span in self.spans if span.trace_id == trace_id]
 
-    async def take_traces(self, request: Request) -> Response:
+    async def receive_traces(self, request: Request) -> Response:
         body = await _body(request)
         self.raw.append(body)
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
             service = str(_attributes(group.resource.attributes).get("service.name", ""))
             for scope in group.scope_spans:
                 self.spans.extend(_span(service, span) for span in scope.spans)
-        answer = ExportTraceServiceResponse().SerializeToString()
-        return Response(answer, media_type="application/x-protobuf")
+        response_body = ExportTraceServiceResponse().SerializeToString()
+        return Response(response_body, media_type="application/x-protobuf")
 
-    async def take_envelope(self, request: Request) -> Response:
+    async def receive_envelope(self, request: Request) -> Response:
         body = await _body(request)
         self.raw.append(body)
         _, *items = body.split(b"\n")
@@ -82,12 +82,12 @@ class Sink:
 
 
 @asynccontextmanager
-async def open_sink() -> AsyncIterator[Sink]:
-    sink = Sink()
+async def open_sink() -> AsyncIterator[TelemetrySink]:
+    sink = TelemetrySink()
     app = Starlette(
         routes=[
-            Route("/v1/traces", sink.take_traces, methods=["POST"]),
-            Route("/api/1/envelope/", sink.take_envelope, methods=["POST"]),
+            Route("/v1/traces", sink.receive_traces, methods=["POST"]),
+            Route("/api/1/envelope/", sink.receive_envelope, methods=["POST"]),
         ]
     )
     listener = socket.create_server((LOOPBACK, 0))

@@ -50,20 +50,20 @@ _SCRIPTS: Final[dict[str, Replies]] = {
 }
 
 
-async def install(cluster: Cluster) -> None:
+async def install_scripts(cluster: Cluster) -> None:
     for name, script in _SCRIPTS.items():
         await cluster.model.install(name, script)
 
 
-async def session(client: Client, model: str) -> str:
+async def create_session(client: Client, model: str) -> str:
     return await client.session(await client.agent(model=model, tools=[TOOLSET, _WEATHER]))
 
 
-async def _told(client: Client, session_id: str, script: str, **extra: Any) -> None:
+async def _run_script(client: Client, session_id: str, script: str, **extra: Any) -> None:
     await client.run_turn(session_id, f"[[script:{script}]]", **extra)
 
 
-async def _stopped(client: Client, session_id: str, script: str, at: str) -> None:
+async def _interrupt_at(client: Client, session_id: str, script: str, at: str) -> None:
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, f"[[script:{script}]]")
         await stream.until(at)
@@ -72,78 +72,78 @@ async def _stopped(client: Client, session_id: str, script: str, at: str) -> Non
 
 
 async def _plain(client: Client, session_id: str) -> None:
-    await _told(client, session_id, "plain")
+    await _run_script(client, session_id, "plain")
 
 
 async def _tools(client: Client, session_id: str) -> None:
-    await _told(client, session_id, "tools")
+    await _run_script(client, session_id, "tools")
 
 
 async def _refused(client: Client, session_id: str) -> None:
-    await _told(client, session_id, "refused")
+    await _run_script(client, session_id, "refused")
 
 
 async def _failing(client: Client, session_id: str) -> None:
-    await _told(client, session_id, "failing")
+    await _run_script(client, session_id, "failing")
 
 
 async def _recovers(client: Client, session_id: str) -> None:
-    await _told(client, session_id, "recovers")
+    await _run_script(client, session_id, "recovers")
 
 
 async def _limited(client: Client, session_id: str) -> None:
-    await _told(client, session_id, "endless", overrides={"limits": {"max_iterations": 3}})
+    await _run_script(client, session_id, "endless", overrides={"limits": {"max_iterations": 3}})
 
 
-async def _stopped_speaking(client: Client, session_id: str) -> None:
-    await _stopped(client, session_id, "stuck", events.MODEL_REQUEST_START)
+async def _interrupted_reply(client: Client, session_id: str) -> None:
+    await _interrupt_at(client, session_id, "stuck", events.MODEL_REQUEST_START)
 
 
-async def _stopped_working(client: Client, session_id: str) -> None:
-    await _stopped(client, session_id, "sleeper", events.AGENT_TOOL_USE)
+async def _interrupted_tool(client: Client, session_id: str) -> None:
+    await _interrupt_at(client, session_id, "sleeper", events.AGENT_TOOL_USE)
 
 
-async def _answered(client: Client, session_id: str) -> None:
+async def _custom_tool_result(client: Client, session_id: str) -> None:
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "[[script:weather]]")
         seen = await stream.until_idle()
-        await client.send_tool_result(session_id, _asked(seen), "snow")
+        await client.send_tool_result(session_id, _custom_call_id(seen), "snow")
         await stream.until_idle()
 
 
 async def _superseded(client: Client, session_id: str) -> None:
     """Runs two turns: one that waits for a custom tool's result, and one by a message that arrives instead."""
-    await _told(client, session_id, "weather")
-    await _told(client, session_id, "plain")
+    await _run_script(client, session_id, "weather")
+    await _run_script(client, session_id, "plain")
 
 
-def _asked(seen: Sequence[dict[str, Any]]) -> str:
+def _custom_call_id(seen: Sequence[dict[str, Any]]) -> str:
     return next(str(event["id"]) for event in seen if event["type"] == events.AGENT_CUSTOM_TOOL_USE)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TurnKind:
     run: Callable[[Client, str], Awaitable[None]]
     turns: int = 1
 
 
-PLAIN: Final = Kind(_plain)
+PLAIN: Final = TurnKind(_plain)
 CYCLE: Final = (
-    *(PLAIN, Kind(_tools)) * 6,
-    *(Kind(_refused), Kind(_failing), Kind(_recovers), Kind(_limited)),
-    *(Kind(_stopped_speaking), Kind(_stopped_working), Kind(_answered), Kind(_superseded, turns=2)),
+    *(PLAIN, TurnKind(_tools)) * 6,
+    *(TurnKind(_refused), TurnKind(_failing), TurnKind(_recovers), TurnKind(_limited)),
+    *(TurnKind(_interrupted_reply), TurnKind(_interrupted_tool), TurnKind(_custom_tool_result), TurnKind(_superseded, turns=2)),
 )
 
 
-def plan(turns: int) -> list[Kind]:
+def plan(turns: int) -> list[TurnKind]:
     """Returns exactly this number of turns: whole cycles, then plain ones."""
     size = sum(kind.turns for kind in CYCLE)
     return [*CYCLE] * (turns // size) + [PLAIN] * (turns % size)
 
 
-async def run(client: Client, *, turns: int, sessions: int) -> None:
+async def run_workload(client: Client, *, turns: int, sessions: int) -> None:
     """Runs the turns in parallel sessions, one turn after another in each."""
-    names = [await session(client, MODELS[number % len(MODELS)]) for number in range(sessions)]
+    names = [await create_session(client, MODELS[number % len(MODELS)]) for number in range(sessions)]
     waiting = plan(turns)[::-1]
 
     async def work(session_id: str) -> None:

@@ -21,14 +21,14 @@ class Command:
         return " ".join(self.path)
 
 
-def every() -> list[Command]:
+def list_commands() -> list[Command]:
     """Returns all commands and groups; the first is the whole command line."""
-    return list(_below(typer.main.get_command(app), ()))
+    return list(_walk_commands(typer.main.get_command(app), ()))
 
 
-def _below(command: Any, path: tuple[str, ...]) -> Iterator[Command]:
+def _walk_commands(command: Any, path: tuple[str, ...]) -> Iterator[Command]:
     options = frozenset(option for parameter in command.params for option in parameter.opts)
-    silent = tuple(parameter.name for parameter in command.params if not getattr(parameter, "help", None))
-    yield Command(path, options, silent if command.help else (*silent, "its purpose"))
+    undocumented = tuple(parameter.name for parameter in command.params if not getattr(parameter, "help", None))
+    yield Command(path, options, undocumented if command.help else (*undocumented, "its purpose"))
     for name, child in sorted(getattr(command, "commands", {}).items()):
-        yield from _below(child, (*path, name))
+        yield from _walk_commands(child, (*path, name))

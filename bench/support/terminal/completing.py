@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.prove.figure import require
-from bench.support.terminal.person import PROGRAM, Person
+from bench.support.terminal.person import PROGRAM, CliUser
 from bench.support.terminal.tmux import Tmux
 
-_ASKED: Final = r"""
+_COMPLETION_SCRIPT: Final = r"""
 export PATH="$(dirname '{program}'):$PATH"
 source <(_FOOTPLATE_COMPLETE=source_bash footplate)
 COMP_WORDS=(footplate {words} "")
@@ -24,15 +24,15 @@ printf '%s\n' "${{COMPREPLY[@]}}"
 """
 
 
-async def measured(person: Person, words: str, *, times: int) -> tuple[list[float], set[str]]:
+async def measure_completion(user: CliUser, arguments: str, *, times: int) -> tuple[list[float], set[str]]:
     """Returns the seconds of each completion by the shell's clock, and the offered values.
 
     The first call is skipped, because its files are not cached yet.
     """
-    script = _ASKED.format(program=PROGRAM, words=words, place=len(words.split()) + 1, times=times + 1)
+    script = _COMPLETION_SCRIPT.format(program=PROGRAM, words=arguments, place=len(arguments.split()) + 1, times=times + 1)
     process = await asyncio.create_subprocess_exec(
         *("bash", "--norc", "-c", script),
-        env=dict(person.environment),
+        env=dict(user.environment),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -46,17 +46,17 @@ def p95(values: Sequence[float]) -> float:
     return sorted(values)[math.ceil(len(values) * 0.95) - 1]
 
 
-async def pressed(tmux: Tmux, person: Person, session_id: str) -> None:
+async def check_tab_key(tmux: Tmux, user: CliUser, session_id: str) -> None:
     """Types the start of a session id in an interactive shell and requires that Tab completes it."""
-    rc = person.home / "completion.rc"
+    rc = user.home / "completion.rc"
     rc.write_text(
         f"PATH=\"$(dirname '{PROGRAM}'):$PATH\"\nsource <(_FOOTPLATE_COMPLETE=source_bash footplate)\nPS1='ready> '\n"
     )
-    pane = await tmux.open(["bash", "--rcfile", str(rc), "-i"], person.environment, width=120)
+    pane = await tmux.open_pane(["bash", "--rcfile", str(rc), "-i"], user.environment, width=120)
     try:
-        await pane.shows("ready>")
-        await pane.type(f"footplate show {session_id[:-3]}", "Tab")
-        screen = await pane.shows(session_id, within=10)
-        require(holds=f"footplate show {session_id}" in screen.words, otherwise=screen.text)
+        await pane.wait_for_text("ready>")
+        await pane.press_keys(f"footplate show {session_id[:-3]}", "Tab")
+        screen = await pane.wait_for_text(session_id, within=10)
+        require(holds=f"footplate show {session_id}" in screen.collapsed_text, otherwise=screen.text)
     finally:
         await pane.close()

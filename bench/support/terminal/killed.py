@@ -9,33 +9,33 @@ from typing import Final
 
 from bench.prove.figure import require
 from bench.support.clients import Client, Event
-from bench.support.terminal.person import Person
+from bench.support.terminal.person import CliUser
 from bench.support.terminal.stories import LONG
 from footplate.stack.orphan_processes import wait_until
 
-_TURN: Final = 3.0
+_TURN_SECONDS: Final = 3.0
 """About as long as the scripted turn takes."""
-_AT_ONCE: Final = 4
+_CONCURRENT_RUNS: Final = 4
 
 
-async def survived(person: Person, client: Client, *, times: int) -> str:
+async def check_kills(user: CliUser, client: Client, *, times: int) -> str:
     """Kills the command line `times` times. Raises `NotHeld` unless each turn ended like an undisturbed one."""
-    undisturbed = json.loads((await person.run("run", "--json", "[[script:long]]")).out)
+    undisturbed = json.loads((await user.run("run", "--json", "[[script:long]]")).out)
     wanted = _shape(await client.events(undisturbed["session_id"]))
-    room = asyncio.Semaphore(_AT_ONCE)
+    limit = asyncio.Semaphore(_CONCURRENT_RUNS)
 
     async def one(number: int) -> bool:
-        async with room:
+        async with limit:
             # The kills are spread over the turn and slightly beyond it: some hit after the last text.
-            return await _one(person, client, _TURN * (number + random.random()) / times, wanted)
+            return await _kill_once(user, client, _TURN_SECONDS * (number + random.random()) / times, wanted)
 
     running = await asyncio.gather(*(one(number) for number in range(times)))
     return f"{times} SIGKILLs of the command line, {sum(running)} during a turn: every turn continued and ran once"
 
 
-async def _one(person: Person, client: Client, wait: float, wanted: Sequence[str]) -> bool:
+async def _kill_once(user: CliUser, client: Client, wait: float, wanted: Sequence[str]) -> bool:
     title = secrets.token_hex(8)
-    process = await person.spawn("run", "--title", title, "[[script:long]]")
+    process = await user.spawn("run", "--title", title, "[[script:long]]")
     found: list[str] = []
 
     async def begun() -> bool:
@@ -49,10 +49,10 @@ async def _one(person: Person, client: Client, wait: float, wanted: Sequence[str
     if was_running:
         process.kill()
     await process.communicate()
-    attached = await person.run("attach", found[0])
-    result = json.loads((await person.run("attach", "--json", found[0])).out)
-    told = (attached.code, " ".join(attached.out.split()))
-    require(holds=told == (0, " ".join((LONG * 2).split())), otherwise=f"`attach` shows {attached}")
+    attached = await user.run("attach", found[0])
+    result = json.loads((await user.run("attach", "--json", found[0])).out)
+    shown = (attached.code, " ".join(attached.out.split()))
+    require(holds=shown == (0, " ".join((LONG * 2).split())), otherwise=f"`attach` shows {attached}")
     ended = (result["status"], result["attempts"])
     require(holds=ended == ("completed", 1), otherwise=f"the turn ended as {result}")
     events = await client.events(found[0])

@@ -16,13 +16,13 @@ _PATIENCE: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CommandResult:
     code: int
     out: str
     err: str
 
 
-class Person:
+class CliUser:
     def __init__(self, cluster: Cluster, home: Path) -> None:
         self.home = home
         self.environment: Mapping[str, str] = {
@@ -48,7 +48,7 @@ class Person:
             stderr=asyncio.subprocess.PIPE,
         )
 
-    async def run(self, *arguments: str, **extra: str) -> Done:
+    async def run(self, *arguments: str, **extra: str) -> CommandResult:
         process = await self.spawn(*arguments, **extra)
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -57,7 +57,7 @@ class Person:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return Done(process.returncode or 0, out.decode(), err.decode())
+        return CommandResult(process.returncode or 0, out.decode(), err.decode())
 
     async def session(self, *arguments: str) -> str:
         """Starts a session in the background and returns its id."""

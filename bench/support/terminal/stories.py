@@ -9,7 +9,7 @@ _LINES: Final = (
     "Every sentence here is long enough to be broken, and a terminal that is sixty columns wide has to break it "
     "between two words and never inside of one; größere Wörter and 日本語 count by the columns they take."
 )
-SAID: Final = (
+RESPONSE_TEXTS: Final = (
     _LINES,
     "A list comes next:\n- one\n- two\n\n```\ncode stays as it is\n```",
     "That is all.",
@@ -19,15 +19,15 @@ SCRIPTS: Final[dict[str, Replies]] = {
     "looks": replies(
         [
             thinking("First think, then act."),
-            text(SAID[0], chunks=20, delay=0.01),
+            text(RESPONSE_TEXTS[0], chunks=20, delay=0.01),
             tool("bash", {"command": "echo hello"}),
         ],
         [
-            text(SAID[1]),
+            text(RESPONSE_TEXTS[1]),
             tool("bash", {"command": f"echo {'x' * 300} && false"}),
             tool("read", {"file_path": f"no/{'such/' * 40}file"}),
         ],
-        [sleep(1), text(SAID[2])],
+        [sleep(1), text(RESPONSE_TEXTS[2])],
     ),
     "hello": replies([text("I say hello."), tool("bash", {"command": "echo hello"})], [text("Done.")]),
     "bad": replies([http_error(400, message="that model does not exist")]),
@@ -40,6 +40,6 @@ SCRIPTS: Final[dict[str, Replies]] = {
 }
 
 
-async def install(cluster: Cluster) -> None:
+async def install_scripts(cluster: Cluster) -> None:
     for name, script in SCRIPTS.items():
         await cluster.model.install(name, script)

@@ -20,7 +20,7 @@ TERM: Final = "tmux-256color"
 _ROWS: Final = 3000
 """Enough rows that nothing scrolls away."""
 _PATIENCE: Final = 120.0
-_TELLING: Final = 'trap : INT; "$@"; echo $? > "$0.new"; mv "$0.new" "$0"'
+_EXIT_CODE_SCRIPT: Final = 'trap : INT; "$@"; echo $? > "$0.new"; mv "$0.new" "$0"'
 """A shell script that writes the command's exit code to a file: tmux may notice the exit only when its next child
 exits.
 """
@@ -51,7 +51,7 @@ class Screen:
         return "\n".join(self.lines)
 
     @property
-    def words(self) -> str:
+    def collapsed_text(self) -> str:
         """The text with all white space collapsed, independent of line breaks."""
         return " ".join(self.text.split())
 
@@ -74,20 +74,20 @@ class Tmux:
     async def __aexit__(self, *_: object) -> None:
         await self._tmux("kill-server")
 
-    async def show(self, argv: Sequence[str], environment: Mapping[str, str], *, width: int) -> Screen:
+    async def run_to_end(self, argv: Sequence[str], environment: Mapping[str, str], *, width: int) -> Screen:
         """Runs a command to its end on a terminal of this width and returns the final screen."""
-        pane = await self.open(argv, environment, width=width)
+        pane = await self.open_pane(argv, environment, width=width)
         try:
-            return await pane.ended()
+            return await pane.wait_for_exit()
         finally:
             await pane.close()
 
-    async def open(self, argv: Sequence[str], environment: Mapping[str, str], *, width: int) -> "Pane":
+    async def open_pane(self, argv: Sequence[str], environment: Mapping[str, str], *, width: int) -> "Pane":
         name = f"look-{secrets.token_hex(4)}"
-        alone = [f"{key}={value}" for key, value in {**environment, "TERM": TERM}.items()]
-        ending = self._directory / f"{name}.code"
-        await self._start(name, ["sh", "-c", _TELLING, str(ending), "env", "-i", *alone, *argv], width)
-        return Pane(self, name, width, ending)
+        variables = [f"{key}={value}" for key, value in {**environment, "TERM": TERM}.items()]
+        exit_code_file = self._directory / f"{name}.code"
+        await self._start(name, ["sh", "-c", _EXIT_CODE_SCRIPT, str(exit_code_file), "env", "-i", *variables, *argv], width)
+        return Pane(self, name, width, exit_code_file)
 
     async def _start(self, name: str, argv: Sequence[str], width: int) -> None:
         size = ("-x", str(width), "-y", str(_ROWS))
@@ -108,41 +108,41 @@ class Tmux:
 
 
 class Pane:
-    def __init__(self, tmux: Tmux, name: str, width: int, ending: Path) -> None:
+    def __init__(self, tmux: Tmux, name: str, width: int, exit_code_file: Path) -> None:
         self._tmux = tmux
-        self._ending = ending
+        self._exit_code_file = exit_code_file
         self._name = name
         self._width = width
 
-    async def type(self, *keys: str) -> None:
+    async def press_keys(self, *keys: str) -> None:
         """Types keys by their tmux names (`Tab`, `Enter`, `C-c`); anything else is typed literally."""
         await self._tmux._tmux("send-keys", "-t", self._name, *keys)
 
-    async def shows(self, pattern: str, *, within: float = _PATIENCE) -> Screen:
+    async def wait_for_text(self, pattern: str, *, within: float = _PATIENCE) -> Screen:
         """Waits until the screen matches the pattern and returns it."""
 
         async def matches() -> bool:
-            return re.search(pattern, (await self.look()).text) is not None
+            return re.search(pattern, (await self.capture()).text) is not None
 
         if not await wait_until(matches, within):
-            raise NotHeld(f"{pattern!r} is not on the screen:\n{(await self.look()).text}")
-        return await self.look()
+            raise NotHeld(f"{pattern!r} is not on the screen:\n{(await self.capture()).text}")
+        return await self.capture()
 
-    async def ended(self) -> Screen:
+    async def wait_for_exit(self) -> Screen:
         """Waits until all output is on the screen and the exit code is known, and returns the screen."""
 
         async def over() -> bool:
-            return self._ending.is_file() and await self._state("pane_dead") == "1"
+            return self._exit_code_file.is_file() and await self._state("pane_dead") == "1"
 
         if not await wait_until(over, _PATIENCE):
-            raise NotHeld(f"a command on a terminal did not exit within {_PATIENCE:.0f} s:\n{(await self.look()).text}")
-        return await self.look()
+            raise NotHeld(f"a command on a terminal did not exit within {_PATIENCE:.0f} s:\n{(await self.capture()).text}")
+        return await self.capture()
 
-    async def look(self) -> Screen:
+    async def capture(self) -> Screen:
         lines = _trimmed(await self._capture())
         return Screen(
             width=self._width,
-            code=int(self._ending.read_text()) if self._ending.is_file() else 0,
+            code=int(self._exit_code_file.read_text()) if self._exit_code_file.is_file() else 0,
             lines=lines,
             wrapped=len(lines) - len(_trimmed(await self._capture("-J"))),
             raw=await self._capture("-e"),

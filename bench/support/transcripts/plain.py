@@ -18,22 +18,22 @@ from footplate.harness.claude.session import cli_path
 from footplate.testing.model_process import ModelProcess
 
 MODEL: Final = "claude-sonnet-4-5"
-_ON: Final = (
+_ENABLED_VARIABLES: Final = (
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "DISABLE_AUTOUPDATER",
     "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "IS_SANDBOX",
 )  # fmt: skip
 _PATIENCE: Final = 120.0
 
 
-class Desk:
+class LocalMachine:
     """A user's machine as the CLI sees it: a home and a working directory."""
 
     def __init__(self, directory: Path, model: ModelProcess) -> None:
         self.home = directory / "home"
         self.work = directory / "work"
         self._model = model
-        for place in (self.home, self.work):
-            place.mkdir(parents=True)
+        for path in (self.home, self.work):
+            path.mkdir(parents=True)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -46,21 +46,21 @@ class Desk:
             "ANTHROPIC_BASE_URL": self._model.url,
             "ANTHROPIC_API_KEY": "scripted",
             "CLAUDE_CODE_MAX_RETRIES": "0",
-            **dict.fromkeys(_ON, "1"),
+            **dict.fromkeys(_ENABLED_VARIABLES, "1"),
         }
 
-    async def begin(self, *prompts: str) -> str:
+    async def start_session(self, *prompts: str) -> str:
         """Starts a session, sends these prompts one after another in one process, and returns its id."""
         session_id = str(uuid.uuid4())
         await self._converse(prompts, sdk.ClaudeAgentOptions(session_id=session_id))
         return session_id
 
-    async def go_on(self, session_id: str, *prompts: str, at: str | None = None) -> None:
+    async def continue_session(self, session_id: str, *prompts: str, at: str | None = None) -> None:
         """Continues a session with these prompts. With `at`, it continues from that message and drops later ones."""
         extra: dict[str, str | None] = {"resume-session-at": at} if at else {}
         await self._converse(prompts, sdk.ClaudeAgentOptions(resume=session_id, extra_args=extra))
 
-    async def resume(self, session_id: str, prompt: str) -> None:
+    async def resume_with_cli(self, session_id: str, prompt: str) -> None:
         """Resumes a session as a user does, with `claude --resume`."""
         process = await self._spawn("--resume", session_id, prompt)
         async with asyncio.timeout(_PATIENCE):
@@ -68,7 +68,7 @@ class Desk:
         if process.returncode != 0:
             raise NotHeld(f"claude --resume exited with {process.returncode}: {(out + err)[-500:].decode()}")
 
-    async def kill_in(self, prompt: str, *, when: Callable[[], bool], resume: str | None = None) -> str:
+    async def run_and_kill(self, prompt: str, *, when: Callable[[], bool], resume: str | None = None) -> str:
         """Starts or resumes a session, kills it and its child processes when `when` is true, and returns its id."""
         session_id = resume or str(uuid.uuid4())
         process = await self._spawn("--resume" if resume else "--session-id", session_id, prompt)
@@ -79,14 +79,14 @@ class Desk:
         finally:
             process.kill()
             await process.wait()
-            self._kill_rest()
+            self._kill_commands()
         return session_id
 
     def transcript(self, session_id: str) -> Path:
         (found,) = (self.home / "config" / "projects").rglob(f"{session_id}.jsonl")
         return found
 
-    async def footplate(self, *arguments: str, url: str, key: str) -> str:
+    async def run_footplate(self, *arguments: str, url: str, key: str) -> str:
         """Runs the Footplate command line on this machine and returns its output."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", *arguments),
@@ -117,7 +117,7 @@ class Desk:
                 async for _ in client.receive_response():
                     pass
 
-    def _kill_rest(self) -> None:
+    def _kill_commands(self) -> None:
         """Kills the commands that the CLI started, because they survive it."""
         for entry in os.scandir("/proc"):
             with suppress(OSError):

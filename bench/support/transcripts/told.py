@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from bench.support.claude.history import FILLERS
 
-Told = tuple[str, str]
+RequestItem = tuple[str, str]
 """A kind and its text."""
-_OWN: Final = "<system-reminder>"
+_REMINDER_TAG: Final = "<system-reminder>"
 
 
-def told(request: Any) -> list[Told]:
+def request_items(request: Any) -> list[RequestItem]:
     found = []
     for message in request["body"]["messages"]:
         if message["role"] != "system":
@@ -18,12 +18,12 @@ def told(request: Any) -> list[Told]:
     return found
 
 
-def _blocks(role: str, content: Any) -> Iterator[Told]:
+def _blocks(role: str, content: Any) -> Iterator[RequestItem]:
     blocks: Iterable[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for block in blocks:
         match block["type"]:
             case "text":
-                text = _without_own(block["text"])
+                text = _remove_reminders(block["text"])
                 yield role, "" if text in FILLERS else text
             case "tool_use":
                 yield "call", f"{block['id']} {block['name']} {sorted(block['input'].items())}"
@@ -34,15 +34,15 @@ def _blocks(role: str, content: Any) -> Iterator[Told]:
                 yield "image", str(block["source"].get("data"))[:64]
 
 
-def _without_own(text: str) -> str:
+def _remove_reminders(text: str) -> str:
     """Removes the CLI's reminders, which stand before or after the user's text, or alone."""
-    while _OWN in text:
-        before, _, rest = text.partition(_OWN)
+    while _REMINDER_TAG in text:
+        before, _, rest = text.partition(_REMINDER_TAG)
         text = before + rest.partition("</system-reminder>")[2]
     return text.strip()
 
 
-def difference(found: list[Told], wanted: list[Told]) -> str | None:
+def first_difference(found: list[RequestItem], wanted: list[RequestItem]) -> str | None:
     if found == wanted:
         return None
     at = next((n for n, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), None)

@@ -52,7 +52,7 @@ class Preview:
 
 
 @dataclass(slots=True)
-class Log:
+class MemoryLog:
     """A turn's log in memory, because only the CLI's behaviour is tested here."""
 
     events: list[Event] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Repository:
         self._git("commit", "-q", "-m", "One")
         self.commit = self._git("rev-parse", "HEAD").strip()
 
-    async def bring(self, trust: Trust) -> ProjectInstructions:
+    async def load_instructions(self, trust: Trust) -> ProjectInstructions:
         return await project_instructions.read_instructions(Git(git_dir=self.directory / ".git"), self.commit, trust)
 
     def _git(self, *argv: str) -> str:
@@ -109,22 +109,22 @@ class Repository:
 
 
 @dataclass(slots=True)
-class Session:
-    scene: "Scene"
+class TrustSession:
+    setup: "TrustSetup"
     tree: Path
-    brought: ProjectInstructions
+    project_instructions: ProjectInstructions
     id: str
-    log: Log = field(default_factory=Log)
+    log: MemoryLog = field(default_factory=MemoryLog)
     number: int = 0
 
-    async def turn(self, text: str) -> TurnOutcome:
+    async def run_turn(self, text: str) -> TurnOutcome:
         """Runs a turn in its own environment, with the conversation so far."""
         self.number += 1
         turn_id = f"turn_{self.number}"
-        grant = self.scene.models.grant(deadline=lease_clock() + _LEASE)
+        grant = self.setup.models.grant(deadline=lease_clock() + _LEASE)
         environment: OpenEnvironment | None = None
         try:
-            environment = await self.scene.environments.open_environment(
+            environment = await self.setup.environments.open_environment(
                 _ORGANISATION,
                 self.id,
                 deadline=lease_clock() + _LEASE,
@@ -141,7 +141,7 @@ class Session:
     def _context(
         self, turn_id: str, text: str, environment: OpenEnvironment, endpoints: Mapping[str, Endpoint]
     ) -> TurnContext:
-        async def nobody() -> Sequence[SteerMessage]:
+        async def claim_no_steering() -> Sequence[SteerMessage]:
             return ()
 
         return TurnContext(
@@ -157,41 +157,41 @@ class Session:
             environment=environment,
             gate=ScriptedGate(),
             interrupt=asyncio.Event(),
-            claim_steering=nobody,
+            claim_steering=claim_no_steering,
             endpoints=endpoints,
-            project_instructions=self.brought,
+            project_instructions=self.project_instructions,
         )
 
-    async def told(self, word: str) -> bool:
+    async def model_received(self, text: str) -> bool:
         """Returns whether any model request of this session contains the text."""
-        bodies = [json.dumps(request["body"]) for request in await self.scene.model.requests()]
-        return any(word in body for body in bodies if self.id in body)
+        bodies = [json.dumps(request["body"]) for request in await self.setup.model.requests()]
+        return any(text in body for body in bodies if self.id in body)
 
     def marks(self) -> list[str]:
         """Returns the names of all marks in the tree or the home."""
         homes = self.tree.with_name(f"{self.tree.name}.state")
-        names = {path.name for place in (self.tree, homes) for path in remains.below(place)}
+        names = {path.name for directory in (self.tree, homes) for path in remains.walk_paths(directory)}
         return sorted(name.removeprefix(hostile.MARK) for name in names if name.startswith(hostile.MARK))
 
 
 @dataclass(slots=True)
-class Scene:
+class TrustSetup:
     directory: Path
     environments: Environments
     models: ModelProxy
     model: ModelProcess
-    server: "Server"
+    server: "UnusedServer"
     data: Path
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, scripts: Callable[[str], Mapping[str, Replies]]) -> AsyncIterator["Scene"]:
+    async def open(cls, scripts: Callable[[str], Mapping[str, Replies]]) -> AsyncIterator["TrustSetup"]:
         directory = Path(tempfile.mkdtemp(prefix="footplate-trust-"))
         await asyncio.to_thread(directory.chmod, 0o755)
         data = directory / "data"
         try:
             async with contextlib.AsyncExitStack() as exits:
-                server = await exits.enter_async_context(Server.open())
+                server = await exits.enter_async_context(UnusedServer.open())
                 model = await exits.enter_async_context(ModelProcess(scripts(server.url)))
                 # The network is open, so that an attempt to contact the server succeeds.
                 settings = Settings(data_dir=data, environment="sandbox", sandbox_network="open")
@@ -203,7 +203,7 @@ class Scene:
         finally:
             await asyncio.to_thread(shutil.rmtree, directory)
 
-    async def session(self, trust: Trust, files: Mapping[str, str], links: Mapping[str, str] | None = None) -> Session:
+    async def create_session(self, trust: Trust, files: Mapping[str, str], links: Mapping[str, str] | None = None) -> TrustSession:
         """Creates a session in a tree with these files, from a repository with one commit."""
         session_id = f"sesn_{secrets.token_hex(6)}"
         repository = Repository(self.directory / f"{session_id}.origin")
@@ -211,29 +211,29 @@ class Scene:
         tree = self.data / WORKSPACES / _ORGANISATION / session_id
         tree.parent.mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(shutil.copytree, repository.directory, tree, symlinks=True)
-        return Session(self, tree, await repository.bring(trust), session_id)
+        return TrustSession(self, tree, await repository.load_instructions(trust), session_id)
 
 
 @dataclass(slots=True)
-class Server:
+class UnusedServer:
     """A server that responds to everything with 404 and records the requests."""
 
     url: str = ""
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls) -> AsyncIterator["Server"]:
+    async def open(cls) -> AsyncIterator["UnusedServer"]:
         server = cls()
-        listening = await asyncio.start_server(server._answer, "127.0.0.1", 0)
+        listening = await asyncio.start_server(server._respond, "127.0.0.1", 0)
         server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         async with listening:
             yield server
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             line = await reader.readline()
-            self.asked.append(line.decode(errors="replace").strip())
+            self.requests.append(line.decode(errors="replace").strip())
             writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             await writer.drain()
         writer.close()

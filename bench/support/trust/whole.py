@@ -18,13 +18,13 @@ from footplate.testing import replies, text, tool
 
 _SHORT: Final = "short"
 _WRITES: Final = "writes"
-_NOBODY: Final = "http://127.0.0.1:9"
+_UNUSED_URL: Final = "http://127.0.0.1:9"
 
 
-async def faults() -> list[str]:
+async def find_faults() -> list[str]:
     """Runs one session with the project's trust set to nothing, instructions, all and nothing again; returns faults."""
     found: list[str] = []
-    async with _opened() as (cluster, client, commit):
+    async with _open_cluster() as (cluster, client, commit):
         made = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
         if made["trust"] != "nothing":
             found.append(f"a project is trusted for {made['trust']} by default")
@@ -44,8 +44,8 @@ async def faults() -> list[str]:
             record = _record(events)
             checks = {
                 "ended well": events[-1]["stop_reason"]["type"] == "end_turn",
-                "sends the base commit's instructions": (hostile.WORDS["CLAUDE.md"] in body) == (trust != "nothing"),
-                "does not send the agent's own files": hostile.OWN not in body,
+                "sends the base commit's instructions": (hostile.INSTRUCTION_TOKENS["CLAUDE.md"] in body) == (trust != "nothing"),
+                "does not send the agent's own files": hostile.OWN_TOKEN not in body,
                 "ran hooks": bool(marks) == (trust == "all"),
                 "has its record": (record.get("trust"), record.get("commit"))
                 == ((None, None) if trust == "nothing" else (trust, commit)),
@@ -60,16 +60,16 @@ def _record(events: list[Event]) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def _opened() -> AsyncIterator[tuple[Cluster, Client, str]]:
+async def _open_cluster() -> AsyncIterator[tuple[Cluster, Client, str]]:
     root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
     try:
         repository = Repository(root / "app")
-        await asyncio.to_thread(repository.make, hostile.files(_NOBODY), {})
+        await asyncio.to_thread(repository.make, hostile.hostile_files(_UNUSED_URL), {})
         async with (
             open_cluster(environment={"FOOTPLATE_PROJECTS_ROOT": str(root)}) as cluster,
             Client(cluster) as client,
         ):
-            writes = [tool("Bash", {"command": hostile.writing(_NOBODY)})]
+            writes = [tool("Bash", {"command": hostile.self_writing_command(_UNUSED_URL)})]
             await cluster.model.install(_WRITES, replies(writes, [text("Written.")]))
             await cluster.model.install(_SHORT, replies([tool("Bash", {"command": "true"})], [text("Short.")]))
             yield cluster, client, repository.commit

@@ -3,7 +3,7 @@
 from typing import Any
 
 import anthropic
-from bench.support.sdk.door import MODEL, TOOLSET, Door
+from bench.support.sdk.door import MODEL, TOOLSET, SdkClient
 from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import different, probe, refused, supported
 
@@ -22,7 +22,7 @@ _SERVER = {"type": "url", "name": "m", "url": "https://mcp.example.com/mcp"}
 @different("Agent", "execution_identity", note="Always `service_account`.")
 @supported("Agent", "mcp_servers")
 @different("Agent", "skills", note="Always empty.")
-async def a_created_agent_has_the_requested_fields(door: Door) -> None:
+async def a_created_agent_has_the_requested_fields(door: SdkClient) -> None:
     made = await door.call(
         "agents.create",
         name="Coder",
@@ -45,31 +45,31 @@ async def a_created_agent_has_the_requested_fields(door: Door) -> None:
     require_equal([server.to_dict() for server in found.mcp_servers], [_SERVER])
     require_equal((found.skills, found.multiagent, found.archived_at), ([], None, None))
     require_equal((found.execution_identity.type, found.created_at), ("service_account", found.updated_at))
-    await door.refused(anthropic.NotFoundError, "agents.retrieve", "agent_none")
+    await door.expect_error(anthropic.NotFoundError, "agents.retrieve", "agent_none")
 
 
 @refused("agents.create", "skills", note="An empty list or null is accepted.")
 @refused("agents.update", "skills", note="An empty list or null is accepted.")
 @refused("AWSRoleExecutionIdentityParams")
-async def unsupported_agent_fields_are_refused(door: Door) -> None:
+async def unsupported_agent_fields_are_refused(door: SdkClient) -> None:
     agent_id = (await door.agent()).id
     for fields, field in (
         ({"skills": [{"type": "custom", "skill_id": "skill_1"}]}, "skills"),
         ({"execution_identity": {"type": "aws_role", "role_arn": "arn"}}, "execution_identity.type"),
     ):
         refusal = anthropic.BadRequestError
-        await door.refused(refusal, "agents.create", name="A", model=MODEL, field=field, **fields)
-        await door.refused(refusal, "agents.update", agent_id, field=field, **fields)
+        await door.expect_error(refusal, "agents.create", name="A", model=MODEL, field=field, **fields)
+        await door.expect_error(refusal, "agents.update", agent_id, field=field, **fields)
 
 
 @supported("ModelConfigParams", "id", note="With a provider prefix (`openai:…`) for models of other providers.")
 @different("ModelConfigParams", "speed", note="Only `standard`; `fast` is refused.")
 @refused("ModelConfigParams", "effort", "inference_geo")
-async def a_model_is_a_name_or_an_object(door: Door) -> None:
+async def a_model_is_a_name_or_an_object(door: SdkClient) -> None:
     agent = await door.agent(model={"id": "openai:gpt-5", "speed": "standard"})
     require_equal((agent.model.id, agent.model.speed), ("openai:gpt-5", "standard"))
     for fields in ({"effort": "high"}, {"effort": {"type": "low"}}, {"inference_geo": "eu"}, {"speed": "fast"}):
-        refusal = await door.refused(
+        refusal = await door.expect_error(
             anthropic.BadRequestError,
             "agents.create",
             name="A",
@@ -80,7 +80,7 @@ async def a_model_is_a_name_or_an_object(door: Door) -> None:
 
 
 @probe
-async def names_and_sizes_have_limits(door: Door) -> None:
+async def names_and_sizes_have_limits(door: SdkClient) -> None:
     for fields, field in (
         ({"name": ""}, "name"),
         ({"name": "n" * 257}, "name"),
@@ -92,7 +92,7 @@ async def names_and_sizes_have_limits(door: Door) -> None:
         ({"extra_body": {"colour": "red"}}, "colour"),
     ):
         given = {"name": "A", "model": MODEL, **fields}
-        await door.refused(anthropic.BadRequestError, "agents.create", field=field, **given)
+        await door.expect_error(anthropic.BadRequestError, "agents.create", field=field, **given)
 
 
 @supported("agents.update")
@@ -102,7 +102,7 @@ async def names_and_sizes_have_limits(door: Door) -> None:
 @supported("agents.update", "metadata", note="Merged by key; null removes a key.")
 @supported("agents.update", "version", note="An outdated version: 409. Identical content creates no new version.")
 @supported("agents.retrieve", "version")
-async def an_update_merges_fields_and_creates_a_version(door: Door) -> None:
+async def an_update_merges_fields_and_creates_a_version(door: SdkClient) -> None:
     agent = await door.agent(description="D", system="S", metadata={"a": "1", "b": "2"})
     second = await door.call("agents.update", agent.id, metadata={"a": None, "c": "3"}, version=1)
     require_equal((second.version, second.metadata), (2, {"b": "2", "c": "3"}))
@@ -116,32 +116,32 @@ async def an_update_merges_fields_and_creates_a_version(door: Door) -> None:
     require_equal((third.version, third.name, third.model.id, third.tools), (3, "N", "m-2", []))
     require_equal((third.description, third.system), (None, None))
     require_equal((await door.call("agents.update", agent.id, name="N")).version, 5)
-    stale = await door.refused(anthropic.ConflictError, "agents.update", agent.id, name="late", version=1)
+    stale = await door.expect_error(anthropic.ConflictError, "agents.update", agent.id, name="late", version=1)
     require_equal(stale.response.headers["x-should-retry"], "false")
     for fields, field in (({"name": None}, "name"), ({"name": ""}, "name"), ({"model": None}, "model")):
-        await door.refused(anthropic.BadRequestError, "agents.update", agent.id, field=field, **fields)
+        await door.expect_error(anthropic.BadRequestError, "agents.update", agent.id, field=field, **fields)
     old = await door.call("agents.retrieve", agent.id, version=2)
     require_equal((old.version, old.system, old.created_at), (2, "S", agent.created_at))
-    await door.refused(anthropic.NotFoundError, "agents.retrieve", agent.id, version=9)
-    await door.refused(anthropic.BadRequestError, "agents.retrieve", agent.id, version=0, field="version")
-    await door.refused(anthropic.NotFoundError, "agents.update", "agent_none", name="x")
+    await door.expect_error(anthropic.NotFoundError, "agents.retrieve", agent.id, version=9)
+    await door.expect_error(anthropic.BadRequestError, "agents.retrieve", agent.id, version=0, field="version")
+    await door.expect_error(anthropic.NotFoundError, "agents.update", "agent_none", name="x")
 
 
 @supported("agents.versions.list", note="Newest first.")
 @supported("agents.versions.list", "agent_id", "limit", "page")
-async def versions_are_listed_in_pages(door: Door) -> None:
+async def versions_are_listed_in_pages(door: SdkClient) -> None:
     agent = await door.agent()
     for number in range(2, 8):
         await door.call("agents.update", agent.id, system=f"S{number}")
-    versions = await door.every("agents.versions.list", agent.id, limit=3)
+    versions = await door.list_all("agents.versions.list", agent.id, limit=3)
     require_equal([row.version for row in versions], [7, 6, 5, 4, 3, 2, 1])
     require_equal([row.system for row in versions], ["S7", "S6", "S5", "S4", "S3", "S2", None])
     pages = await read_pages(door, "agents.versions.list", agent.id, limit=3)
     require_equal([len(page) for page in pages], [3, 3, 1])
     refusal = anthropic.BadRequestError
-    await door.refused(refusal, "agents.versions.list", agent.id, page="nonsense", field="page")
-    await door.refused(refusal, "agents.versions.list", agent.id, limit=101, field="limit")
-    await door.refused(anthropic.NotFoundError, "agents.versions.list", "agent_none")
+    await door.expect_error(refusal, "agents.versions.list", agent.id, page="nonsense", field="page")
+    await door.expect_error(refusal, "agents.versions.list", agent.id, limit=101, field="limit")
+    await door.expect_error(anthropic.NotFoundError, "agents.versions.list", "agent_none")
 
 
 @supported("agents.list", note="Newest first.")
@@ -149,14 +149,14 @@ async def versions_are_listed_in_pages(door: Door) -> None:
 @supported("agents.list", "page", "created_at_gte", "created_at_lte", "include_archived")
 @supported("agents.archive", note="Permanent; there is no delete. Existing sessions continue.")
 @supported("agents.archive", "agent_id")
-async def agents_are_listed_in_pages(door: Door) -> None:
+async def agents_are_listed_in_pages(door: SdkClient) -> None:
     made = [await door.agent() for _ in range(5)]
     ids = [row.id for row in made]
     since = {"created_at_gte": made[0].created_at}
 
     async def list_created(**fields: Any) -> list[str]:
         """Lists only the agents made here: other probes use the same organisation."""
-        return [row.id for row in await door.every("agents.list", **since, **fields) if row.id in ids]
+        return [row.id for row in await door.list_all("agents.list", **since, **fields) if row.id in ids]
 
     require_equal(await list_created(limit=2), ids[::-1])
     until = {"created_at_lte": made[1].created_at.isoformat()}
@@ -167,11 +167,11 @@ async def agents_are_listed_in_pages(door: Door) -> None:
     require_equal(await list_created(**until), [ids[1]])
     require_equal(await list_created(include_archived=True, **until), [ids[1], ids[0]])
     for fields, field in (({"limit": 0}, "limit"), ({"limit": 101}, "limit"), ({"page": "x"}, "page")):
-        await door.refused(anthropic.BadRequestError, "agents.list", field=field, **fields)
+        await door.expect_error(anthropic.BadRequestError, "agents.list", field=field, **fields)
     invalid_bound = {"created_at_gte": "yesterday"}
-    await door.refused(anthropic.BadRequestError, "agents.list", field="created_at[gte]", **invalid_bound)
-    await door.refused(anthropic.BadRequestError, "agents.update", made[0].id, name="late")
-    await door.refused(
+    await door.expect_error(anthropic.BadRequestError, "agents.list", field="created_at[gte]", **invalid_bound)
+    await door.expect_error(anthropic.BadRequestError, "agents.update", made[0].id, name="late")
+    await door.expect_error(
         anthropic.BadRequestError, "sessions.create", agent=made[0].id, environment_id="e", field="agent"
     )
-    await door.refused(anthropic.NotFoundError, "agents.archive", "agent_none")
+    await door.expect_error(anthropic.NotFoundError, "agents.archive", "agent_none")

@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 from anthropic import beta_async_tool
 from bench.support.mcp_server.process import McpProcess
-from bench.support.sdk.door import TOOLSET, Door, message, types_of
+from bench.support.sdk.door import TOOLSET, SdkClient, message, event_types
 from tests.compat import reference
 from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import CLAIMS, Verdict, different, refused, supported
@@ -24,13 +24,13 @@ WEATHER: Any = {
 }
 
 
-async def _send(door: Door, session_id: str, *events: Any) -> Any:
+async def _send(door: SdkClient, session_id: str, *events: Any) -> Any:
     return await door.call("sessions.events.send", session_id, events=events)
 
 
-async def _refuse(door: Door, session_id: str, event: Any, field: str) -> None:
+async def _refuse(door: SdkClient, session_id: str, event: Any, field: str) -> None:
     refusal = anthropic.BadRequestError
-    await door.refused(refusal, "sessions.events.send", session_id, events=[event], field=field)
+    await door.expect_error(refusal, "sessions.events.send", session_id, events=[event], field=field)
 
 
 @supported("sessions.events.send", note="The response has the events with their ids.")
@@ -43,7 +43,7 @@ async def _refuse(door: Door, session_id: str, event: Any, field: str) -> None:
 @supported("Base64DocumentSourceParam", "data", "media_type")
 @supported("PlainTextDocumentSourceParam", "data", "media_type")
 @supported("events", "user.message", note="Streamed twice with one id: queued (`processed_at` null), then processed.")
-async def a_message_with_every_kind_of_block(door: Door) -> None:
+async def a_message_with_every_kind_of_block(door: SdkClient) -> None:
     session = await door.session()
     blocks: list[Any] = [
         {"type": "text", "text": "[[script:probe-hello]]"},
@@ -70,8 +70,8 @@ async def a_message_with_every_kind_of_block(door: Door) -> None:
         door, session.id, {"type": "user.message", "content": [{"type": "text", "text": ""}]}, "events.0.content"
     )
     await _refuse(door, session.id, {"type": "user.dance"}, "events.0.type")
-    await door.refused(anthropic.BadRequestError, "sessions.events.send", session.id, events=[], field="events")
-    await door.refused(anthropic.NotFoundError, "sessions.events.send", "sesn_none", events=[message("x")])
+    await door.expect_error(anthropic.BadRequestError, "sessions.events.send", session.id, events=[], field="events")
+    await door.expect_error(anthropic.NotFoundError, "sessions.events.send", "sesn_none", events=[message("x")])
 
 
 @refused("RedactedBlockParam")
@@ -80,7 +80,7 @@ async def a_message_with_every_kind_of_block(door: Door) -> None:
 @refused("UserDefineOutcomeEventParams")
 @refused("UserToolResultEventParams", note="The server runs the built-in tools itself.")
 @refused("UserInterruptEventParams", "session_thread_id", note="An interrupt stops all threads.")
-async def unsupported_events_are_refused(door: Door) -> None:
+async def unsupported_events_are_refused(door: SdkClient) -> None:
     session_id = (await door.session()).id
     where = "events.0.content.0"
     await _refuse(door, session_id, {"type": "user.message", "content": [{"type": "redacted"}]}, f"{where}.type")
@@ -104,9 +104,9 @@ async def unsupported_events_are_refused(door: Door) -> None:
 @supported("events", "agent.message", "agent.thinking", "agent.tool_use", "agent.tool_result")
 @supported("events", "span.model_request_start", "span.model_request_end")
 @supported("events", "session.status_running", "session.status_idle", "event_start", "event_delta")
-async def a_turn_is_streamed_as_it_happens(door: Door) -> None:
+async def a_turn_is_streamed_as_it_happens(door: SdkClient) -> None:
     session = await door.session()
-    received = await door.turn(session.id, "probe-work", event_deltas=["agent.message", "agent.thinking"])
+    received = await door.run_turn(session.id, "probe-work", event_deltas=["agent.message", "agent.thinking"])
     require_equal(
         [event.type for event in received if not event.type.startswith(("event_", "user."))],
         [
@@ -123,20 +123,20 @@ async def a_turn_is_streamed_as_it_happens(door: Door) -> None:
             "session.status_idle",
         ],
     )
-    require_equal({"event_start", "event_delta"} <= set(types_of(received)), True)
+    require_equal({"event_start", "event_delta"} <= set(event_types(received)), True)
     require_equal(received[-1].stop_reason.type, "end_turn")
-    second = await door.turn(session.id, "probe-hello")
+    second = await door.run_turn(session.id, "probe-hello")
     require_equal([event.type for event in second if event.type.startswith("event_")], [])
     refusal = anthropic.BadRequestError
     deltas: Any = ["agent.tool_use"]
-    await door.refused(refusal, "sessions.events.stream", session.id, event_deltas=deltas, field="event_deltas[].0")
-    await door.refused(anthropic.NotFoundError, "sessions.events.stream", "sesn_none")
+    await door.expect_error(refusal, "sessions.events.stream", session.id, event_deltas=deltas, field="event_deltas[].0")
+    await door.expect_error(anthropic.NotFoundError, "sessions.events.stream", "sesn_none")
 
 
 @supported("events", "user.interrupt")
-async def an_interrupt_ends_the_turn(door: Door) -> None:
+async def an_interrupt_ends_the_turn(door: SdkClient) -> None:
     session = await door.session()
-    await door.turn(session.id, "probe-slow", until=lambda event: event.type == "span.model_request_start")
+    await door.run_turn(session.id, "probe-slow", until=lambda event: event.type == "span.model_request_start")
     stop: Any = {"type": "user.interrupt"}
     received = await door.watch(session.id, lambda: _send(door, session.id, stop))
     require_equal(received[-1].stop_reason.type, "end_turn")
@@ -147,9 +147,9 @@ async def an_interrupt_ends_the_turn(door: Door) -> None:
 
 @supported("UserCustomToolResultEventParams", "custom_tool_use_id", "content", "is_error")
 @supported("events", "agent.custom_tool_use", "user.custom_tool_result")
-async def a_custom_tool_waits_for_its_result(door: Door) -> None:
+async def a_custom_tool_waits_for_its_result(door: SdkClient) -> None:
     session = await door.session((await door.agent(tools=[TOOLSET, WEATHER])).id)
-    parked = await door.turn(session.id, "probe-weather")
+    parked = await door.run_turn(session.id, "probe-weather")
     (call,) = [event for event in parked if event.type == "agent.custom_tool_use"]
     require_equal((call.name, call.input), ("get_weather", {"city": "Oslo"}))
     require_equal((parked[-1].stop_reason.type, parked[-1].stop_reason.event_ids), ("requires_action", [call.id]))
@@ -166,7 +166,7 @@ async def a_custom_tool_waits_for_its_result(door: Door) -> None:
 @supported("sessions.events.tool_runner", note="Runs custom tools. Built-in tools run on the server.")
 @supported("sessions.events.tool_runner", "session_id", "tools", "max_idle")
 @different("sessions.events.tool_runner", "environment_key", note="Any API key: environments have no keys.")
-async def the_tool_runner_serves_a_session(door: Door) -> None:
+async def the_tool_runner_serves_a_session(door: SdkClient) -> None:
     cities: list[str] = []
     key = await door.cluster.create_key("default")
 
@@ -178,7 +178,7 @@ async def the_tool_runner_serves_a_session(door: Door) -> None:
     session = await door.session((await door.agent(tools=[TOOLSET, WEATHER])).id)
     events = door.sdk.beta.sessions.events
     door.tally.calls["async sessions.events.tool_runner"] += 1
-    await door.say(session.id, "probe-weather")
+    await door.send_script(session.id, "probe-weather")
     runner = events.tool_runner(session.id, tools=[beta_async_tool(get_weather)], max_idle=0.5, environment_key=key)
     async with asyncio.timeout(60):
         calls = [call async for call in runner]
@@ -189,17 +189,17 @@ async def the_tool_runner_serves_a_session(door: Door) -> None:
 
 
 @supported("events", "session.error", "session.status_rescheduled")
-async def a_rate_limit_is_reported_and_retried(door: Door) -> None:
+async def a_rate_limit_is_reported_and_retried(door: SdkClient) -> None:
     session = await door.session()
-    received = await door.turn(session.id, "probe-limited")
+    received = await door.run_turn(session.id, "probe-limited")
     (error,) = [event for event in received if event.type == "session.error"]
     require_equal((error.error.type, error.error.retry_status.type), ("model_rate_limited_error", "retrying"))
-    require_equal("session.status_rescheduled" in types_of(received), True)
+    require_equal("session.status_rescheduled" in event_types(received), True)
     require_equal(received[-1].stop_reason.type, "end_turn")
 
 
 @supported("events", "session.updated", "session.deleted")
-async def the_last_event_of_a_session(door: Door) -> None:
+async def the_last_event_of_a_session(door: SdkClient) -> None:
     session = await door.session()
 
     async def end() -> None:
@@ -207,7 +207,7 @@ async def the_last_event_of_a_session(door: Door) -> None:
         await door.call("sessions.delete", session.id)
 
     received = await door.watch(session.id, end, until=lambda event: event.type == "session.deleted")
-    require_equal(types_of(received), ["session.updated", "session.deleted"])
+    require_equal(event_types(received), ["session.updated", "session.deleted"])
 
 
 @supported("sessions.events.list", "session_id", "types", "page")
@@ -217,27 +217,27 @@ async def the_last_event_of_a_session(door: Door) -> None:
 @different(
     "sessions.events.list", "order", note="In the order of the log: a queued input is listed where it was accepted."
 )
-async def events_are_listed_in_pages_in_both_orders(door: Door) -> None:
+async def events_are_listed_in_pages_in_both_orders(door: SdkClient) -> None:
     session = await door.session()
-    await door.turn(session.id, "probe-work")
-    await door.turn(session.id, "probe-hello")
-    whole = await door.every("sessions.events.list", session.id)
+    await door.run_turn(session.id, "probe-work")
+    await door.run_turn(session.id, "probe-hello")
+    whole = await door.list_all("sessions.events.list", session.id)
     ids = [event.id for event in whole]
     require_equal((len(set(ids)), whole[0].type, whole[-1].type), (len(ids), "user.message", "session.status_idle"))
     for order, wanted in (("asc", ids), ("desc", ids[::-1])):
-        listed = await door.every("sessions.events.list", session.id, order=order, limit=4)
+        listed = await door.list_all("sessions.events.list", session.id, order=order, limit=4)
         require_equal([event.id for event in listed], wanted)
         pages = await read_pages(door, "sessions.events.list", session.id, order=order, limit=5)
         require_equal([event.id for page in pages for event in page], wanted)
         first = await door.call("sessions.events.list", session.id, order=order, limit=4)
         turned = {"order": "desc" if order == "asc" else "asc", "page": first.next_page}
-        await door.refused(anthropic.BadRequestError, "sessions.events.list", session.id, field="page", **turned)
+        await door.expect_error(anthropic.BadRequestError, "sessions.events.list", session.id, field="page", **turned)
     kinds = ["agent.message", "agent.tool_use"]
-    listed = await door.every("sessions.events.list", session.id, types=kinds)
-    require_equal(types_of(listed), ["agent.message", "agent.tool_use", "agent.message", "agent.message"])
+    listed = await door.list_all("sessions.events.list", session.id, types=kinds)
+    require_equal(event_types(listed), ["agent.message", "agent.tool_use", "agent.message", "agent.message"])
     moment = whole[4].processed_at
     for bound, holds in (("gt", operator.gt), ("gte", operator.ge), ("lt", operator.lt), ("lte", operator.le)):
-        found = await door.every("sessions.events.list", session.id, **{f"created_at_{bound}": moment})
+        found = await door.list_all("sessions.events.list", session.id, **{f"created_at_{bound}": moment})
         require_equal([event.id for event in found], [event.id for event in whole if holds(event.processed_at, moment)])
     refusal = anthropic.BadRequestError
     for fields, field in (
@@ -247,16 +247,16 @@ async def events_are_listed_in_pages_in_both_orders(door: Door) -> None:
         ({"types": ["agent.dance"]}, "types[].0"),
         ({"order": "sideways"}, "order"),
     ):
-        await door.refused(refusal, "sessions.events.list", session.id, field=field, **fields)
-    await door.refused(anthropic.NotFoundError, "sessions.events.list", "sesn_none")
+        await door.expect_error(refusal, "sessions.events.list", session.id, field=field, **fields)
+    await door.expect_error(anthropic.NotFoundError, "sessions.events.list", "sesn_none")
 
 
 @supported("UserToolConfirmationEventParams", "tool_use_id", "result", "deny_message")
 @supported("events", "user.tool_confirmation")
-async def a_call_waits_for_approval(door: Door) -> None:
+async def a_call_waits_for_approval(door: SdkClient) -> None:
     asking: Any = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
     session = await door.session((await door.agent(tools=[asking])).id)
-    received = await door.turn(session.id, "probe-work")
+    received = await door.run_turn(session.id, "probe-work")
     (use,) = [event for event in received if event.type == "agent.tool_use"]
     require_equal((use.evaluated_permission, received[-1].stop_reason.type), ("ask", "requires_action"))
     require_equal(received[-1].stop_reason.event_ids, [use.id])
@@ -273,21 +273,21 @@ async def a_call_waits_for_approval(door: Door) -> None:
     (result,) = [event for event in received if event.type == "agent.tool_result"]
     require_equal((result.tool_use_id, result.content[0].text.strip()), (use.id, "hello"))
     require_equal([event.id for event in (await _send(door, session.id, yes)).data], [sent[0].id])
-    await door.refused(anthropic.ConflictError, "sessions.events.send", session.id, events=[no])
+    await door.expect_error(anthropic.ConflictError, "sessions.events.send", session.id, events=[no])
 
 
 @supported("events", "agent.mcp_tool_use", "agent.mcp_tool_result")
-async def a_tool_of_an_mcp_server_in_a_turn(door: Door) -> None:
+async def a_tool_of_an_mcp_server_in_a_turn(door: SdkClient) -> None:
     with tempfile.TemporaryDirectory() as directory:
         async with McpProcess(Path(directory, "notes")) as notes:
-            session = await door.session((await door.agent(**notes.definition)).id)
-            received = await door.turn(session.id, "probe-note")
-            require_equal(notes.noted(), ["one"])
+            session = await door.session((await door.agent(**notes.agent_fields)).id)
+            received = await door.run_turn(session.id, "probe-note")
+            require_equal(notes.read_notes(), ["one"])
     (use,) = [event for event in received if event.type == "agent.mcp_tool_use"]
     (result,) = [event for event in received if event.type == "agent.mcp_tool_result"]
     require_equal((use.mcp_server_name, use.name, use.input), ("notes", "note", {"line": "one"}))
     require_equal((result.mcp_tool_use_id, result.is_error, result.content[0].text), (use.id, False, "Noted: one"))
-    require_equal((use.evaluated_permission, types_of(received).count("agent.tool_use")), ("allow", 0))
+    require_equal((use.evaluated_permission, event_types(received).count("agent.tool_use")), ("allow", 0))
 
 
 @different("events", "agent.thread_context_compacted", note="Only with Claude Code, when it compacts the conversation.")
@@ -303,11 +303,11 @@ async def a_tool_of_an_mcp_server_in_a_turn(door: Door) -> None:
 @different("events", "workflow_run.phase_started", "workflow_run.phase_ended", note="Never sent: no workflow runs.")
 @different("events", "workflow_run.status_running", note="Never sent: no workflow runs.")
 @different("events", "workflow_run.status_idle", "workflow_run.status_ended", note="Never sent: no workflow runs.")
-async def filters_accept_types_that_are_never_sent(door: Door) -> None:
+async def filters_accept_types_that_are_never_sent(door: SdkClient) -> None:
     session = await door.session((await door.agent(tools=[TOOLSET, WEATHER])).id)
-    await door.turn(session.id, "probe-work")
+    await door.run_turn(session.id, "probe-work")
     never = [name for name in reference.event_types() if _is_never_sent(name)]
-    require_equal(await door.every("sessions.events.list", session.id, types=never), [])
+    require_equal(await door.list_all("sessions.events.list", session.id, types=never), [])
 
 
 def _is_never_sent(name: str) -> bool:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anthropic
-from bench.support.sdk.door import Door
+from bench.support.sdk.door import SdkClient
 from tests.compat.checks import require_equal
 from tests.compat.registry import different, refused, supported
 
@@ -33,7 +33,7 @@ PDF = b"%PDF-1.4\n%%EOF\n"
 @supported("File", "id", "type", "filename", "mime_type", "size_bytes", "created_at", "expires_at")
 @different("File", "downloadable", note="Always true.")
 @different("File", "scope", note="Always null: files belong to the organisation.")
-async def a_file_is_uploaded_read_and_deleted(door: Door) -> None:
+async def a_file_is_uploaded_read_and_deleted(door: SdkClient) -> None:
     content = secrets.token_bytes(100)
     made = await door.call("files.upload", file=("a/b.bin", content), expires_in_seconds=3600)
     require_equal((made.id.split("_")[0], made.type, made.filename), ("file", "file", "b.bin"))
@@ -43,29 +43,29 @@ async def a_file_is_uploaded_read_and_deleted(door: Door) -> None:
     require_equal(await _read(door, made.id), content)
     require_equal((await door.call("files.delete", made.id)).type, "file_deleted")
     for method in ("files.retrieve_metadata", "files.download", "files.delete"):
-        await door.refused(anthropic.NotFoundError, method, made.id)
+        await door.expect_error(anthropic.NotFoundError, method, made.id)
     bad = anthropic.BadRequestError
-    await door.refused(bad, "files.upload", file=("a", b""), expires_in_seconds=5, field="expires_in_seconds")
+    await door.expect_error(bad, "files.upload", file=("a", b""), expires_in_seconds=5, field="expires_in_seconds")
 
 
 @supported("files.list", note="Newest first.")
 @supported("files.list", "ids", "limit", "page")
 @different("files.list", "scope_id", note="No file belongs to a session: the list is empty.")
-async def files_are_listed(door: Door) -> None:
+async def files_are_listed(door: SdkClient) -> None:
     made = [(await door.call("files.upload", file=(f"{number}.txt", b"x"))).id for number in range(3)]
     require_equal(len((await door.call("files.list", limit=2)).data), 2)
-    walked = [file.id for file in await door.every("files.list", limit=2)]  # other probes upload files meanwhile
+    walked = [file.id for file in await door.list_all("files.list", limit=2)]  # other probes upload files meanwhile
     require_equal([file_id for file_id in walked if file_id in made], made[::-1])
-    require_equal([file.id for file in await door.every("files.list", ids=[made[0], "file_none"])], [made[0]])
-    require_equal(await door.every("files.list", scope_id="sesn_1"), [])
-    await door.refused(anthropic.BadRequestError, "files.list", ids=made, limit=1, field="ids")
+    require_equal([file.id for file in await door.list_all("files.list", ids=[made[0], "file_none"])], [made[0]])
+    require_equal(await door.list_all("files.list", scope_id="sesn_1"), [])
+    await door.expect_error(anthropic.BadRequestError, "files.list", ids=made, limit=1, field="ids")
 
 
 @supported("FileImageSourceParam", "file_id")
 @supported("FileDocumentSourceParam", "file_id")
 @supported("URLImageSourceParam", "url", note="Fetched by the worker, from public or allowed addresses.")
 @supported("URLDocumentSourceParam", "url", note="As for images.")
-async def a_message_with_files_and_urls(door: Door) -> None:
+async def a_message_with_files_and_urls(door: SdkClient) -> None:
     session = await door.session()
     image = await door.call("files.upload", file=("a.png", PNG, "image/png"))
     document = await door.call("files.upload", file=("a.txt", b"of a file", "text/plain"))
@@ -85,7 +85,7 @@ async def a_message_with_files_and_urls(door: Door) -> None:
     )
     nowhere: Any = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}
     none: Any = {"type": "user.message", "content": [nowhere]}
-    await door.refused(anthropic.NotFoundError, "sessions.events.send", session.id, events=[none])
+    await door.expect_error(anthropic.NotFoundError, "sessions.events.send", session.id, events=[none])
 
 
 @supported("sessions.create", "resources", note="Files only; a repository is a project of the session (`project_ids`).")
@@ -103,16 +103,16 @@ async def a_message_with_files_and_urls(door: Door) -> None:
 @supported("sessions.resources.delete", note="A file that is already in the tree stays there.")
 @supported("sessions.resources.delete", "resource_id", "session_id")
 @refused("sessions.resources.update", note="A file has no token.")
-async def files_are_mounted_in_a_sessions_tree(door: Door) -> None:
+async def files_are_mounted_in_a_sessions_tree(door: SdkClient) -> None:
     one = await door.call("files.upload", file=("one.txt", b"hello"))
     two = await door.call("files.upload", file=("two.txt", b"there"))
     session = await door.session(resources=[{"type": "file", "file_id": one.id, "mount_path": "given/one.txt"}])
     added = await door.call("sessions.resources.add", session.id, type="file", file_id=two.id)
     require_equal(added.mount_path, f".footplate/uploads/{two.id}/two.txt")
     first = (await door.call("sessions.retrieve", session.id)).resources[0]
-    listed = await door.every("sessions.resources.list", session.id, limit=1)
+    listed = await door.list_all("sessions.resources.list", session.id, limit=1)
     require_equal([one.id for one in listed], [first.id, added.id])
-    received = await door.turn(session.id, "probe-given")
+    received = await door.run_turn(session.id, "probe-given")
     outputs = [block.text for event in received if event.type == "agent.tool_result" for block in event.content]
     require_equal([text.split() for text in outputs], [["hellothere"]])
     require_equal(await door.call("sessions.resources.retrieve", added.id, session_id=session.id), added)
@@ -123,20 +123,20 @@ async def files_are_mounted_in_a_sessions_tree(door: Door) -> None:
         ({"type": "file", "file_id": one.id, "mount_path": "/etc/x"}, "mount_path"),
         ({"type": "memory_store", "file_id": one.id}, "type"),
     ):
-        await door.refused(bad, "sessions.resources.add", session.id, field=field, **fields)
+        await door.expect_error(bad, "sessions.resources.add", session.id, field=field, **fields)
     for resource in (
         {"type": "github_repository", "url": "https://example.com/x", "authorization_token": "t"},
         {"type": "memory_store", "memory_store_id": "memstore_1"},
     ):
-        await door.refused(bad, "sessions.create", agent="a", environment_id="e", resources=[resource],
+        await door.expect_error(bad, "sessions.create", agent="a", environment_id="e", resources=[resource],
                            field="resources.0.type")  # fmt: skip
-    await door.refused(
+    await door.expect_error(
         bad, "sessions.resources.update", first.id, session_id=session.id, authorization_token="t",
         field="authorization_token",
     )  # fmt: skip
 
 
-async def _read(door: Door, file_id: str) -> bytes:
+async def _read(door: SdkClient, file_id: str) -> bytes:
     response = await door.call("files.download", file_id)
     content: bytes = response.read() if door.kind == "sync" else await response.read()
     return content

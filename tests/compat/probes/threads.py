@@ -3,7 +3,7 @@
 from typing import Any
 
 import anthropic
-from bench.support.sdk.door import MODEL, TOOLSET, Door, types_of
+from bench.support.sdk.door import MODEL, TOOLSET, SdkClient, event_types
 from tests.compat.checks import require_equal
 from tests.compat.registry import different, probe, refused, supported
 
@@ -17,41 +17,41 @@ _MULTIAGENT = "Only with the `claude` harness."
 @supported("sessions.threads.retrieve", "session_id", "thread_id")
 @different("sessions.threads.archive", note="Refused with 400: a thread is archived with its session.")
 @supported("sessions.threads.archive", "session_id", "thread_id")
-async def the_primary_thread_is_the_session(door: Door) -> None:
+async def the_primary_thread_is_the_session(door: SdkClient) -> None:
     session = await door.session()
-    (thread,) = await door.every("sessions.threads.list", session.id, limit=1)
+    (thread,) = await door.list_all("sessions.threads.list", session.id, limit=1)
     require_equal((thread.type, thread.session_id, thread.parent_thread_id), ("session_thread", session.id, None))
     require_equal((thread.id.split("_")[0], thread.status, thread.archived_at), ("sthr", "idle", None))
     require_equal((thread.agent.id, thread.agent.version), (session.agent.id, session.agent.version))
     found = await door.call("sessions.threads.retrieve", thread.id, session_id=session.id)
     require_equal((found.id, found.created_at), (thread.id, session.created_at))
-    require_equal(await door.every("sessions.threads.list", session.id, statuses=["running", "terminated"]), [])
+    require_equal(await door.list_all("sessions.threads.list", session.id, statuses=["running", "terminated"]), [])
     refusal = anthropic.BadRequestError
-    await door.refused(refusal, "sessions.threads.list", session.id, page="x", field="page")
-    await door.refused(refusal, "sessions.threads.archive", thread.id, session_id=session.id, field="thread_id")
-    await door.refused(anthropic.NotFoundError, "sessions.threads.list", "sesn_none")
+    await door.expect_error(refusal, "sessions.threads.list", session.id, page="x", field="page")
+    await door.expect_error(refusal, "sessions.threads.archive", thread.id, session_id=session.id, field="thread_id")
+    await door.expect_error(anthropic.NotFoundError, "sessions.threads.list", "sesn_none")
     for method in ("retrieve", "archive", "events.list", "events.stream"):
-        await door.refused(anthropic.NotFoundError, f"sessions.threads.{method}", "sthr_none", session_id=session.id)
+        await door.expect_error(anthropic.NotFoundError, f"sessions.threads.{method}", "sthr_none", session_id=session.id)
 
 
 @supported("sessions.threads.events.list")
 @supported("sessions.threads.events.list", "session_id", "thread_id", "limit", "page")
 @supported("sessions.threads.events.stream")
 @supported("sessions.threads.events.stream", "session_id", "thread_id", "event_deltas")
-async def the_primary_threads_events_are_those_of_the_session(door: Door) -> None:
+async def the_primary_threads_events_are_those_of_the_session(door: SdkClient) -> None:
     session = await door.session()
-    (thread,) = await door.every("sessions.threads.list", session.id)
+    (thread,) = await door.list_all("sessions.threads.list", session.id)
     received = await door.watch(
         thread.id,
-        lambda: door.say(session.id, "probe-hello"),
+        lambda: door.send_script(session.id, "probe-hello"),
         method="sessions.threads.events.stream",
         session_id=session.id,
         event_deltas=["agent.message"],
     )
-    require_equal("event_delta" in types_of(received), True)
-    listed = await door.every("sessions.threads.events.list", thread.id, session_id=session.id, limit=2)
+    require_equal("event_delta" in event_types(received), True)
+    listed = await door.list_all("sessions.threads.events.list", thread.id, session_id=session.id, limit=2)
     require_equal(
-        [event.id for event in listed], [event.id for event in await door.every("sessions.events.list", session.id)]
+        [event.id for event in listed], [event.id for event in await door.list_all("sessions.events.list", session.id)]
     )
 
 
@@ -62,7 +62,7 @@ async def the_primary_threads_events_are_those_of_the_session(door: Door) -> Non
 @refused("MultiagentSelfParams")
 @refused("AdvisorParams")
 @refused("Multiagent20261001Params")
-async def an_agent_has_subagents(door: Door) -> None:
+async def an_agent_has_subagents(door: SdkClient) -> None:
     scout = (await door.agent(name="scout")).id
     asks = {"type": "coordinator", "agents": [scout]}
     lead = await door.agent(name="lead", multiagent=asks, extra_body=_CLAUDE)
@@ -77,21 +77,21 @@ async def an_agent_has_subagents(door: Door) -> None:
         ({"type": "coordinator", "agents": [{"type": "advisor", "model": MODEL}]}, "multiagent.agents.0"),
         ({"type": "multiagent_20261001"}, "multiagent"),
     ):
-        await door.refused(refusal, "agents.update", lead.id, field=field, multiagent=multiagent)
-    await door.refused(refusal, "agents.create", name="l", model=MODEL, multiagent=asks, field="multiagent")
+        await door.expect_error(refusal, "agents.update", lead.id, field=field, multiagent=multiagent)
+    await door.expect_error(refusal, "agents.create", name="l", model=MODEL, multiagent=asks, field="multiagent")
 
 
 @supported("events", "session.thread_created", "session.thread_status_running", "session.thread_status_idle")
 @supported("events", "agent.thread_message_sent", "agent.thread_message_received")
-async def a_subagent_works_in_a_thread(door: Door) -> None:
+async def a_subagent_works_in_a_thread(door: SdkClient) -> None:
     scout = (await door.agent(name="scout")).id
     asks = {"type": "coordinator", "agents": [{"type": "agent", "id": scout, "version": 1}]}
     lead = await door.agent(name="lead", tools=[TOOLSET], multiagent=asks, extra_body=_CLAUDE)
     session = await door.session(lead.id)
-    received = types_of(await door.turn(session.id, "probe-ask"))
-    _, thread = await door.every("sessions.threads.list", session.id)
-    primary = [event.type for event in await door.every("sessions.events.list", session.id)]
-    inside = await door.every("sessions.threads.events.list", thread.id, session_id=session.id)
+    received = event_types(await door.run_turn(session.id, "probe-ask"))
+    _, thread = await door.list_all("sessions.threads.list", session.id)
+    primary = [event.type for event in await door.list_all("sessions.events.list", session.id)]
+    inside = await door.list_all("sessions.threads.events.list", thread.id, session_id=session.id)
     require_equal((thread.agent.id, thread.status, thread.usage.output_tokens > 0), (scout, "idle", True))
     begun = ["session.thread_created", "session.thread_status_running", "agent.thread_message_sent"]
     done = ["agent.thread_message_received", "session.thread_status_idle", "agent.tool_result"]
@@ -108,14 +108,14 @@ async def a_subagent_works_in_a_thread(door: Door) -> None:
 
 
 @probe
-async def a_subagents_pending_call_is_cross_posted(door: Door) -> None:
+async def a_subagents_pending_call_is_cross_posted(door: SdkClient) -> None:
     asking: Any = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
     scout = (await door.agent(name="scout", tools=[asking])).id
     asks = {"type": "coordinator", "agents": [scout]}
     lead = await door.agent(name="lead", tools=[TOOLSET], multiagent=asks, extra_body=_CLAUDE)
     session = await door.session(lead.id)
     waits = "session.thread_status_idle"
-    received = await door.turn(session.id, "probe-ask", until=lambda event: event.type == waits)
+    received = await door.run_turn(session.id, "probe-ask", until=lambda event: event.type == waits)
     (use,) = [event for event in received if event.type == "agent.tool_use" and event.evaluated_permission == "ask"]
     require_equal((received[-1].stop_reason.type, received[-1].stop_reason.event_ids), ("requires_action", [use.id]))
     require_equal(use.session_thread_id, received[-1].session_thread_id)
@@ -123,8 +123,8 @@ async def a_subagents_pending_call_is_cross_posted(door: Door) -> None:
     rest = await door.watch(session.id, lambda: door.call("sessions.events.send", session.id, events=[yes]))
     (confirmation,) = [event for event in rest if event.type == "user.tool_confirmation"]
     require_equal((confirmation.tool_use_id, confirmation.session_thread_id), (use.id, use.session_thread_id))
-    inside = await door.every("sessions.threads.events.list", use.session_thread_id, session_id=session.id)
-    primary = await door.every("sessions.events.list", session.id)
+    inside = await door.list_all("sessions.threads.events.list", use.session_thread_id, session_id=session.id)
+    primary = await door.list_all("sessions.events.list", session.id)
     for listed in (inside, primary):
         require_equal({use.id, confirmation.id} - {event.id for event in listed}, set())
     (result,) = [event for event in inside if event.type == "agent.tool_result"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import anthropic
-from bench.support.sdk.door import MODEL, TOOLSET, Door
+from bench.support.sdk.door import MODEL, TOOLSET, SdkClient
 from tests.compat.checks import require_equal
 from tests.compat.registry import different, refused, supported
 
@@ -14,8 +14,8 @@ _SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "requir
 _WEATHER = {"type": "custom", "name": "get_weather", "description": "The weather.", "input_schema": _SCHEMA}
 
 
-async def _refuse(door: Door, tools: Any, field: str) -> None:
-    await door.refused(anthropic.BadRequestError, "agents.create", name="A", model=MODEL, tools=tools, field=field)
+async def _refuse(door: SdkClient, tools: Any, field: str) -> None:
+    await door.expect_error(anthropic.BadRequestError, "agents.create", name="A", model=MODEL, tools=tools, field=field)
 
 
 @supported("AgentToolset20260401Params", "configs", "default_config")
@@ -28,7 +28,7 @@ async def _refuse(door: Door, tools: Any, field: str) -> None:
 @supported("ReadToolConfigParams", "name", "enabled", "permission_policy")
 @supported("WriteToolConfigParams", "name", "enabled", "permission_policy")
 @supported("AlwaysAllowPolicyParam")
-async def the_toolset_tool_by_tool(door: Door) -> None:
+async def the_toolset_tool_by_tool(door: SdkClient) -> None:
     for name in _BUILT_IN:
         config = {"name": name, "type": name, "enabled": True, "permission_policy": _ALLOW}
         default = {"enabled": False, "permission_policy": _ALLOW}
@@ -46,7 +46,7 @@ async def the_toolset_tool_by_tool(door: Door) -> None:
 
 @supported("AlwaysAskPolicyParam")
 @refused("AutoPolicyParam", note="No model can be configured to decide.")
-async def tools_that_always_need_approval(door: Door) -> None:
+async def tools_that_always_need_approval(door: SdkClient) -> None:
     agent = await door.agent(tools=[{**TOOLSET, "configs": [{"name": "bash", "permission_policy": _ASK}]}])
     require_equal({one.name: one.permission_policy.type for one in agent.tools[0].configs}["bash"], "always_ask")
     asking = {"permission_policy": {"type": "auto"}}
@@ -59,7 +59,7 @@ async def tools_that_always_need_approval(door: Door) -> None:
 @supported("MCPToolsetParams", "mcp_server_name", "configs", "default_config")
 @supported("MCPToolConfigParams", "name", "enabled", "permission_policy")
 @supported("MCPToolsetDefaultConfigParams", "enabled", "permission_policy")
-async def tools_of_an_mcp_server(door: Door) -> None:
+async def tools_of_an_mcp_server(door: SdkClient) -> None:
     server = {"type": "url", "name": "m", "url": "https://mcp.example.com/mcp"}
     toolset: Any = {"type": "mcp_toolset", "mcp_server_name": "m", "default_config": {"permission_policy": _ALLOW}}
     configs = [{"name": "a", "enabled": False}, {"name": "b", "enabled": True, "permission_policy": _ALLOW}]
@@ -78,12 +78,12 @@ async def tools_of_an_mcp_server(door: Door) -> None:
     )
     for fields in ({"url": "ftp://x"}, {"url": "https://me:secret@example.com"}):
         refusal, more = anthropic.BadRequestError, {"mcp_servers": [{**server, **fields}]}
-        await door.refused(refusal, "agents.create", name="A", model=MODEL, field="mcp_servers.0.url", **more)
+        await door.expect_error(refusal, "agents.create", name="A", model=MODEL, field="mcp_servers.0.url", **more)
 
 
 @supported("CustomToolParams", "name", "description", "input_schema")
 @supported("CustomToolInputSchemaParam", "properties", "required")
-async def custom_tools_that_the_client_runs(door: Door) -> None:
+async def custom_tools_that_the_client_runs(door: SdkClient) -> None:
     agent = await door.agent(tools=[_WEATHER])
     (tool,) = agent.tools
     require_equal((tool.name, tool.description), ("get_weather", "The weather."))
@@ -110,7 +110,7 @@ _LIMITS = ("allowed_domains", "blocked_domains")
     "WebSearchToolConfigParams", "enabled", note="Off unless enabled by name; refused without a search provider."
 )
 @refused("WebSearchToolConfigParams", "allowed_domains", "blocked_domains", "user_location")
-async def web_tools_are_off_unless_enabled_by_name(door: Door) -> None:
+async def web_tools_are_off_unless_enabled_by_name(door: SdkClient) -> None:
     bare = await door.agent()
     require_equal(
         {config.name: config.enabled for config in bare.tools[0].configs}, {"web_fetch": False, "web_search": False}

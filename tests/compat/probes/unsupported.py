@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import anthropic
-from bench.support.sdk.door import Door
+from bench.support.sdk.door import SdkClient
 from tests.compat.registry import probe, refused
 
 WORK: Final = ("ack", "heartbeat", "list", "poll", "retrieve", "stats", "stop", "update")
@@ -23,7 +23,7 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
 @refused("environments.work.stop")
 @refused("environments.work.update")
 @refused("environments.work.worker")
-async def the_work_queue_is_refused(door: Door) -> None:
+async def the_work_queue_is_refused(door: SdkClient) -> None:
     for method in WORK:
         item = () if method in {"list", "poll", "stats"} else ("work_1",)
         fields = {"environment_id": "env_1"} if item else {}
@@ -33,11 +33,11 @@ async def the_work_queue_is_refused(door: Door) -> None:
 
 
 @probe
-async def unsupported_resources_are_refused(door: Door) -> None:
+async def unsupported_resources_are_refused(door: SdkClient) -> None:
     for method in ("deployments.list", "deployment_runs.list", "memory_stores.list", "skills.list"):
         await _require_refused(door, method, method.split(".")[0])
     await _require_refused(door, "vaults.list", "vaults")
 
 
-async def _require_refused(door: Door, method: str, field: str, *args: Any, **kwargs: Any) -> None:
-    await door.refused(anthropic.BadRequestError, method, *args, field=field, **kwargs)
+async def _require_refused(door: SdkClient, method: str, field: str, *args: Any, **kwargs: Any) -> None:
+    await door.expect_error(anthropic.BadRequestError, method, *args, field=field, **kwargs)

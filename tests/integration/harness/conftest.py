@@ -30,5 +30,5 @@ def mcp_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpProcess
 @pytest.fixture
 def notes(mcp_process: McpProcess) -> McpProcess:
     """A real MCP server, which has noted nothing yet."""
-    mcp_process.forget()
+    mcp_process.delete_notes()
     return mcp_process

@@ -63,7 +63,7 @@ async def test_a_tool_is_called_once_and_logged_with_its_server(world: World, no
     assert use.body["input"] == {"line": "one", "seconds": 0.0}
     assert (result.body["mcp_tool_use_id"], result.body["is_error"]) == (use.id, False)
     assert text_of(result) == "Noted: one"
-    assert notes.noted() == ["one"]
+    assert notes.read_notes() == ["one"]
     assert not world.log.of_type(ev.AGENT_TOOL_USE)
 
 
@@ -73,7 +73,7 @@ async def test_a_disabled_tool_is_neither_offered_nor_run(world: World, notes: M
     model, _ = make_model(world, lambda number: [call_note("no")] if number == 1 else ["No."])
     world.next_turn("turn_2", "Again")
     await run(world, model)
-    assert not notes.noted()
+    assert not notes.read_notes()
 
 
 async def test_all_kinds_of_results(world: World, notes: McpProcess) -> None:
@@ -123,7 +123,7 @@ async def test_a_call_in_flight_is_never_made_again(world: World, notes: McpProc
     assert (await run(world, model)).text == "Well."
     (result,) = world.log.of_type(ev.AGENT_MCP_TOOL_RESULT)
     assert (text_of(result), result.body["is_error"]) == (UNKNOWN, True)
-    assert notes.noted() == (["once"] if moment == "in_tool" else [])
+    assert notes.read_notes() == (["once"] if moment == "in_tool" else [])
 
 
 async def test_the_outcome_of_a_call_is_unknown_if_its_server_dies(
@@ -134,7 +134,7 @@ async def test_the_outcome_of_a_call_is_unknown_if_its_server_dies(
         model, _ = make_model(world, lambda number: [call_note("once", 30)] if number == 0 else ["Well."])
         running = asyncio.create_task(run(world, model))
         async with asyncio.timeout(10):
-            while not notes.noted():  # noqa: ASYNC110 - another process's file
+            while not notes.read_notes():  # noqa: ASYNC110 - another process's file
                 await asyncio.sleep(0.02)
         notes.kill()
         assert (await running).text == "Well."
@@ -148,7 +148,7 @@ async def test_an_interrupt_ends_a_call(world: World, notes: McpProcess) -> None
     model, _ = make_model(world, lambda number: [call_note("once", 200)] if number == 0 else ["Well."])
     running = asyncio.create_task(run(world, model))
     async with asyncio.timeout(10):
-        while not notes.noted():  # noqa: ASYNC110 - as above
+        while not notes.read_notes():  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.02)
     world.interrupt.set()
     assert (await asyncio.wait_for(running, 30)).status is TurnStatus.INTERRUPTED

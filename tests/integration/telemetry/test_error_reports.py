@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 import pytest
-from bench.support.telemetry.sink import Sink, open_sink
+from bench.support.telemetry.sink import TelemetrySink, open_sink
 
 PROGRAM = """
 import os
@@ -39,7 +39,7 @@ errors.stop()
 
 
 @pytest.fixture
-async def sink_of_failed_process() -> Sink:
+async def sink_of_failed_process() -> TelemetrySink:
     async with open_sink() as sink:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", PROGRAM),
@@ -51,7 +51,7 @@ async def sink_of_failed_process() -> Sink:
 
 
 @pytest.mark.requirement("F10")
-async def test_sentry_receives_the_exception_with_its_ids(sink_of_failed_process: Sink) -> None:
+async def test_sentry_receives_the_exception_with_its_ids(sink_of_failed_process: TelemetrySink) -> None:
     assert [report["exception"]["values"][0]["type"] for report in sink_of_failed_process.reports] == [
         "ValueError",
         "KeyError",
@@ -61,7 +61,7 @@ async def test_sentry_receives_the_exception_with_its_ids(sink_of_failed_process
     assert sink_of_failed_process.reports[0]["release"] == "footplate@1.0"
 
 
-async def test_the_trace_has_the_exception_in_its_span_or_a_separate_one(sink_of_failed_process: Sink) -> None:
+async def test_the_trace_has_the_exception_in_its_span_or_a_separate_one(sink_of_failed_process: TelemetrySink) -> None:
     spans = {span.name: span for span in sink_of_failed_process.spans}
     assert set(spans) == {"turn", "lease.failed"}
     assert spans["turn"].events["exception"]["exception.type"] == "ValueError"
@@ -70,7 +70,7 @@ async def test_the_trace_has_the_exception_in_its_span_or_a_separate_one(sink_of
 
 
 @pytest.mark.requirement("F10")
-async def test_no_secret_and_no_variable_is_sent(sink_of_failed_process: Sink) -> None:
+async def test_no_secret_and_no_variable_is_sent(sink_of_failed_process: TelemetrySink) -> None:
     everything = b"".join(sink_of_failed_process.raw)
     assert b"refused: [removed], [removed]" in everything
     assert b"hunter2" not in everything

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from bench.prove.figure import NotHeld
 from bench.support import strangers, timing
-from bench.support.openapi import Document, Operation
+from bench.support.openapi import OpenApiDocument, Operation
 
 DOCUMENT: dict[str, Any] = {
     "security": [{"bearer": []}],
@@ -46,7 +46,7 @@ OWN = {"session_id": "sesn_own", "environment_id": "env_own", "agent_id": "agent
 
 
 def _operations() -> dict[str, Operation]:
-    return {str(operation): operation for operation in Document(DOCUMENT).operations()}
+    return {str(operation): operation for operation in OpenApiDocument(DOCUMENT).operations()}
 
 
 def test_operations_and_minimal_bodies_are_derived() -> None:
@@ -55,12 +55,12 @@ def test_operations_and_minimal_bodies_are_derived() -> None:
     assert [name for name, operation in operations.items() if operation.is_list] == ["GET /v1/agents"]
     move = operations["POST /v1/sessions/{session_id}"]
     assert move.body is not None
-    body = Document(DOCUMENT).minimal(move.body, {"environment_id": "env_1"})
+    body = OpenApiDocument(DOCUMENT).minimal_value(move.body, {"environment_id": "env_1"})
     assert body == {"environment_id": "env_1", "kind": "far", "steps": [{"length": 3}]}
 
 
 def test_every_combination_of_foreign_ids_is_requested() -> None:
-    asked = [*strangers.questions(_operations()["POST /v1/sessions/{session_id}"], Document(DOCUMENT), OWN)]
+    asked = [*strangers.build_requests(_operations()["POST /v1/sessions/{session_id}"], OpenApiDocument(DOCUMENT), OWN)]
     assert [chosen for _, chosen in asked] == [
         ("session_id",),
         ("environment_id",),
@@ -73,20 +73,20 @@ def test_every_combination_of_foreign_ids_is_requested() -> None:
 
 def test_a_route_with_an_unknown_id_fails_the_proof() -> None:
     with pytest.raises(NotHeld, match="poem_id"):
-        list(strangers.questions(_operations()["GET /v1/poems/{poem_id}"], Document(DOCUMENT), OWN))
+        list(strangers.build_requests(_operations()["GET /v1/poems/{poem_id}"], OpenApiDocument(DOCUMENT), OWN))
 
 
 def test_a_shift_in_response_times_is_found_and_chance_is_not() -> None:
     chance = random.Random(1)
     one, other = ([chance.gauss(2e-3, 3e-4) for _ in range(400)] for _ in range(2))
-    same = timing.difference(one, other)
+    same = timing.compare_times(one, other)
     assert abs(same.z) < 4.5
-    later = timing.difference([value + 1.5e-4 for value in one], other)
+    later = timing.compare_times([value + 1.5e-4 for value in one], other)
     assert later.z > 4.5
     assert later.seconds - same.seconds == pytest.approx(1.5e-4)
-    assert timing.difference(other, one).best_guess < 0.6
+    assert timing.compare_times(other, one).best_guess < 0.6
 
 
 def test_equal_times_count_as_chance() -> None:
-    assert timing.difference([1.0] * 10, [1.0] * 10).right == 0.5
-    assert timing.difference([2.0] * 10, [1.0] * 10).right == 1.0
+    assert timing.compare_times([1.0] * 10, [1.0] * 10).hit_rate == 0.5
+    assert timing.compare_times([2.0] * 10, [1.0] * 10).hit_rate == 1.0

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from bench.prove.figure import NotHeld
-from bench.support.lean import Frames, _head, check
+from bench.support.lean import Frames, _read_headers, validate_frames
 from bench.support.speed.measured import quantile
 
 EVENTS = (
@@ -33,7 +33,7 @@ async def test_frames_are_complete_wherever_they_are_cut(size: int) -> None:
         ("session.status_running", "3"),
         ("session.status_idle", "4"),
     ]
-    assert check(found) == 2
+    assert validate_frames(found) == 2
 
 
 async def test_a_stream_that_ends_early_fails_the_proof() -> None:
@@ -45,7 +45,7 @@ async def test_an_error_fails_the_proof() -> None:
     reader = asyncio.StreamReader()
     reader.feed_data(b"HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\ngone")
     with pytest.raises(NotHeld, match=r"404.*gone"):
-        await _head(reader)
+        await _read_headers(reader)
 
 
 def test_a_quantile_is_a_value_that_was_measured() -> None:

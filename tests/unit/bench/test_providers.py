@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from bench.support.providers import telling
-from bench.support.providers.site import Site
-from bench.support.providers.stories import stories
+from bench.support.providers.site import WebSite
+from bench.support.providers.stories import build_scenarios
 
 
 def turn(prefix: str, **changes: Any) -> list[dict[str, Any]]:
@@ -20,32 +20,32 @@ def turn(prefix: str, **changes: Any) -> list[dict[str, Any]]:
 
 
 def test_ids_times_and_previews_are_ignored() -> None:
-    assert telling.told(turn("a")) == telling.told(turn("b"))
-    assert telling.told(turn("a"))[3]["tool_use_id"] == 2
+    assert telling.comparable_events(turn("a")) == telling.comparable_events(turn("b"))
+    assert telling.comparable_events(turn("a"))[3]["tool_use_id"] == 2
 
 
 @pytest.mark.parametrize(
     "changes", [{"is_error": True}, {"tool_use_id": "other"}, {"extra": 1}, {"type": "agent.message"}]
 )
 def test_every_other_difference_is_found(changes: dict[str, Any]) -> None:
-    assert telling.told(turn("a")) != telling.told(turn("b", **changes))
-    assert telling.told(turn("a")) != telling.told(turn("b")[:-1])
+    assert telling.comparable_events(turn("a")) != telling.comparable_events(turn("b", **changes))
+    assert telling.comparable_events(turn("a")) != telling.comparable_events(turn("b")[:-1])
 
 
 def test_only_a_failed_request_may_have_used_another_amount() -> None:
     def ended(tokens: int, *, is_error: bool) -> list[dict[str, Any]]:
         usage = {"input_tokens": tokens}
-        return telling.told([{"type": "span.model_request_end", "id": "x", "is_error": is_error, "model_usage": usage}])
+        return telling.comparable_events([{"type": "span.model_request_end", "id": "x", "is_error": is_error, "model_usage": usage}])
 
     assert ended(1, is_error=True) == ended(2, is_error=True)
     assert ended(1, is_error=False) != ended(2, is_error=False)
 
 
 def test_every_scenario_has_its_expected_end() -> None:
-    scenarios = stories(Site())
+    scenarios = build_scenarios(WebSite())
     assert len({scenario.name for scenario in scenarios}) == len(scenarios)
     for story in scenarios:
         assert story.types[-1] == "session.status_idle"
         assert story.types.count("session.error") == len(story.errors)
-        assert story.types.count("agent.message") == len(story.says)
+        assert story.types.count("agent.message") == len(story.messages)
         assert story.types.count("agent.tool_result") == len(story.results)

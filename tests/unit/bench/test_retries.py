@@ -1,7 +1,7 @@
 """The judgement of door-3 finds lost and repeated requests."""
 
 import pytest
-from bench.support.retries.judging import Found, broken_promises
+from bench.support.retries.judging import CreatedObjects, find_broken_promises
 from bench.support.retries.posts import Posted
 
 
@@ -9,7 +9,7 @@ def _post(event_id: str | None, mark: str = "hello") -> Posted:
     return Posted("send", mark, event_id, 0, 0.01)
 
 
-def _found(*things: tuple[str, str]) -> Found:
+def _found(*things: tuple[str, str]) -> CreatedObjects:
     return {"send": things, "session": (), "agent": ()}
 
 
@@ -24,8 +24,8 @@ def _found(*things: tuple[str, str]) -> Found:
     ],
     ids=["once", "twice on purpose", "given up, not made", "given up, made", "not ours"],
 )
-def test_fulfilled_promises_are_not_reported(posted: list[Posted], found: Found) -> None:
-    assert not list(broken_promises(posted, found))
+def test_fulfilled_promises_are_not_reported(posted: list[Posted], found: CreatedObjects) -> None:
+    assert not list(find_broken_promises(posted, found))
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,5 @@ def test_fulfilled_promises_are_not_reported(posted: list[Posted], found: Found)
     ],
     ids=["lost", "made twice", "given up, made twice", "two taken for one"],
 )
-def test_broken_promises_are_found(posted: list[Posted], found: Found, complaint: str) -> None:
-    assert any(complaint in fault for fault in broken_promises(posted, found))
+def test_broken_promises_are_found(posted: list[Posted], found: CreatedObjects, complaint: str) -> None:
+    assert any(complaint in fault for fault in find_broken_promises(posted, found))

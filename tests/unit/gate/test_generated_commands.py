@@ -5,7 +5,7 @@ import time
 
 import pytest
 from bench.support.made_up import grammar
-from bench.support.made_up.broken import Breaker
+from bench.support.made_up.broken import CommandDamager
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.gate.rule_setup import CONTEXT, decide_outcome, policy
@@ -14,7 +14,7 @@ from footplate.domain.policy.permissions import Layer, PermissionOutcome
 from footplate.gate.evaluation.commands import decide_command, explain_command
 from footplate.gate.rules.policy import Policy
 
-BREAKER = Breaker()
+BREAKER = CommandDamager()
 RULES = policy("Bash(ls *)", "Bash(git *)", "Edit(src/**)", deny=("Bash(rm *)", "Read(.env)"))
 
 
@@ -57,16 +57,16 @@ def test_non_ascii_letters_are_parts_of_arguments(text: str, outcome: str) -> No
 
 @given(st.integers(min_value=0))
 def test_nothing_is_allowed_unless_all_its_parts_are(seed: int) -> None:
-    rng, truth = random.Random(seed), grammar.Truth()
-    rules = grammar.rules(rng)
-    text = grammar.command(rng, truth)
+    rng, truth = random.Random(seed), grammar.CommandEffects()
+    rules = grammar.random_rules(rng)
+    text = grammar.random_command(rng, truth)
     made = Policy.parse(
         {Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}}
     )
     if explain_command(made, text, CONTEXT).decision.outcome is PermissionOutcome.ALLOW:
-        assert not truth.dark
+        assert not truth.has_unknown_parts
         assert all(map(rules.permits, truth.runs))
-        assert all(map(grammar.writable, truth.writes))
+        assert all(map(grammar.is_writable, truth.writes))
 
 
 @pytest.mark.parametrize("text", ["x=.env; cat $x", "cat .env$x", "rm \ud800", "ls \0", "cat $(id)/.env"])
@@ -79,7 +79,7 @@ def test_the_reason_of_a_decision_can_be_stored(text: str) -> None:
 
 @given(st.integers(min_value=0))
 def test_broken_commands_get_the_same_decision_with_and_without_an_explanation(seed: int) -> None:
-    text = BREAKER.make(random.Random(seed))
+    text = BREAKER.make_command(random.Random(seed))
     verdict = explain_command(RULES, text, CONTEXT)
     assert verdict.parts
     assert decide_command(RULES, text, CONTEXT) == verdict.decision

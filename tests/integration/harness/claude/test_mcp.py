@@ -49,7 +49,7 @@ async def runner(tmp_path: Path, notes: McpProcess) -> AsyncIterator[SessionRunn
 
 async def wait_until_noted(notes: McpProcess) -> None:
     async with asyncio.timeout(20):
-        while not notes.noted():  # noqa: ASYNC110 - another process's file
+        while not notes.read_notes():  # noqa: ASYNC110 - another process's file
             await asyncio.sleep(0.02)
 
 
@@ -62,7 +62,7 @@ async def test_a_tool_is_called_once_and_logged_with_its_server(runner: SessionR
     _, _, use, result, *_ = runner.turn_events()
     assert (use.body["mcp_server_name"], use.body["name"], use.body["input"]) == ("notes", "note", {"line": "one"})
     assert (result.body["mcp_tool_use_id"], text_of(result), result.body["is_error"]) == (use.id, "Noted: one", False)
-    assert notes.noted() == ["one"]
+    assert notes.read_notes() == ["one"]
 
 
 async def test_all_kinds_of_results(runner: SessionRunner) -> None:
@@ -87,7 +87,7 @@ async def test_a_call_in_flight_is_never_made_again(runner: SessionRunner, notes
     assert (await runner.run_attempt("two")).text == "After it."
     (result,) = [event for event in runner.turn_events() if event.type == ev.AGENT_MCP_TOOL_RESULT]
     assert (text_of(result), result.body["is_error"]) == (UNKNOWN, True)
-    assert notes.noted() == ["slow"]
+    assert notes.read_notes() == ["slow"]
 
 
 async def test_an_interrupt_ends_a_call(runner: SessionRunner, notes: McpProcess) -> None:
@@ -106,7 +106,7 @@ async def test_a_warm_cli_keeps_its_servers(runner: SessionRunner, notes: McpPro
     assert isinstance(warm, CliConnection)
     await runner.run_turn("Again. [[script:note]]")
     assert runner.warm_process is warm
-    assert notes.noted() == ["one", "one"]
+    assert notes.read_notes() == ["one", "one"]
 
 
 async def test_no_cli_is_prewarmed_for_an_agent_with_servers(runner: SessionRunner) -> None:
@@ -126,10 +126,10 @@ async def test_a_refused_server_is_reported_and_tried_again(runner: SessionRunne
     assert [event.type for event in runner.turn_events()][:2] == [ev.SESSION_ERROR, ev.MODEL_REQUEST_START]
     assert "FOOTPLATE_MCP_ALLOW" in str(runner.turn_events()[0].body)
     assert runner.warm_process is None
-    assert not notes.noted()
+    assert not notes.read_notes()
     runner.harness = ClaudeHarness(ALLOWED)
     await runner.run_turn("Again. [[script:note]]")
-    assert notes.noted() == ["one"]
+    assert notes.read_notes() == ["one"]
 
 
 def _start_twice(recorder: TurnRecorder, call_id: str, name: str, given: JsonObject) -> bool:
@@ -159,4 +159,4 @@ async def test_a_call_that_was_not_approved_is_not_made(
     await runner.run_turn("Note. [[script:note]]")
     (result,) = [event for event in runner.turn_events() if event.type == ev.AGENT_MCP_TOOL_RESULT]
     assert "This call was not permitted" in text_of(result)
-    assert not notes.noted()
+    assert not notes.read_notes()
