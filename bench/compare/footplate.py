@@ -12,11 +12,11 @@ import httpx2
 
 from bench.compare.peer import MODEL, REPOSITORY_FILES, TURN_TIMEOUT, CallRecord, call_bash, read_events
 from bench.prove.figure import NotHeld
-from bench.support import remains
+from bench.support import cluster_processes
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.lean import events_path, message
-from bench.support.speed.process_tree import cpu_seconds
-from bench.support.speed.repository import make_repository
+from bench.support.minimal_client import events_path, message
+from bench.support.speed.process_cpu import cpu_seconds
+from bench.support.speed.sample_repository import make_repository
 from footplate import __version__
 from footplate.testing.model_process import ModelProcess
 from footplate.testing.steps import Tool
@@ -124,7 +124,13 @@ class Footplate:
     def cpu_seconds(self) -> float:
         """Returns the CPU time of its own processes and of the three stores."""
         directories = (self.cluster.directory, self.cluster.stack.directory)
-        return cpu_seconds({pid for directory in directories for pid in remains.find_cluster_processes(self.cluster.id, directory)})
+        return cpu_seconds(
+            {
+                pid
+                for directory in directories
+                for pid in cluster_processes.find_cluster_processes(self.cluster.id, directory)
+            }
+        )
 
     async def _post(self, path: str, body: dict[str, object]) -> Any:
         response = await self._client.post(path, json=body)

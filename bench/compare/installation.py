@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.compare.peer import run_command
-from bench.support.speed.measured import ROOT
+from bench.support.speed.measurement import ROOT
 
 _CACHE: Final = ROOT / ".cache" / "compare"
 _COMPLETE: Final = ".complete"

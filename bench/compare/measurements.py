@@ -18,7 +18,7 @@ from bench.compare.opencode import OpenCode
 from bench.compare.openhands import OpenHands
 from bench.compare.peer import CallRecord, Peer
 from bench.prove.figure import require
-from bench.support.speed.measured import median, milliseconds
+from bench.support.speed.measurement import median, milliseconds
 from footplate.domain.json import JsonObject
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, reply, text

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from bench.compare.measurements import AT_ONCE, Plan, SystemResult
-from bench.support.speed.measured import ROOT
+from bench.support.speed.measurement import ROOT
 
 PAGE: Final = ROOT / "docs" / "comparison.md"
 _HEAD: Final = """\

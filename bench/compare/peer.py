@@ -16,9 +16,9 @@ from typing import Any, Final, Literal, Protocol
 import httpx2
 import orjson
 
-from bench.support import remains
-from bench.support.speed.process_tree import cpu_seconds
-from bench.support.speed.repository import make_repository
+from bench.support import cluster_processes
+from bench.support.speed.process_cpu import cpu_seconds
+from bench.support.speed.sample_repository import make_repository
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.services.python_service import is_http_ok
 from footplate.stack.services.service import Service
@@ -125,7 +125,7 @@ class PeerServer(Service):
             "TMUX_TMPDIR": str(home),
             "DO_NOT_TRACK": "1",
             "PYTHONUNBUFFERED": "1",
-            remains.CLUSTER_VARIABLE: self.id,
+            cluster_processes.CLUSTER_VARIABLE: self.id,
         }
 
     async def start(self) -> None:
@@ -143,7 +143,7 @@ class PeerServer(Service):
         """Writes its files before the first start. The model's address is known by then."""
 
     def cpu_seconds(self) -> float:
-        return cpu_seconds(remains.find_cluster_processes(self.id, self.root))
+        return cpu_seconds(cluster_processes.find_cluster_processes(self.id, self.root))
 
     async def aclose(self) -> None:
         """Ends the server, the model and every remaining process of the server, and deletes its directory."""
@@ -151,7 +151,7 @@ class PeerServer(Service):
         await self.stop()
         await self.model.aclose()
         async with asyncio.timeout(_ENDS_WITHIN):
-            while remaining := remains.find_cluster_processes(self.id, self.root):
+            while remaining := cluster_processes.find_cluster_processes(self.id, self.root):
                 for pid in remaining:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)

@@ -20,8 +20,8 @@ import httpx2
 from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
 from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
 
-from bench.support.checking import FRAMES, Frame, ValidationLedger
 from bench.support.cluster import Cluster
+from bench.support.response_validation import FRAMES, Frame, ValidationLedger
 from footplate.domain.sessions import events
 
 Event = dict[str, Any]

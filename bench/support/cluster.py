@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.prove.figure import NotHeld
-from bench.support import databases, remains
+from bench.support import cluster_processes, databases
 from bench.support.forked_program import ForkedProgram
 from footplate import wiring
 from footplate.cli.dev.child_processes import WORKER_READY
@@ -163,7 +163,7 @@ class Cluster:
 
     def alive(self) -> dict[int, str]:
         """Returns all living processes of the api, workers, tools and guardians."""
-        own = remains.find_cluster_processes(self.id, self.directory)
+        own = cluster_processes.find_cluster_processes(self.id, self.directory)
         return {pid: command for pid, command in own.items() if not self._belongs_to_stack(pid)}
 
     async def kill_worker(self, index: int, number: signal.Signals = signal.SIGKILL) -> None:
@@ -201,7 +201,7 @@ class Cluster:
             "FOOTPLATE_OPENAI_API_KEY": "scripted",
             "FOOTPLATE_OPENAI_BASE_URL": self.model.openai_url,
             "FOOTPLATE_METRICS_ADDRESS": "off",
-            remains.CLUSTER_VARIABLE: self.id,
+            cluster_processes.CLUSTER_VARIABLE: self.id,
             **self._extra,
         }
 

@@ -101,7 +101,8 @@ class OpenApiDocument:
                 properties = schema.get("properties", {})
                 required = schema.get("required", ())
                 return {
-                    name: given[name] if name in given else self.minimal_value(properties[name], given) for name in required
+                    name: given[name] if name in given else self.minimal_value(properties[name], given)
+                    for name in required
                 }
             case "array":
                 return [self.minimal_value(schema["items"], given)] * schema.get("minItems", 0)

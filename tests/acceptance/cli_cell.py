@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bench.support import remains
+from bench.support import cluster_processes
 from bench.support.command_server import Command, CommandServer
 from jsonschema import Draft202012Validator
 
@@ -116,7 +116,7 @@ class Cell:
             return
         self._dev.send_signal(signal.SIGTERM)
         assert await self._dev.wait() == 0
-        assert not remains.find_cluster_processes(self.home.name, self._data)
+        assert not cluster_processes.find_cluster_processes(self.home.name, self._data)
         assert dev_server.find_dev_server(self._data) is None
 
     async def spawn(self, *arguments: str, **extra: str) -> Command:

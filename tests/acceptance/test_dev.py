@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from bench.support import remains
+from bench.support import cluster_processes
 
 from footplate.cli.profile import dev_server
 from footplate.stack.free_ports import LOOPBACK, find_free_port
@@ -34,7 +34,12 @@ class Dev:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", "dev"),
             *("--port", str(self.port), "--data-dir", str(self.data)),
-            env={"PATH": os.environ["PATH"], "HOME": str(self._home), "NO_COLOR": "1", remains.CLUSTER_VARIABLE: MARK},
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self._home),
+                "NO_COLOR": "1",
+                cluster_processes.CLUSTER_VARIABLE: MARK,
+            },
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -53,7 +58,7 @@ class Dev:
         return await http_status(LOOPBACK, self.port, "/v1/agents", {"x-api-key": secret}) == 200
 
     async def has_no_orphans(self) -> bool:
-        return not remains.find_cluster_processes(MARK, self.data)
+        return not cluster_processes.find_cluster_processes(MARK, self.data)
 
     def end(self) -> None:
         for process in self._started:
@@ -78,7 +83,11 @@ async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_service_
     second = await dev.start()
     assert dev_server.load_api_key(dev.data) == secret
     assert await dev.responds()
-    redis = next(pid for pid, command in remains.find_cluster_processes(MARK, dev.data).items() if "redis-server" in command)
+    redis = next(
+        pid
+        for pid, command in cluster_processes.find_cluster_processes(MARK, dev.data).items()
+        if "redis-server" in command
+    )
     os.kill(redis, signal.SIGKILL)
     assert await second.wait() == 1
     assert second.stderr is not None

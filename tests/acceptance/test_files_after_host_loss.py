@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.hosts import create_worker_host, lose_host
+from bench.support.worker_hosts import create_worker_host, lose_host
 
 from footplate.stack import Stack
 from footplate.stack.orphan_processes import wait_until

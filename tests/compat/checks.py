@@ -3,7 +3,7 @@
 from typing import Any
 
 from bench.prove.figure import require
-from bench.support.sdk.door import SdkClient
+from bench.support.sdk.sdk_client import SdkClient
 
 
 def require_equal(found: object, wanted: object) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
-from bench.support import quickstart
+from bench.support import quickstart_scenarios
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from tests.compat import probes
@@ -16,7 +16,7 @@ _SETTINGS = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1", "FOOTPLATE_WEB_ALLOW": "127.0.0
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cluster(stack: Stack) -> AsyncIterator[Cluster]:
     async with open_cluster(stack=stack, environment=_SETTINGS) as running:
-        await quickstart.install_scripts(running)
+        await quickstart_scenarios.install_scripts(running)
         await probes.install(running)
         yield running
 

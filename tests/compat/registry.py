@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from bench.support.sdk.door import SdkClient
+from bench.support.sdk.sdk_client import SdkClient
 
 Probe = Callable[[SdkClient], Awaitable[None]]
 

@@ -2,7 +2,7 @@
 
 import pytest
 from bench.support.cluster import Cluster
-from bench.support.sdk.door import SDK_KINDS, SdkClient, SdkKind
+from bench.support.sdk.sdk_client import SDK_KINDS, SdkClient, SdkKind
 from tests.compat import probes
 
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import anthropic
 import pytest
-from bench.support import quickstart
+from bench.support import quickstart_scenarios
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
 
@@ -18,8 +18,8 @@ def test_the_sdk_is_the_one_we_claim() -> None:
     assert version("anthropic") == "2.8.0"
 
 
-@pytest.mark.parametrize("scenario", quickstart.SCENARIOS, ids=lambda scenario: scenario.__name__)
-async def test_quickstart_scenario(client: Client, scenario: quickstart.Scenario) -> None:
+@pytest.mark.parametrize("scenario", quickstart_scenarios.SCENARIOS, ids=lambda scenario: scenario.__name__)
+async def test_quickstart_scenario(client: Client, scenario: quickstart_scenarios.Scenario) -> None:
     await scenario(client)
     assert client.ledger.validated > 0
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from bench.support.escape import attempt, page, suite
+from bench.support.escape import attempt, security_page_parser, suite
 
 from footplate.config import Settings
 from footplate.environments.sandbox import filesystem_view
@@ -16,18 +16,21 @@ ENVIRONMENTS = (DOCS / "environments.md").read_text()
 
 def test_every_attempt_is_named_once_and_every_name_is_an_attempt() -> None:
     known = attempt.attempt_names(suite.ATTEMPTS)
-    assert sorted(page.parse_page(SECURITY).list_named_attempts(known)) == sorted(known)
+    assert sorted(security_page_parser.parse_page(SECURITY).list_named_attempts(known)) == sorted(known)
 
 
 def test_every_sentence_about_a_boundary_is_tied_to_an_attempt() -> None:
-    read = page.parse_page(SECURITY)
+    read = security_page_parser.parse_page(SECURITY)
     assert len(read.sentences) > 25
     assert read.find_sentences_without_attempt(attempt.attempt_names(suite.ATTEMPTS)) == []
 
 
 def test_a_sentence_without_an_attempt_is_found() -> None:
-    read = page.parse_page(
-        SECURITY.replace(page.UNPROTECTED, f"- Nobody reads minds: `read-minds`.\n\n{page.UNPROTECTED}")
+    read = security_page_parser.parse_page(
+        SECURITY.replace(
+            security_page_parser.UNPROTECTED,
+            f"- Nobody reads minds: `read-minds`.\n\n{security_page_parser.UNPROTECTED}",
+        )
     )
     known = attempt.attempt_names(suite.ATTEMPTS)
     assert read.find_sentences_without_attempt(known) == ["- Nobody reads minds: `read-minds`.\n"]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.support.bypass import corpus
-from bench.support.bypass.arena import AttackTree
+from bench.support.bypass.attack_tree import AttackTree
 
 from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.gate.evaluation.commands import explain_command

@@ -3,7 +3,7 @@
 import json
 
 from bench.claims.gate.existing_claude_settings import STRICTER_REASONS
-from bench.support.existing_files.shapes import LOCAL, SETTINGS, load_cases
+from bench.support.claude_settings.settings_cases import LOCAL, SETTINGS, load_cases
 
 
 def test_there_are_many_shapes_of_permissions_hooks_and_layers() -> None:

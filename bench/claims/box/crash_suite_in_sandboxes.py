@@ -9,7 +9,7 @@ from typing import Final
 
 from bench.claims.core import kill_any_process, stale_worker_is_fenced
 from bench.prove.figure import Figure
-from bench.support import backends
+from bench.support import environment_backends
 
 _UNSANDBOXED: Final = "unsandboxed"
 # A sample kills workers only: the other failures of core-2 do not depend on where commands run.
@@ -18,7 +18,9 @@ _QUICK_SIZE: Final = replace(kill_any_process.QUICK, apis=0, temporal=0, postgre
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     other_backends = [
-        name for name in backends.available_backends() if name not in {_UNSANDBOXED, backends.default_backend()}
+        name
+        for name in environment_backends.available_backends()
+        if name not in {_UNSANDBOXED, environment_backends.default_backend()}
     ]
     figures = [
         figure
@@ -28,12 +30,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await stale_worker_is_fenced.prove_in(backend, quick=quick),
         )
     ]
-    absent = sorted(set(backends.list_backends()) - {_UNSANDBOXED, *backends.available_backends()})
+    absent = sorted(
+        set(environment_backends.list_backends()) - {_UNSANDBOXED, *environment_backends.available_backends()}
+    )
     missing = [f"not available on this machine: {', '.join(absent)}"] if absent else []
     summaries = [*(figure.summary for figure in figures), *missing]
     return Figure(
         headline=_headline(other_backends, figures),
-        summary="; ".join([*summaries, f"core-2 and core-3 themselves cover `{backends.default_backend()}`"]),
+        summary="; ".join(
+            [*summaries, f"core-2 and core-3 themselves cover `{environment_backends.default_backend()}`"]
+        ),
         holds=bool(figures) and all(figure.holds for figure in figures),
         details={str(number): figure.details for number, figure in enumerate(figures)},
     )

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support import backends as engines
-from bench.support.escape import backends, neighbour, suite
+from bench.support import environment_backends as engines
+from bench.support.escape import attacked_backends, neighbour_slowdown, suite
 from bench.support.escape.attempt import CATEGORIES
 from bench.support.escape.suite import AttemptOutcome
 
@@ -28,7 +28,9 @@ _MIN_ATTEMPTS: Final = 60
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     outcomes = await _run_attempts(quick=quick)
     measured_backends = [
-        backends.BOUNDARIES[name] for name in engines.available_backends() if name in backends.BOUNDARIES
+        attacked_backends.BOUNDARIES[name]
+        for name in engines.available_backends()
+        if name in attacked_backends.BOUNDARIES
     ]
     slowdowns = [
         await _measure_slowdowns(opened, rounds=2 if quick else 25)
@@ -36,16 +38,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     ]
     escaped, unproven = suite.find_escapes(outcomes), suite.find_failed_controls(outcomes)
     attempt_counts = Counter(outcome.backend for outcome in outcomes)
-    boundaries = {name: number for name, number in attempt_counts.items() if name != backends.CONTROL}
+    boundaries = {name: number for name, number in attempt_counts.items() if name != attacked_backends.CONTROL}
     missing = set(CATEGORIES) - {attempt.category for attempt in suite.ATTEMPTS}
-    absent = sorted(set(backends.BOUNDARIES) - set(engines.available_backends()))
+    absent = sorted(set(attacked_backends.BOUNDARIES) - set(engines.available_backends()))
     worst = max(slowdown.ratio for _, found in slowdowns for slowdown in found)
     ratios = "; ".join(
         f"in {name} " + ", ".join(f"{slowdown.kind} {slowdown.ratio:.2f} ({slowdown.alone:.2f})" for slowdown in found)
         for name, found in slowdowns
     )
     loop = statistics.median(slowdown.loop for _, found in slowdowns for slowdown in found)
-    controls = attempt_counts[backends.CONTROL]
+    controls = attempt_counts[attacked_backends.CONTROL]
     summary = (
         f"{', '.join(f'{number} attempts in {name}' for name, number in boundaries.items())}: "
         f"{len(escaped)} succeeded; {controls - len(unproven)} of {controls} succeed unsandboxed; duration of another "
@@ -102,7 +104,7 @@ async def _run_attempts(*, quick: bool) -> Sequence[AttemptOutcome]:
         if line.startswith(b"{"):
             outcome = AttemptOutcome(**json.loads(line))
             outcomes.append(outcome)
-            if outcome.succeeded != (outcome.backend == backends.CONTROL):
+            if outcome.succeeded != (outcome.backend == attacked_backends.CONTROL):
                 print(f"  {outcome.backend}: {outcome.attempt}: {outcome.output!r}", flush=True)
     if await process.wait() != 0:
         raise RuntimeError("the escape suite did not finish")
@@ -110,11 +112,11 @@ async def _run_attempts(*, quick: bool) -> Sequence[AttemptOutcome]:
 
 
 async def _measure_slowdowns(
-    open_backend: backends.OpenBackend, rounds: int
-) -> tuple[str, Sequence[neighbour.Slowdown]]:
-    root = neighbour.new_root()
+    open_backend: attacked_backends.OpenBackend, rounds: int
+) -> tuple[str, Sequence[neighbour_slowdown.Slowdown]]:
+    root = neighbour_slowdown.new_root()
     try:
         async with open_backend(root) as backend:
-            return backend.name, await neighbour.measure_slowdown(backend, rounds)
+            return backend.name, await neighbour_slowdown.measure_slowdown(backend, rounds)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.prove.figure import Figure, require
-from bench.support import backends, suite
-from bench.support.bare_machine import refusals
+from bench.support import environment_backends, pytest_suite
+from bench.support.bare_machine import worker_refusals
 from bench.support.clients import Client, texts
 from bench.support.cluster import open_cluster
 from footplate.testing import replies, text, tool
@@ -34,21 +34,21 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     headline = f"{test_counts.total()} tests on {len(test_counts)} backends passed, none skipped"
     if quick:
         headline = f"workers refuse to start on {len(refused)} unsuitable machines"
-    elif set(test_counts) < set(backends.list_backends()):
-        headline = f"tests ran on only {len(test_counts)} of {len(backends.list_backends())} backends"
+    elif set(test_counts) < set(environment_backends.list_backends()):
+        headline = f"tests ran on only {len(test_counts)} of {len(environment_backends.list_backends())} backends"
     return Figure(
         headline=headline,
         summary=f"{tested}; a worker without {', '.join(refused)} reports it and claims no turn",
-        holds=quick or set(test_counts) >= set(backends.list_backends()),
+        holds=quick or set(test_counts) >= set(environment_backends.list_backends()),
         details={"tests": dict(test_counts), "refused": [*refused]},
     )
 
 
 async def _count_tests() -> Counter[str]:
     """Runs the environment tests and counts them by backend."""
-    names = await suite.run_tests(_TESTS, FOOTPLATE_TESTS_NEED_DOCKER="1")
+    names = await pytest_suite.run_tests(_TESTS, FOOTPLATE_TESTS_NEED_DOCKER="1")
     parameters = [set(re.findall(r"\w+", name.partition("[")[2])) for name in names]
-    return Counter(name for name in backends.list_backends() for found in parameters if name in found)
+    return Counter(name for name in environment_backends.list_backends() for found in parameters if name in found)
 
 
 async def _check_refusals() -> list[str]:
@@ -57,11 +57,11 @@ async def _check_refusals() -> list[str]:
         await cluster.model.install("waiting", replies([tool("bash", {"command": "echo here"})], [text("Done.")]))
         session_id = await client.session()
         await client.send_text(session_id, "[[script:waiting]]")
-        await refusals.check_all_machines(cluster)
+        await worker_refusals.check_all_machines(cluster)
         requests = await cluster.model.requests()
         require(holds=not requests, otherwise="a worker that cannot provide its backend ran a turn")
         async with client.stream(session_id) as stream:
             await cluster.add_worker()
             messages = texts(await stream.until_idle())
         require(holds=messages == ["Done."], otherwise=f"the waiting turn produced {messages}")
-    return [machine.lacks for machine in refusals.MACHINES]
+    return [machine.lacks for machine in worker_refusals.MACHINES]

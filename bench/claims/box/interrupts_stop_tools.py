@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.prove.figure import Figure, require, time_limit
-from bench.support import backends
-from bench.support.box.sleepers import StubbornProcesses
+from bench.support import environment_backends
+from bench.support.box.stubborn_processes import StubbornProcesses
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from footplate.domain.sessions import events
@@ -36,9 +36,9 @@ class BackendTimes:
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     interrupts, stubborn_tools = (3, 1) if quick else (60, 5)
     found = []
-    for backend in backends.available_backends()[: 1 if quick else None]:
+    for backend in environment_backends.available_backends()[: 1 if quick else None]:
         async with (
-            backends.backend_settings(backend) as settings,
+            environment_backends.backend_settings(backend) as settings,
             open_cluster(environment=settings) as cluster,
             Client(cluster) as client,
         ):

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psutil
 
 from bench.prove.figure import Figure, require
-from bench.support import backends
+from bench.support import environment_backends
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from footplate.domain.sessions import events
@@ -78,9 +78,9 @@ OUTPUT_CASES: Final = (
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     rounds = 1 if quick else 5
     grown: dict[str, dict[str, int]] = {}
-    for backend in backends.available_backends()[: 1 if quick else None]:
+    for backend in environment_backends.available_backends()[: 1 if quick else None]:
         async with (
-            backends.backend_settings(backend) as settings,
+            environment_backends.backend_settings(backend) as settings,
             open_cluster(environment=settings) as cluster,
             Client(cluster) as client,
         ):

@@ -18,17 +18,17 @@ import asyncpg
 
 from bench.claims.door.same_agent_on_every_wire_format import FORMATS
 from bench.prove.figure import Figure, require
-from bench.support import quickstart
-from bench.support.canary import places, planting
-from bench.support.canary.forms import Canary
+from bench.support import quickstart_scenarios
+from bench.support.canary import planting, stored_data
+from bench.support.canary.canary_encodings import Canary
 from bench.support.clients import TOOLSET, Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.forked_program import real_starts
-from bench.support.providers.site import WebSite
-from bench.support.providers.stories import MAX_FAILURES, Scenario, build_scenarios
-from bench.support.telemetry import tracing
-from bench.support.telemetry.collector import open_collector
-from bench.support.telemetry.sink import TelemetrySink, open_sink
+from bench.support.provider_scenarios.scenarios import MAX_FAILURES, Scenario, build_scenarios
+from bench.support.provider_scenarios.web_site import WebSite
+from bench.support.telemetry import trace_checks
+from bench.support.telemetry.otlp_collector import open_collector
+from bench.support.telemetry.telemetry_sink import TelemetrySink, open_sink
 from footplate.domain.sessions import events as ev
 from footplate.stack import Stack
 from footplate.testing import http_error, replies, reply, text, tool
@@ -49,9 +49,9 @@ cd /; {{ env -0; export -p; set; mount; ls -laR /run /home /mnt /etc /tmp /dev 2
 timeout 20 find /proc -maxdepth 3 -type f ! -name kmsg ! -name 'kpage*' ! -name mem ! -name pagemap \
     -exec timeout 2 head -c 1000000 {{}} + 2>&1
 find / \\( -path /usr -o -path /proc -o -path /sys -o -path /dev -o -path '*/lib/python3*' \
-    -o -name {places.COPY_FILE} \\) -prune -o -type f -readable -exec cat {{}} + 2>&1
-timeout 5 head -c 10000000 /proc/1/mem /proc/1/environ /proc/$$/mem 2>&1; }} > /workspace/{places.COPY_FILE}
-sleep 1; wc -c < /workspace/{places.COPY_FILE}
+    -o -name {stored_data.COPY_FILE} \\) -prune -o -type f -readable -exec cat {{}} + 2>&1
+timeout 5 head -c 10000000 /proc/1/mem /proc/1/environ /proc/$$/mem 2>&1; }} > /workspace/{stored_data.COPY_FILE}
+sleep 1; wc -c < /workspace/{stored_data.COPY_FILE}
 """
 
 
@@ -91,12 +91,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
     if finds or missed:
         summary = f"found: {sorted(finds)[:5]}; planted and not found: {missed[:5]}"
-    elif set(searched) != set(places.PLACES):
-        headline = f"only {len(searched)} of {len(places.PLACES)} locations were searched"
+    elif set(searched) != set(stored_data.PLACES):
+        headline = f"only {len(searched)} of {len(stored_data.PLACES)} locations were searched"
     return Figure(
         headline=headline,
         summary=summary,
-        holds=not finds and not missed and set(searched) == set(places.PLACES),
+        holds=not finds and not missed and set(searched) == set(stored_data.PLACES),
         details={"finds": [*map(str, sorted(finds))], "missed": [*missed], "bytes": dict(searched)},
     )
 
@@ -114,9 +114,9 @@ async def _run_scenarios(
 ) -> _ScenarioRun:
     scenario_run, stop = _ScenarioRun(), asyncio.Event()
     seen: list[bytes] = []
-    watching = asyncio.create_task(places.watch_processes(cluster, seen, stop))
-    await quickstart.install_scripts(cluster)
-    for live in quickstart.SCENARIOS[:2] if quick else quickstart.SCENARIOS:
+    watching = asyncio.create_task(stored_data.watch_processes(cluster, seen, stop))
+    await quickstart_scenarios.install_scripts(cluster)
+    for live in quickstart_scenarios.SCENARIOS[:2] if quick else quickstart_scenarios.SCENARIOS:
         await live(client)
     agent = await client.agent(tools=_TOOLS)
     chosen = [story for story in build_scenarios(site) if not quick or story.name in _QUICK_SCENARIOS]
@@ -124,11 +124,11 @@ async def _run_scenarios(
         await cluster.model.install(story.script_name, story.script)
         for model in FORMATS:
             await _run_scenario(client, story, agent, model)
-    await tracing.check_one_turn(cluster, client, sink)
+    await trace_checks.check_one_turn(cluster, client, sink)
     if not quick:
-        await tracing.check_after_crash(cluster, client, sink)
+        await trace_checks.check_after_crash(cluster, client, sink)
     async with Client(cluster, key=await cluster.create_key("broken")) as broken:
-        await tracing.check_exception(cluster, broken, sink, organisation="broken")
+        await trace_checks.check_exception(cluster, broken, sink, organisation="broken")
     await _run_provider_errors(cluster, client, key, agent)
     scenario_run.spied_session_id = await client.session()
     await copy_readable_files(cluster, client, scenario_run.spied_session_id)
@@ -186,7 +186,7 @@ async def copy_readable_files(cluster: Cluster, client: Client, session_id: str)
     seen = await client.run_turn(session_id, "Look around. [[script:spy]]", patience=180)
     results = [event for event in seen if event["type"] == ev.AGENT_TOOL_RESULT]
     require(holds=not results[0]["is_error"], otherwise=f"the agent could not copy what it can read: {results}")
-    copied = cluster.directory / "data" / "workspaces" / "default" / session_id / places.COPY_FILE
+    copied = cluster.directory / "data" / "workspaces" / "default" / session_id / stored_data.COPY_FILE
     require(holds=copied.stat().st_size > 100_000, otherwise="the agent copied less than 100 kB")
 
 
@@ -203,7 +203,7 @@ async def _search(
     looks = [(canary.core, form, look) for canary in canaries for form, look in canary.list_encodings().items()]
     finds: set[tuple[str, str, str]] = set()
     searched: Counter[str] = Counter()
-    async for place, data in places.read_everything(cluster, sink):
+    async for place, data in stored_data.read_everything(cluster, sink):
         searched[place] += len(data)
         finds |= {(core, place, form) for core, form, look in looks if look in data}
     return finds, searched

@@ -18,9 +18,9 @@ import orjson
 import structlog
 
 from bench.prove.figure import Figure, NotHeld
-from bench.support.egress import cases, inside
-from bench.support.egress.cases import NetworkAttempt
-from bench.support.egress.servers import TargetServers, open_servers
+from bench.support.egress import attempt_program, network_attempts
+from bench.support.egress.network_attempts import NetworkAttempt
+from bench.support.egress.target_servers import TargetServers, open_servers
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.network.address_policy import Address, AddressPolicy
 from footplate.domain.network.host_access import Network
@@ -34,7 +34,7 @@ from footplate.testing import ScriptedModel, replies, reply, text
 
 UID: Final = 65_520
 _TIMEOUT_SECONDS: Final = 300.0
-_PROGRAM: Final = Path(inside.__file__).read_bytes()
+_PROGRAM: Final = Path(attempt_program.__file__).read_bytes()
 
 
 class _NameTable:
@@ -46,9 +46,9 @@ class _NameTable:
     async def __call__(self, host: str, _port: int) -> Sequence[Address]:
         self.lookups.append(host)
         name = host.lower().removesuffix(".")
-        if name not in cases.ADDRESSES:
+        if name not in network_attempts.ADDRESSES:
             raise socket.gaierror(f"{host} is not in the table")
-        return [ip_address(cases.ADDRESSES[name])]
+        return [ip_address(network_attempts.ADDRESSES[name])]
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -100,9 +100,9 @@ async def _make_attempts(
     directory: Path, servers: TargetServers, mode: str, names: _NameTable
 ) -> tuple[dict[str, dict[str, str]], list[NetworkAttempt]]:
     found = await probe_sandbox(UID)
-    listed = [f"{host}:{servers.port}" for host in cases.ALLOWED]
+    listed = [f"{host}:{servers.port}" for host in network_attempts.ALLOWED]
     network = Network.allow(listed) if mode == "allow" else Network("open" if mode == "open" else "none")
-    egress = AllowListProxy(AddressPolicy(cases.INTERNAL_BUT_ALLOWED), names)
+    egress = AllowListProxy(AddressPolicy(network_attempts.INTERNAL_BUT_ALLOWED), names)
     backend = Backend(name="sandbox", network=network, can_limit_network=True, supports_allow_lists=True)
     sandboxed = SandboxFactory(directory, backend, found.host, uid=UID, egress=egress)
     hi = replies(reply(text("hi"), repeat=True))
@@ -113,11 +113,11 @@ async def _make_attempts(
         deadline = lease_clock() + _TIMEOUT_SECONDS
         grant = proxy.grant(deadline=deadline)
         cases_tried = {
-            "allow": cases.attempts_with_allow_list,
-            "none": cases.attempts_without_network,
-            "open": cases.attempts_on_open_network,
+            "allow": network_attempts.attempts_with_allow_list,
+            "none": network_attempts.attempts_without_network,
+            "open": network_attempts.attempts_on_open_network,
         }[mode](servers)
-        cases_tried += cases.attempts_with_token(grant.endpoints["anthropic"].api_key)
+        cases_tried += network_attempts.attempts_with_token(grant.endpoints["anthropic"].api_key)
         environment = await sandboxed.open_environment(
             "org", "session", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant
         )
@@ -151,4 +151,4 @@ def _is_expected_request(path: str) -> bool:
 
 
 def _is_listed(name: str) -> bool:
-    return Network.allow(list(cases.ALLOWED)).permits(name, 80)
+    return Network.allow(list(network_attempts.ALLOWED)).permits(name, 80)

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.escape import attempt, page, suite
+from bench.support.escape import attempt, security_page_parser, suite
 
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "security.md"
 _MIN_ATTEMPTS: Final = 60
 
 
 async def prove(quick: bool) -> Figure:  # noqa: ARG001, FBT001 - every claim's signature; it takes no time
-    security_page = page.parse_page(await asyncio.to_thread(PAGE.read_text))
+    security_page = security_page_parser.parse_page(await asyncio.to_thread(PAGE.read_text))
     known = attempt.attempt_names(suite.ATTEMPTS)
     untied = security_page.find_sentences_without_attempt(known)
     wrong = sorted(

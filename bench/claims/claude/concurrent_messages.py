@@ -4,10 +4,10 @@ import asyncio
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.claude.history import read_conversation
+from bench.support.claude.request_conversation import read_conversation
 from bench.support.clients import Client, texts
 from bench.support.cluster import open_cluster
-from bench.support.crash.watcher import StreamWatcher
+from bench.support.crash.stream_watcher import StreamWatcher
 from footplate.testing import replies, text
 
 _SCRIPT: Final = "both"

@@ -13,9 +13,9 @@ from typing import Final
 from bench.prove.figure import Figure
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
-from bench.support.forks import histories
-from bench.support.forks.costs import SHORT, ForkCosts, ForkMeasurement
-from bench.support.lean import MinimalClient
+from bench.support.forks import history_comparison
+from bench.support.forks.fork_storage import SHORT, ForkCosts, ForkMeasurement
+from bench.support.minimal_client import MinimalClient
 from footplate.testing import replies, reply, text
 
 HARNESSES: Final = ("native", "claude")
@@ -32,16 +32,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     every, turns, forks, writes = (15, 12, 10, 2) if quick else (1, 1000, 400, 20)
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
         fork_counts = [
-            await histories.fork_at_each_event(cluster, client, harness, every=every) for harness in HARNESSES
+            await history_comparison.fork_at_each_event(cluster, client, harness, every=every) for harness in HARNESSES
         ]
         validated = client.ledger.validated
         await cluster.model.clear()
         await cluster.model.install("linear", replies(reply(text("Yes, {n}."), repeat=True)))
         async with MinimalClient(cluster.base_urls[0], cluster.key) as lean:
             costs = {
-                harness: await ForkMeasurement(cluster, lean, await lean.create_session_fields(harness=harness)).measure(
-                    turns=turns, forks=forks, writes=writes
-                )
+                harness: await ForkMeasurement(
+                    cluster, lean, await lean.create_session_fields(harness=harness)
+                ).measure(turns=turns, forks=forks, writes=writes)
                 for harness in HARNESSES
             }
     limits = (_MAX_TIME_RATIO_QUICK, _MAX_BYTES_QUICK) if quick else (_MAX_TIME_RATIO, _MAX_BYTES)
@@ -64,7 +64,7 @@ def _judge(forks: int, validated: int, costs: Mapping[str, ForkCosts], max_time_
         headline = f"a fork writes {max_written:,.0f} bytes (limit {max_bytes:,})"
     return Figure(
         headline=headline,
-        summary=f"{forks} forks at the events of a session of {histories.EVENTS} ({', '.join(HARNESSES)}): the model "
+        summary=f"{forks} forks at the events of a session of {history_comparison.EVENTS} ({', '.join(HARNESSES)}): the model "
         f"got exactly the history up to the event, the parent did not change; {'; '.join(figures)}",
         holds=all(
             cost.ratio <= max_time_ratio and max(cost.bytes_long, cost.bytes_short) <= max_bytes

@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from bench.prove.figure import Figure, time_limit
-from bench.support.claude.samples import percentile
+from bench.support.claude.percentiles import percentile
 from bench.support.clients import Client, texts
 from bench.support.cluster import open_cluster
 from footplate.testing import replies, text, tool

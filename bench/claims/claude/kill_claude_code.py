@@ -14,16 +14,16 @@ import asyncpg
 
 from bench.claims.core import kill_any_process
 from bench.prove.figure import Figure
-from bench.support import backends
-from bench.support.claude import victims, work
-from bench.support.claude.victims import VICTIMS, Victim, kill_victim
+from bench.support import environment_backends
+from bench.support.claude import interrupted_turn, process_kills
+from bench.support.claude.process_kills import VICTIMS, Victim, kill_victim
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.crash import fencing
-from bench.support.crash.crew import WorkerDeath, WorkerDeaths
 from bench.support.crash.findings import CrashFindings
-from bench.support.crash.survivors import LIMIT, ProcessTracker
-from bench.support.crash.watcher import StreamWatcher
+from bench.support.crash.stream_watcher import StreamWatcher
+from bench.support.crash.surviving_processes import LIMIT, ProcessTracker
+from bench.support.crash.worker_deaths import WorkerDeath, WorkerDeaths
 from footplate.failpoints import POINTS
 from footplate.stack.orphan_processes import wait_until
 
@@ -84,13 +84,16 @@ async def _run_cluster(
 ) -> None:
     """Runs one turn after the other and interrupts each once. It mostly waits for leases to expire."""
     async with (
-        backends.backend_settings(backends.default_backend()) as settings,
+        environment_backends.backend_settings(environment_backends.default_backend()) as settings,
         open_cluster(workers=2, environment={**_SETTINGS, **settings}) as cluster,
         Client(cluster, max_retries=12) as client,
         asyncpg.create_pool(cluster.settings.database_url, min_size=1, max_size=4) as database,
         ProcessTracker(cluster) as survivors,
     ):
-        for name, script in {**fencing.build_scripts("Bash"), work.SCRIPT: work.build_script()}.items():
+        for name, script in {
+            **fencing.build_scripts("Bash"),
+            interrupted_turn.SCRIPT: interrupted_turn.build_script(),
+        }.items():
             await cluster.model.install(name, script)
         agent = await client.agent(extra_body={"harness": "claude"})
         matrix = _Killer(tally, cluster, client, WorkerDeaths(cluster, survivors, database), agent)
@@ -129,7 +132,7 @@ class _Tally:
         headline = f"{kills} kills: all {found.turns:,} turns ended, none of {found.calls:,} calls ran twice"
         summary = (
             f"SIGKILL of the CLI {hits['cli']} times, of its worker {hits['worker']}, of both {hits['both']}, at "
-            f"random times of a turn of {work.CALLS} calls, and {points} at failpoints: all {found.turns} turns ended, "
+            f"random times of a turn of {interrupted_turn.CALLS} calls, and {points} at failpoints: all {found.turns} turns ended, "
             f"in {found.attempts} attempts; none of {found.calls} calls ran twice, {found.unknown} have an unknown "
             f"outcome, {self.unstarted} were lost before they began; {found.positions} positions without gap, "
             f"duplicate or loss; last process gone after {self.gone_after:.2f} s; {hits['stopped']} workers that were "
@@ -158,13 +161,13 @@ class _Killer:
     async def measure(self) -> None:
         session_id = await self._create_session()
         async with StreamWatcher(self._client, session_id) as watcher:
-            await self._client.send_text(session_id, work.PROMPT)
+            await self._client.send_text(session_id, interrupted_turn.PROMPT)
             await self._crew.wait_claimed(session_id)
             began = time.monotonic()
             await watcher.wait_for_turns(patience=_TIMEOUT_SECONDS)
             self._turn = time.monotonic() - began
             await self._check_end(session_id, watcher)
-        print(f"  a turn of {work.CALLS} calls, undisturbed: {self._turn:.2f} s", flush=True)
+        print(f"  a turn of {interrupted_turn.CALLS} calls, undisturbed: {self._turn:.2f} s", flush=True)
 
     async def kill_at_time(self, victim: Victim, fraction: float) -> None:
         """Kills at a fraction of the turn's duration, from 0 to 1. If the turn ended sooner, it tries with another."""
@@ -177,7 +180,7 @@ class _Killer:
     async def _kill_once(self, victim: Victim, after: float) -> bool:
         session_id = await self._create_session()
         async with StreamWatcher(self._client, session_id) as watcher:
-            await self._client.send_text(session_id, work.PROMPT)
+            await self._client.send_text(session_id, interrupted_turn.PROMPT)
             await self._crew.wait_claimed(session_id)
             claimed = time.monotonic()
             if victim == "cli":
@@ -193,12 +196,17 @@ class _Killer:
 
     async def _has_cli(self, session_id: str) -> bool:
         """Whether the session has a CLI process: in a turn's first milliseconds there is none to kill."""
-        return bool(victims.list_cli_processes(self._cluster, session_id))
+        return bool(process_kills.list_cli_processes(self._cluster, session_id))
 
     async def stop_at_failpoint(self, point: str) -> None:
         """Stops a worker at the failpoint; it wakes when another one has taken over and ended its turn."""
         trial = await fencing.stop_at_failpoint(
-            self._cluster, self._client, self._agent, point, wake_early=False, unstarted=work.count_unstarted
+            self._cluster,
+            self._client,
+            self._agent,
+            point,
+            wake_early=False,
+            unstarted=interrupted_turn.count_unstarted,
         )
         self._tally.found.record_faults(*trial.faults)
         self._tally.count_hit("stopped")
@@ -209,7 +217,7 @@ class _Killer:
         hit.unlink(missing_ok=True)
         session_id = await self._create_session()
         async with StreamWatcher(self._client, session_id) as watcher:
-            await self._client.send_text(session_id, work.PROMPT)
+            await self._client.send_text(session_id, interrupted_turn.PROMPT)
             await self._crew.wait_claimed(session_id)
             await asyncio.sleep(fraction * self._turn)
             armed.write_text("kill")
@@ -228,16 +236,16 @@ class _Killer:
 
     async def _check_end(self, session_id: str, watcher: StreamWatcher) -> None:
         await watcher.wait_for_turns(patience=_TIMEOUT_SECONDS)
-        found, unstarted = await work.check_interrupted_session(self._cluster, session_id, watcher.seen)
+        found, unstarted = await interrupted_turn.check_interrupted_session(self._cluster, session_id, watcher.seen)
         self._tally.found.add(found)
         self._tally.unstarted += unstarted
         began = time.monotonic()
 
         async def all_gone() -> bool:
-            return not victims.list_processes(self._cluster, session_id)
+            return not process_kills.list_processes(self._cluster, session_id)
 
         if not await wait_until(all_gone, LIMIT):
             self._tally.found.record_faults(
-                f"still alive {LIMIT:.0f} s after its turn: {victims.list_processes(self._cluster, session_id)}"
+                f"still alive {LIMIT:.0f} s after its turn: {process_kills.list_processes(self._cluster, session_id)}"
             )
         self._tally.gone_after = max(self._tally.gone_after, time.monotonic() - began)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bench.prove.figure import Figure, require
-from bench.support.claude.stories import HARNESSES, tool_namer
+from bench.support.claude.scenarios import HARNESSES, tool_namer
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
 from footplate.domain.sessions import events as ev

@@ -7,10 +7,10 @@ from typing import Final
 import claude_agent_sdk as sdk
 
 from bench.prove.figure import Figure
-from bench.support.claude.stories import ASK, HARNESSES, build_scenarios, describe_comparable
+from bench.support.claude.scenarios import ASK, HARNESSES, build_scenarios, describe_comparable
 from bench.support.clients import Client, Event
 from bench.support.cluster import open_cluster
-from bench.support.mcp_server.process import McpProcess
+from bench.support.mcp_server.server_process import McpProcess
 from footplate.harness.claude.transcripts import sdk_messages
 
 _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MCP_ALLOW": "127.0.0.1"}

@@ -3,10 +3,10 @@
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.claude.history import read_conversation
+from bench.support.claude.request_conversation import read_conversation
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
-from bench.support.hosts import create_worker_host
+from bench.support.worker_hosts import create_worker_host
 from footplate.testing import replies, text, tool
 
 _SCRIPT: Final = "hand-back"

@@ -15,9 +15,9 @@ from typing import Any, Final
 from bench.prove.figure import Figure
 from bench.support.clients import Client, texts
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.transcripts.plain import MODEL, LocalMachine
-from bench.support.transcripts.shapes import SHAPES, ShapeSetup
-from bench.support.transcripts.told import RequestItem, first_difference, request_items
+from bench.support.transcripts.conversation_shapes import SHAPES, ShapeSetup
+from bench.support.transcripts.plain_cli import MODEL, LocalMachine
+from bench.support.transcripts.request_content import RequestItem, first_difference, request_items
 from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import replies, text
 
@@ -99,7 +99,11 @@ async def _history(cluster: Cluster, scene: ShapeSetup, path: Path) -> list[Requ
 
 def _without_killed_calls(scene: ShapeSetup, found: list[RequestItem]) -> list[RequestItem]:
     """Removes calls that were killed: the plain CLI forgets them, Footplate reports an unknown outcome."""
-    lost = {text_.split()[0] for kind, text_ in found if scene.has_lost_call and kind == "result" and text_.endswith(UNKNOWN)}
+    lost = {
+        text_.split()[0]
+        for kind, text_ in found
+        if scene.has_lost_call and kind == "result" and text_.endswith(UNKNOWN)
+    }
     return [item for item in found if item[0] not in {"call", "result"} or item[1].split()[0] not in lost]
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bench.prove.figure import Figure, require
-from bench.support.trust import hostile, whole
-from bench.support.trust.scene import TrustSetup, TrustSession
+from bench.support.trust import hostile_repository, product_trust
+from bench.support.trust.sandboxed_sessions import TrustSession, TrustSetup
 from footplate.domain.projects.project import Trust
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.turns import TurnStatus
@@ -34,7 +34,9 @@ def _scripts(server: str) -> dict[str, Replies]:
             *[[tool(name, tool_input)] for name in _PROJECT_TOOLS],
             [text("Done.")],
         ),
-        _WRITES: replies([tool("Bash", {"command": hostile.self_writing_command(server)})], [text("Written.")]),
+        _WRITES: replies(
+            [tool("Bash", {"command": hostile_repository.self_writing_command(server)})], [text("Written.")]
+        ),
         _SHORT: replies([tool("Bash", {"command": "git status"})], [text("Short.")]),
     }
 
@@ -63,10 +65,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 await asyncio.gather(*(_run_case(name, case, scene, trust, count) for trust in _UNTRUSTED))
         count.faults += [f"request elsewhere: {line}" for line in scene.server.requests]
         ran = await _check_trusted_repository(scene)
-    count.faults += [f"through the API: {fault}" for fault in await whole.find_faults()]
+    count.faults += [f"through the API: {fault}" for fault in await product_trust.find_faults()]
     for fault in count.faults:
         print(f"  FAULT {fault}", flush=True)
-    surfaces = len(hostile.HOOK_EVENTS) + len(hostile.HELPERS) + len(hostile.STATUS_COMMANDS)
+    surfaces = (
+        len(hostile_repository.HOOK_EVENTS) + len(hostile_repository.HELPERS) + len(hostile_repository.STATUS_COMMANDS)
+    )
     headline = f"{count.turns} turns in hostile repositories: 0 programs ran, 0 requests elsewhere"
     summary = (
         f"{count.sessions} sessions ({count.turns} turns) in hostile repositories ({surfaces} hooks and helpers per "
@@ -88,14 +92,14 @@ async def _run_case(name: str, case: _Case, scene: TrustSetup, trust: Trust, cou
 
 
 async def _run_hostile_files(scene: TrustSetup, trust: Trust, count: CaseCount) -> None:
-    session = await scene.create_session(trust, hostile.hostile_files(scene.server.url))
+    session = await scene.create_session(trust, hostile_repository.hostile_files(scene.server.url))
     await _run_turns(session, count, f"/evil now @CLAUDE.md [[script:{_EVERYTHING}]]")
     await _check_session(session, trust, count)
 
 
 async def _run_disabled_hooks(scene: TrustSetup, trust: Trust, count: CaseCount) -> None:
     """A repository that turns hooks off cannot keep a call out of the log."""
-    session = await scene.create_session(trust, hostile.hook_disabling_files(scene.server.url))
+    session = await scene.create_session(trust, hostile_repository.hook_disabling_files(scene.server.url))
     await _run_turns(session, count, f"Go. [[script:{_EVERYTHING}]]")
     await _check_session(session, trust, count)
 
@@ -103,11 +107,11 @@ async def _run_disabled_hooks(scene: TrustSetup, trust: Trust, count: CaseCount)
 async def _run_links(scene: TrustSetup, trust: Trust, count: CaseCount) -> None:
     outside = scene.directory / f"outside-{secrets.token_hex(4)}"
     await asyncio.to_thread(outside.mkdir)
-    await asyncio.to_thread((outside / "words.md").write_text, hostile.OUTSIDE_TOKEN)
-    links = {path: target.format(outside=outside) for path, target in hostile.LINKS.items()}
-    session = await scene.create_session(trust, hostile.linked_files(scene.server.url), links)
+    await asyncio.to_thread((outside / "words.md").write_text, hostile_repository.OUTSIDE_TOKEN)
+    links = {path: target.format(outside=outside) for path, target in hostile_repository.LINKS.items()}
+    session = await scene.create_session(trust, hostile_repository.linked_files(scene.server.url), links)
     await _run_turns(session, count, f"Go. [[script:{_EVERYTHING}]]")
-    if await session.model_received(hostile.OUTSIDE_TOKEN):
+    if await session.model_received(hostile_repository.OUTSIDE_TOKEN):
         count.faults.append("the model saw the target of a link")
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
 
@@ -119,7 +123,7 @@ async def _run_agent_written_files(scene: TrustSetup, trust: Trust, count: CaseC
     results = [event.body for event in session.log.events if event.type == ev.AGENT_TOOL_RESULT]
     require(holds=not results[0]["is_error"], otherwise=f"the agent could not write: {results[0]['content']}")
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
-    if await session.model_received(hostile.OWN_TOKEN):
+    if await session.model_received(hostile_repository.OWN_TOKEN):
         count.faults.append("the model saw the agent's own file as instructions")
     await _run_turns(session, count, f"Look. [[script:{_SHORT}]]")
     require(holds=session.marks() == ["git"], otherwise="the agent's own git did not follow its configuration")
@@ -142,10 +146,10 @@ async def _run_turns(session: TrustSession, count: CaseCount, *prompts: str) -> 
 
 async def _check_session(session: TrustSession, trust: Trust, count: CaseCount) -> None:
     count.faults += [f"left a mark: {mark}" for mark in session.marks()]
-    for marker in hostile.NEVER_SENT_TOKENS.values():
+    for marker in hostile_repository.NEVER_SENT_TOKENS.values():
         if await session.model_received(marker):
             count.faults.append(f"the model saw {marker}")
-    for marker in hostile.INSTRUCTION_TOKENS.values():
+    for marker in hostile_repository.INSTRUCTION_TOKENS.values():
         if await session.model_received(marker) != (trust is Trust.INSTRUCTIONS):
             count.faults.append(f"the model {'did not see' if trust is Trust.INSTRUCTIONS else 'saw'} {marker}")
     records = [event.body.get("repository") for event in session.log.events if event.type == ev.MODEL_REQUEST_START]
@@ -155,7 +159,7 @@ async def _check_session(session: TrustSession, trust: Trust, count: CaseCount) 
 
 async def _check_trusted_repository(scene: TrustSetup) -> int:
     """Checks that the traps work: in a trusted repository the same programs run and the same server gets requests."""
-    session = await scene.create_session(Trust.ALL, hostile.hostile_files(scene.server.url))
+    session = await scene.create_session(Trust.ALL, hostile_repository.hostile_files(scene.server.url))
     await session.run_turn(f"Go. [[script:{_SHORT}]]")
     ran = {mark.removeprefix("shared-") for mark in session.marks()}
     expected = {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"}

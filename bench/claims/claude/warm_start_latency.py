@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bench.prove.figure import Figure, require
-from bench.support.claude import bare
+from bench.support.claude import direct_cli
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.lean import Frames, MinimalClient, Received, validate_frames, events_path, message
-from bench.support.speed.measured import median, milliseconds, quantile
+from bench.support.minimal_client import Frames, MinimalClient, Received, events_path, message, validate_frames
+from bench.support.speed.measurement import median, milliseconds, quantile
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, reply, stamps, text
 
@@ -95,7 +95,12 @@ async def _create_seat(client: MinimalClient) -> dict[str, str]:
     seat = await client.create_session_fields()
     agent = await client.post(
         "/v1/agents",
-        {"name": "measured", "model": bare.MODEL, "harness": "claude", "tools": [{"type": "agent_toolset_20260401"}]},
+        {
+            "name": "measured",
+            "model": direct_cli.MODEL,
+            "harness": "claude",
+            "tools": [{"type": "agent_toolset_20260401"}],
+        },
     )
     return {**seat, "agent": agent["id"]}
 
@@ -121,13 +126,13 @@ class _LatencyRun:
         self.received: list[Received] = []
 
     async def warm_up(self) -> None:
-        await bare.measure_cold_start(self._cluster.model, _PROMPT)
+        await direct_cli.measure_cold_start(self._cluster.model, _PROMPT)
         await self._measure_cold(1)
 
     async def measure_first_tokens(self, samples: int) -> _FirstTokenTimes:
         found = _FirstTokenTimes()
         for _ in range(samples):
-            found.bare.append(await bare.measure_cold_start(self._cluster.model, _PROMPT))
+            found.bare.append(await direct_cli.measure_cold_start(self._cluster.model, _PROMPT))
             cold, following = await self._measure_cold(2)
             found.cold.append(cold)
             found.warm.append(following)
@@ -136,8 +141,8 @@ class _LatencyRun:
 
     async def measure_delta_delays(self) -> tuple[list[float], list[float]]:
         """Returns the delays of deltas from the model to the client: with the bare SDK, and in Footplate's stream."""
-        async with bare.open_client(self._cluster.model) as connected:
-            found = await bare.read_deltas(connected, _COUNT)
+        async with direct_cli.open_client(self._cluster.model) as connected:
+            found = await direct_cli.read_deltas(connected, _COUNT)
         theirs = [at - float(sent) for piece, at in found for sent in piece.split()]
         session_id = await self._create_session()
         async with self._client.stream(events_path(session_id, deltas=True)) as frames:
@@ -156,7 +161,9 @@ class _LatencyRun:
         """Returns when the last of `count` simultaneous sessions has its first token: bare, Footplate."""
         theirs, ours = [], []
         for _ in range(rounds):
-            alone = await asyncio.gather(*(bare.measure_cold_start(self._cluster.model, _PROMPT) for _ in range(count)))
+            alone = await asyncio.gather(
+                *(direct_cli.measure_cold_start(self._cluster.model, _PROMPT) for _ in range(count))
+            )
             here = await asyncio.gather(*(self._measure_cold(1) for _ in range(count)))
             theirs.append(max(alone))
             ours.append(max(first for (first,) in here))

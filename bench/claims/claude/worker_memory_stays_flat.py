@@ -16,7 +16,7 @@ from typing import Final
 import psutil
 
 from bench.prove.figure import Figure, require
-from bench.support import remains
+from bench.support import cluster_processes
 from bench.support.clients import Client, texts
 from bench.support.cluster import Cluster, open_cluster
 from footplate.domain.projects.project import PRIVATE_TREES
@@ -150,7 +150,7 @@ def _count_entries(directory: Path) -> int:
 
 def _count_files(data: Path) -> int:
     other_paths = (place for place in data.iterdir() if place.name not in _SESSION_DIRECTORIES)
-    return sum(1 + sum(1 for _ in remains.walk_paths(place)) for place in other_paths)
+    return sum(1 + sum(1 for _ in cluster_processes.walk_paths(place)) for place in other_paths)
 
 
 def _count_control_groups(worker: int) -> int:

@@ -14,10 +14,10 @@ from typing import Final
 from bench.prove.figure import Figure, require
 from bench.support import cluster as clusters
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.lean import MinimalClient, validate_frames, events_path
-from bench.support.size import load
-from bench.support.size.operations import SCRIPT, MeasuredDatabase
-from bench.support.speed.measured import milliseconds, quantile
+from bench.support.database_size import session_copies
+from bench.support.database_size.timed_operations import SCRIPT, MeasuredDatabase
+from bench.support.minimal_client import MinimalClient, events_path, validate_frames
+from bench.support.speed.measurement import milliseconds, quantile
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, reply, text
 
@@ -45,18 +45,20 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         if not clusters._shared:
             await exits.enter_async_context(clusters.share_stack(enabled=True))
         empty, full = [await exits.enter_async_context(open_cluster(environment=_SETTINGS)) for _ in range(2)]
-        clients = [await exits.enter_async_context(MinimalClient(side.base_urls[0], side.key)) for side in (empty, full)]
+        clients = [
+            await exits.enter_async_context(MinimalClient(side.base_urls[0], side.key)) for side in (empty, full)
+        ]
         made = [
             await _create_sessions(side, client, made_here) for side, client in zip((empty, full), clients, strict=True)
         ]
         seconds = await _load(full, made[1][1][0], sessions)
-        loaded, events, size = await load.count_rows(full.settings.database_url)
+        loaded, events, size = await session_copies.count_rows(full.settings.database_url)
         require(holds=loaded >= sessions, otherwise=f"only {loaded} sessions were loaded")
         require(holds=quick or events >= _EVENTS, otherwise=f"only {events} events were loaded")
         rng = random.Random(7)  # the same draw each time
         sides = [
             MeasuredDatabase(clients[0], made[0][0], lambda: rng.choice(made[0][1])),
-            MeasuredDatabase(clients[1], made[1][0], lambda: load.copy_id(rng.randrange(0, sessions, 10))),
+            MeasuredDatabase(clients[1], made[1][0], lambda: session_copies.copy_id(rng.randrange(0, sessions, 10))),
         ]
         for side in sides:
             await side.find_deep_page(_DEEP_PAGES)
@@ -89,7 +91,7 @@ async def _create_sessions(side: Cluster, client: MinimalClient, sessions: int) 
 
 async def _load(full: Cluster, template: str, sessions: int) -> float:
     started = time.monotonic()
-    await load.fill_database(full.settings.database_url, template, sessions)
+    await session_copies.fill_database(full.settings.database_url, template, sessions)
     seconds = time.monotonic() - started
     print(f"{sessions:,} sessions loaded in {seconds:.0f} s", flush=True)
     return seconds

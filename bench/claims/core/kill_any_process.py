@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support import backends
+from bench.support import environment_backends
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
-from bench.support.crash import work
-from bench.support.crash.apis import kill_api
+from bench.support.crash import interrupted_turn
+from bench.support.crash.api_kills import kill_api
 from bench.support.crash.cell import Cell
-from bench.support.crash.stores import restart_postgres, restart_temporal, wipe_redis
-from bench.support.crash.workers import kill_workers
+from bench.support.crash.store_restarts import restart_postgres, restart_temporal, wipe_redis
+from bench.support.crash.worker_kills import kill_workers
 from footplate.failpoints import POINTS
 
 SETTINGS: Final = {
@@ -57,15 +57,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return await prove_at(QUICK if quick else FULL)
 
 
-async def prove_at(size: Size, backend: str = backends.default_backend()) -> Figure:
+async def prove_at(size: Size, backend: str = environment_backends.default_backend()) -> Figure:
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
     async with (
-        backends.backend_settings(backend) as settings,
+        environment_backends.backend_settings(backend) as settings,
         open_cluster(apis=1, workers=2, environment={**SETTINGS, **settings}) as cluster,
         Client(cluster, max_retries=_MAX_RETRIES) as client,
     ):
-        await cluster.model.install(work.SCRIPT_NAME, work.build_script())
+        await cluster.model.install(interrupted_turn.SCRIPT_NAME, interrupted_turn.build_script())
         cell = Cell(cluster, client, await client.agent())
         await cell.measure_turn_time(size.measured)
         await _break_everything(cell, size, random.Random(seed))

@@ -19,9 +19,9 @@ from typing import Final
 
 from bench.prove.figure import Figure
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.lean import MinimalClient, validate_frames
-from bench.support.speed.conversation import TimedConversation, Turn, add_request_times, open_client
-from bench.support.stores import StoreWriteMeter, BytesWritten
+from bench.support.minimal_client import MinimalClient, validate_frames
+from bench.support.speed.timed_conversation import TimedConversation, Turn, add_request_times, open_client
+from bench.support.store_writes import BytesWritten, StoreWriteMeter
 from footplate.domain.json import Json
 from footplate.engine.temporal.session_waker import workflow_id
 from footplate.wiring import DEFAULT_ORGANISATION

@@ -14,10 +14,10 @@ from typing import Any, Final
 import httpx2
 
 from bench.prove.figure import Figure, require
-from bench.support import strangers, timing
+from bench.support import organisation_isolation, timing_side_channel
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.openapi import OpenApiDocument, Operation, is_supported
-from bench.support.strangers import Ids, Organisation, IdRequest, unused_id
+from bench.support.organisation_isolation import IdRequest, Ids, Organisation, unused_id
 from footplate.domain import ids
 from footplate.domain.sessions import events
 from footplate.testing import hang, replies
@@ -71,7 +71,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def _create_targets(owner: Organisation) -> Sequence[Ids]:
     """Creates one session in each state that a response could reveal: idle, archived, running a turn."""
-    resting, archived, busy = await owner.create_objects(turns=2), await owner.create_objects(turns=1), await owner.create_objects(turns=1)
+    resting, archived, busy = (
+        await owner.create_objects(turns=2),
+        await owner.create_objects(turns=1),
+        await owner.create_objects(turns=1),
+    )
     sdk = owner.client.sdk
     await sdk.beta.sessions.archive(archived["session_id"])
     await sdk.beta.agents.archive(archived["agent_id"])
@@ -93,16 +97,19 @@ async def _request_all(
     own: Ids,
 ) -> int:
     request_count = 0
-    before = await strangers.capture_state(owner, targets)
+    before = await organisation_isolation.capture_state(owner, targets)
     for operation in operations:
-        for question, chosen in strangers.build_requests(operation, document, own):
+        for question, chosen in organisation_isolation.build_requests(operation, document, own):
             for target in targets:
-                await strangers.require_same_response(question, chosen, target, stranger)
+                await organisation_isolation.require_same_response(question, chosen, target, stranger)
                 request_count += 1
-        if operation.body is not None and "agent" in strangers.id_names(operation, document):
-            request_count += await strangers.compare_agent_references(operation, targets[0], stranger, own)
-    request_count += await strangers.compare_files(targets[0], stranger, own)
-    require(holds=before == await strangers.capture_state(owner, targets), otherwise="a stranger changed something")
+        if operation.body is not None and "agent" in organisation_isolation.id_names(operation, document):
+            request_count += await organisation_isolation.compare_agent_references(operation, targets[0], stranger, own)
+    request_count += await organisation_isolation.compare_files(targets[0], stranger, own)
+    require(
+        holds=before == await organisation_isolation.capture_state(owner, targets),
+        otherwise="a stranger changed something",
+    )
     for operation in operations:
         await _check_owner_access(document, operation, owner)
     return request_count
@@ -113,10 +120,10 @@ async def _check_owner_access(document: OpenApiDocument, operation: Operation, o
     harness = "claude" if operation.path.endswith(_TRANSCRIPT_ROUTES) else "native"
     own_ids = await owner.create_objects(turns=1 if "turn_id" in operation.path_parameters else 0, harness=harness)
     if operation.path.endswith("/import"):
-        response = await strangers.import_transcript(owner, own_ids)
+        response = await organisation_isolation.import_transcript(owner, own_ids)
         require(holds=response.status_code == httpx2.codes.OK, otherwise=f"{operation}: {response.text}")
         return
-    for question, _ in strangers.build_requests(operation, document, own_ids):
+    for question, _ in organisation_isolation.build_requests(operation, document, own_ids):
         reply = await question.send(owner.http)
         # For these the owner gets an error that names the reason: a session without a project has no branch.
         lacks = operation.path.endswith(_DELIVERY_ROUTES) and "has no project" in reply.body
@@ -151,7 +158,7 @@ async def _check_lists(
 
 async def _check_filters(operation: Operation, theirs: Ids, stranger: Organisation, own: Ids) -> None:
     for name, schema in operation.query_parameters.items():
-        if not strangers.is_reference(name) or not is_supported(schema):
+        if not organisation_isolation.is_reference(name) or not is_supported(schema):
             continue
         require(holds=name in theirs, otherwise=f"{operation}: the claim has no ids for the filter {name!r}")
         ids_ = {key: own[key] for key in operation.path_parameters}
@@ -187,8 +194,8 @@ async def _check_stored_responses_are_separate(owner: Organisation, stranger: Or
         first, second = (response.json()["id"] for response in responses)
         require(holds=first != second, otherwise=f"with {header} one organisation got another's response")
         body = {**body, "name": f"{name}-again"}
-    theirs = await strangers.send_foreign_tool_result(stranger, own, await _create_event(owner))
-    nothing = await strangers.send_foreign_tool_result(stranger, own, ids.new_id(ids.EVENT))
+    theirs = await organisation_isolation.send_foreign_tool_result(stranger, own, await _create_event(owner))
+    nothing = await organisation_isolation.send_foreign_tool_result(stranger, own, ids.new_id(ids.EVENT))
     require(holds=theirs == nothing, otherwise=f"another's tool call: {theirs} instead of {nothing}")
 
 
@@ -208,21 +215,23 @@ async def _measure_times(
     own: Ids,
     *,
     samples: int,
-) -> dict[str, timing.TimingDifference]:
+) -> dict[str, timing_side_channel.TimingDifference]:
     """Times every route with an id, for foreign ids and for ids that do not exist, in random order."""
-    found: dict[str, timing.TimingDifference] = {}
+    found: dict[str, timing_side_channel.TimingDifference] = {}
     async with httpx2.AsyncClient(
         base_url=cluster.base_urls[0], headers=stranger.http.headers, transport=httpx2.AsyncHTTPTransport()
     ) as http:
         if samples >= _SAMPLES:
             await _check_timing_detects_difference(http, operations, own, samples)
         for operation in operations:
-            asked = [*strangers.build_requests(operation, document, own)]
+            asked = [*organisation_isolation.build_requests(operation, document, own)]
             if asked:
                 question, chosen = asked[-1]  # all names foreign
                 foreign = [question.with_ids(_target_ids(chosen, target)) for target in targets]
                 nothing = [question.with_ids({name: unused_id(name) for name in chosen}) for _ in targets]
-                found[str(operation)] = timing.compare_times(*await _sample_times(http, foreign, nothing, samples))
+                found[str(operation)] = timing_side_channel.compare_times(
+                    *await _sample_times(http, foreign, nothing, samples)
+                )
     return found
 
 
@@ -233,14 +242,14 @@ async def _check_timing_detects_difference(
     (operation,) = [item for item in operations if str(item) == "GET /v1/sessions/{session_id}/events"]
     mine = IdRequest(operation, {"session_id": own["session_id"]})
     nothing = mine.with_ids({"session_id": unused_id("session_id")})
-    seen = timing.compare_times(
+    seen = timing_side_channel.compare_times(
         *await _sample_times(http, [mine], [nothing], samples, expected_statuses=frozenset({200, 404}))
     )
     require(holds=seen.z > _MAX_Z, otherwise=f"the timing misses a difference that exists: {seen}")
 
 
 def _target_ids(chosen: Sequence[str], target: Ids) -> Ids:
-    return {name: target[strangers.BODY_IDS.get(name, name)] for name in chosen}
+    return {name: target[organisation_isolation.BODY_IDS.get(name, name)] for name in chosen}
 
 
 async def _sample_times(

@@ -11,8 +11,9 @@ from typing import Any, Final
 from bench.prove.figure import Figure, time_limit
 from bench.support import cluster as clusters
 from bench.support.cluster import open_cluster
-from bench.support.speed import broadcast, first_token, latency, rate
-from bench.support.speed.measured import Measurement
+from bench.support.speed import delta_latency, first_token, session_rate
+from bench.support.speed.fan_out import delta_rate
+from bench.support.speed.measurement import Measurement
 
 _QUICK_SLACK: Final = 3.0
 _MIN_RATE: Final = 0.4
@@ -27,18 +28,20 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with AsyncExitStack() as exits:
         if not clusters._shared:
             await exits.enter_async_context(clusters.share_stack(enabled=True))
-        plan = rate.Plan.create(quick=quick)
+        plan = session_rate.Plan.create(quick=quick)
         async with open_cluster(environment={"FOOTPLATE_LINGER": str(plan.linger)}) as cluster:
-            found["a"] = await _measure_and_print("a", rate.measure(cluster, plan, min_ratio=_MIN_RATE, slack=slack))
+            found["a"] = await _measure_and_print(
+                "a", session_rate.measure(cluster, plan, min_ratio=_MIN_RATE, slack=slack)
+            )
         async with open_cluster() as cluster:
             found["b"] = await _measure_and_print(
                 "b", first_token.measure(cluster, _FIRST_TOKEN_LIMITS, samples=4 if quick else 100, slack=no_limit)
             )
             found["c"] = await _measure_and_print(
                 "c",
-                broadcast.measure(
+                delta_rate.measure(
                     cluster,
-                    clients=20 if quick else broadcast.CLIENTS,
+                    clients=20 if quick else delta_rate.CLIENTS,
                     pieces=500 if quick else 5000,
                     rounds=1 if quick else 5,
                     slack=slack,
@@ -46,8 +49,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             )
             found["d"] = await _measure_and_print(
                 "d",
-                latency.measure(
-                    cluster, sessions=10 if quick else latency.SESSIONS, seconds=4 if quick else 45, slack=no_limit
+                delta_latency.measure(
+                    cluster,
+                    sessions=10 if quick else delta_latency.SESSIONS,
+                    seconds=4 if quick else 45,
+                    slack=no_limit,
                 ),
             )
     headline = (

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support import backends
+from bench.support import environment_backends
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
 from bench.support.crash import fencing
@@ -21,7 +21,7 @@ _QUICK_POINTS: Final = ("in_tool",)
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    return await prove_in(backends.default_backend(), quick=quick)
+    return await prove_in(environment_backends.default_backend(), quick=quick)
 
 
 async def prove_in(backend: str, *, quick: bool) -> Figure:
@@ -30,7 +30,7 @@ async def prove_in(backend: str, *, quick: bool) -> Figure:
     plan = [*((point, False) for point in late_points), *((point, True) for point in early_points)]
     random.shuffle(plan)
     async with (
-        backends.backend_settings(backend) as settings,
+        environment_backends.backend_settings(backend) as settings,
         open_cluster(apis=1, workers=2 if quick else _WORKERS, environment={**SETTINGS, **settings}) as cluster,
         Client(cluster) as client,
     ):

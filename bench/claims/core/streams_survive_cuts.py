@@ -11,14 +11,14 @@ from typing import Final
 import asyncpg
 
 from bench.prove.figure import Figure
-from bench.support.checking import ValidationLedger
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
-from bench.support.lean import MinimalClient
-from bench.support.streams.cuts import run_with_cuts
-from bench.support.streams.joining import join_during_messages
+from bench.support.minimal_client import MinimalClient
+from bench.support.response_validation import ValidationLedger
+from bench.support.streams.cut_connections import run_with_cuts
+from bench.support.streams.late_joiners import join_during_messages
 from bench.support.streams.lost_publish import lost_publishes
-from bench.support.streams.stuck import measure_delay, measure_held_memory
+from bench.support.streams.unread_streams import measure_delay, measure_held_memory
 
 _ENVIRONMENT: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "2", "FOOTPLATE_LEASE": "1", "FOOTPLATE_WRITE_SECONDS": "600"}
 _MAX_SECONDS_LATE: Final = 2.0
@@ -41,7 +41,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             seen = await run_with_cuts(cluster, (one, other), database, cut)
             joined = await join_during_messages(cluster, (one, other), joiners)
             slowed = await measure_delay(cluster, lean, pairs, ledger)
-            memory = await measure_held_memory(cluster, lean, stuck, ledger, rounds=15 if quick else 50, warm=1 if quick else 2)
+            memory = await measure_held_memory(
+                cluster, lean, stuck, ledger, rounds=15 if quick else 50, warm=1 if quick else 2
+            )
             late = await lost_publishes(cluster, other, database, kills)
         finally:
             await database.close()

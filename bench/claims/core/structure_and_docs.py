@@ -15,9 +15,9 @@ from typing import Final
 from bench import code_rules
 from bench.ci import fresh_clone
 from bench.prove.figure import Figure, NotHeld, require
-from bench.support import out_of_tree
-from bench.support.checking import ValidationLedger
+from bench.support import external_harness
 from bench.support.cluster import open_cluster
+from bench.support.response_validation import ValidationLedger
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 DOMAIN: Final = ROOT / "src" / "footplate" / "domain"
@@ -95,9 +95,9 @@ def _check_domain_does_no_io() -> None:
 async def _run_external_harness() -> None:
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         target = Path(directory) / "installed"
-        await out_of_tree.install_package(target)
-        async with open_cluster(environment=out_of_tree.path_variables(target)) as cluster:
-            await out_of_tree.run_turns(cluster, ValidationLedger())
+        await external_harness.install_package(target)
+        async with open_cluster(environment=external_harness.path_variables(target)) as cluster:
+            await external_harness.run_turns(cluster, ValidationLedger())
 
 
 async def _run_ci() -> float:

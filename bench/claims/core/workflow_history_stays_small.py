@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bench.prove.figure import Figure, require
-from bench.support.checking import ValidationLedger
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.completion import RaceResult, run_race
-from bench.support.histories import ORGANISATION, WorkflowHistories, event_type_name
-from bench.support.lean import MinimalClient, message
+from bench.support.completion_race import RaceResult, run_race
+from bench.support.minimal_client import MinimalClient, message
+from bench.support.response_validation import ValidationLedger
+from bench.support.workflow_histories import ORGANISATION, WorkflowHistories, event_type_name
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import WhenBusy
 from footplate.testing import replies, reply, text, tool
@@ -117,7 +117,9 @@ async def _send_during_turn(
     return added, len(await histories.wait_until_idle(session_id)) - before
 
 
-async def _send_all(lean: MinimalClient, ledger: ValidationLedger, session_id: str, when_busy: WhenBusy, count: int) -> None:
+async def _send_all(
+    lean: MinimalClient, ledger: ValidationLedger, session_id: str, when_busy: WhenBusy, count: int
+) -> None:
     """Sends the messages one by one, from several senders at once."""
     numbers = iter(range(count))
 

@@ -17,11 +17,11 @@ import orjson
 
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.fuzz import generated
-from bench.support.fuzz.generated import FuzzOrder, FuzzReport, Phase
-from bench.support.fuzz.target import RemainingState, Target, open_target
-from bench.support.fuzz.thrown import SendReport, send_malformed
-from bench.support.speed.measured import ROOT
+from bench.support.fuzz import generated_requests
+from bench.support.fuzz.generated_requests import FuzzOrder, FuzzReport, Phase
+from bench.support.fuzz.malformed_sender import SendReport, send_malformed
+from bench.support.fuzz.target_api import RemainingState, Target, open_target
+from bench.support.speed.measurement import ROOT
 
 _CASES: Final = 20_000
 _MALFORMED_CASES: Final = 10_000
@@ -76,7 +76,7 @@ async def _generate(cluster: Cluster, order: FuzzOrder) -> FuzzReport:
     directory.mkdir()
     with (directory / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", generated.__name__),
+            *(sys.executable, "-m", generated_requests.__name__),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=log,

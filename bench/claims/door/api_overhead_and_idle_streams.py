@@ -7,7 +7,7 @@ from typing import Final
 
 from bench.prove.figure import Figure
 from bench.support.cluster import open_cluster
-from bench.support.overhead import answers, idle
+from bench.support.overhead import idle_streams, response_times
 
 _KEEPALIVE: Final = 15.0
 _QUICK_KEEPALIVE: Final = 1.0
@@ -15,7 +15,7 @@ _MAX_RATIO_QUICK: Final = 6.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    idle.allow_many_connections()
+    idle_streams.allow_many_connections()
     keepalive = _QUICK_KEEPALIVE if quick else _KEEPALIVE
     settings = {
         "FOOTPLATE_KEEPALIVE": str(keepalive),
@@ -25,11 +25,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     }
     async with open_cluster(apis=1, workers=0, environment=settings) as cluster:
         if quick:
-            speed = await answers.measure(cluster, samples=25, max_ratio=_MAX_RATIO_QUICK)
-            streams = await idle.measure(cluster, streams=100, keepalive=keepalive, rounds=1)
+            speed = await response_times.measure(cluster, samples=25, max_ratio=_MAX_RATIO_QUICK)
+            streams = await idle_streams.measure(cluster, streams=100, keepalive=keepalive, rounds=1)
         else:
-            speed = await answers.measure(cluster, samples=500)
-            streams = await idle.measure(cluster, streams=2_000, keepalive=keepalive, rounds=2)
+            speed = await response_times.measure(cluster, samples=500)
+            streams = await idle_streams.measure(cluster, streams=2_000, keepalive=keepalive, rounds=2)
     return Figure(
         headline=f"at most {speed.figures['ratio']:.2f} times a bare app; {streams.figures['streams']:,.0f} idle "
         f"streams take {streams.figures['mb']:.0f} MB",

@@ -10,8 +10,16 @@ from typing import Final
 from bench.prove.figure import Figure, require, time_limit
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
-from bench.support.terminal import commands, completing, exits, killed, looks, schemas, stories
-from bench.support.terminal.person import CliUser
+from bench.support.terminal import (
+    cli_commands,
+    exit_codes,
+    json_schemas,
+    killed_client,
+    model_scripts,
+    screen_checks,
+    shell_completion,
+)
+from bench.support.terminal.cli_user import CliUser
 from bench.support.terminal.tmux import Tmux
 from footplate.cli.render.output import Exit
 
@@ -22,40 +30,45 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         home = Path(directory)
         async with open_cluster() as cluster, Client(cluster) as client, Tmux(home) as tmux:
-            await stories.install_scripts(cluster)
+            await model_scripts.install_scripts(cluster)
             return await _check_command_line(CliUser(cluster, home), client, tmux, quick=quick)
 
 
 async def _check_command_line(person: CliUser, client: Client, tmux: Tmux, *, quick: bool) -> Figure:
     session_id = await person.session("[[script:hello]]")
-    asking_agent_id = await client.agent(name="asker", tools=[exits.custom_tool()])
+    asking_agent_id = await client.agent(name="asker", tools=[exit_codes.custom_tool()])
     require(holds=(await person.run("attach", session_id)).code == 0, otherwise="the first turn did not complete")
 
     ids = {session_id}
-    completion_seconds, offered = await completing.measure_completion(person, "attach", times=3 if quick else 60)
+    completion_seconds, offered = await shell_completion.measure_completion(person, "attach", times=3 if quick else 60)
     require(holds=ids <= offered, otherwise=f"completion offers {offered} and not {ids}")
-    await completing.check_tab_key(tmux, person, session_id)
+    await shell_completion.check_tab_key(tmux, person, session_id)
 
-    all_commands = commands.list_commands()
-    scenes = looks.screen_cases(session_id)
-    screens = await looks.check_screens(
-        tmux, person, scenes[:2] if quick else scenes, looks.WIDTHS[:1] if quick else looks.WIDTHS
+    all_commands = cli_commands.list_commands()
+    scenes = screen_checks.screen_cases(session_id)
+    screens = await screen_checks.check_screens(
+        tmux, person, scenes[:2] if quick else scenes, screen_checks.WIDTHS[:1] if quick else screen_checks.WIDTHS
     )
-    pipes = await looks.check_pipes(person, tmux)
-    helps = await looks.check_help(
-        tmux, person, all_commands[::12] if quick else all_commands, looks.WIDTHS[:1] if quick else looks.WIDTHS
+    pipes = await screen_checks.check_pipes(person, tmux)
+    helps = await screen_checks.check_help(
+        tmux,
+        person,
+        all_commands[::12] if quick else all_commands,
+        screen_checks.WIDTHS[:1] if quick else screen_checks.WIDTHS,
     )
-    documented_codes = exits.documented_codes()
+    documented_codes = exit_codes.documented_codes()
     require(
         holds=documented_codes == set(Exit),
         otherwise=f"docs/cli.md lists the exit codes {documented_codes}; there are {[*Exit]}",
     )
-    codes = await exits.produce_codes(person, asking_agent_id, documented_codes & {0, 2, 6} if quick else documented_codes)
-    values, command_count = await schemas.validate_json_output(person, quick=quick)
-    survived = await killed.check_kills(person, client, times=1 if quick else 40)
+    codes = await exit_codes.produce_codes(
+        person, asking_agent_id, documented_codes & {0, 2, 6} if quick else documented_codes
+    )
+    values, command_count = await json_schemas.validate_json_output(person, quick=quick)
+    survived = await killed_client.check_kills(person, client, times=1 if quick else 40)
 
-    completion_p95 = completing.p95(completion_seconds)
-    widths = "60 columns" if quick else f"{', '.join(map(str, looks.WIDTHS))} columns"
+    completion_p95 = shell_completion.p95(completion_seconds)
+    widths = "60 columns" if quick else f"{', '.join(map(str, screen_checks.WIDTHS))} columns"
     headline = (
         f"{screens + helps} screens intact, {len(codes)} of {len(documented_codes)} exit codes, {values} JSON values fit their "
         "schemas"

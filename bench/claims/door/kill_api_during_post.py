@@ -14,10 +14,10 @@ from typing import Final
 from bench.prove.figure import Figure
 from bench.support.cluster import open_cluster
 from bench.support.crash.findings import print_histogram
+from bench.support.retries.api_kills import TENTHS, ApiKills
 from bench.support.retries.balancer import Balancer
-from bench.support.retries.judging import check_outcomes, count_kill_states
-from bench.support.retries.killing import TENTHS, ApiKills
-from bench.support.retries.posts import KINDS, SCRIPT, Caller
+from bench.support.retries.post_outcomes import check_outcomes, count_kill_states
+from bench.support.retries.sdk_posts import KINDS, SCRIPT, Caller
 from footplate.testing import replies, reply, text
 
 # The sweep soon finds messages for which a killed API could not wake the session.

@@ -15,7 +15,7 @@ from tests.compat import probes, reference
 
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.sdk.door import SDK_KINDS, SdkClient, SdkKind, CallTally
+from bench.support.sdk.sdk_client import SDK_KINDS, CallTally, SdkClient, SdkKind
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, text, tool
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.prove.figure import Figure, require, time_limit
-from bench.support.newcomer import installing, providers
-from bench.support.newcomer.desk import UserShell, TerminalOutput, stop_dev_server
-from bench.support.newcomer.installing import InstallTimes
-from bench.support.newcomer.page import ROOT, ReadmeBlocks, read_first_section
+from bench.support.readme_quickstart import provider_keys, wheel_install
+from bench.support.readme_quickstart.readme_blocks import ROOT, ReadmeBlocks, read_first_section
+from bench.support.readme_quickstart.user_shell import TerminalOutput, UserShell, stop_dev_server
+from bench.support.readme_quickstart.wheel_install import InstallTimes
 from footplate.domain.json import JsonObject
 from footplate.stack.free_ports import find_free_port
 
@@ -35,7 +35,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         if quick:
             await desk.run(f"export PATH='{Path(sys.executable).parent}':$PATH")
         else:
-            installed = await installing.install_wheel(page, desk, await installing.build_wheel(page, scratch), scratch)
+            installed = await wheel_install.install_wheel(
+                page, desk, await wheel_install.build_wheel(page, scratch), scratch
+            )
         return await _run_commands(page, desk, installed)
 
 
@@ -45,7 +47,7 @@ async def _run_commands(page: ReadmeBlocks, desk: UserShell, installed: InstallT
         _check_demo_output(demo)
         _check_fixed_file(desk.folder)
     second, _ = await _start_and_run(page, desk, stop_early=True)
-    models = await providers.run_with_provider_keys(page, desk, quick=installed is None)
+    models = await provider_keys.run_with_provider_keys(page, desk, quick=installed is None)
     total = first + (installed.install_seconds if installed else 0.0)
     headline = f"first streamed word {first:.1f} s after the start; installation not measured"
     if installed:
@@ -86,7 +88,9 @@ def _describe_installation(installed: InstallTimes | None) -> str:
     )
 
 
-async def _start_and_run(page: ReadmeBlocks, desk: UserShell, *, stop_early: bool = False) -> tuple[float, TerminalOutput]:
+async def _start_and_run(
+    page: ReadmeBlocks, desk: UserShell, *, stop_early: bool = False
+) -> tuple[float, TerminalOutput]:
     """Returns the seconds from the start of the server to the agent's first word in the output of `footplate run`."""
     started = time.monotonic()
     dev = await desk.start(page.serve, page.ready)

@@ -11,9 +11,9 @@ from typing import Any, Final
 from bench.prove.figure import Figure, require
 from bench.support.clients import TOOLSET, Client, Event, texts
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.providers import telling
-from bench.support.providers.site import WebSite
-from bench.support.providers.stories import MAX_FAILURES, Scenario, build_scenarios
+from bench.support.provider_scenarios import event_comparison
+from bench.support.provider_scenarios.scenarios import MAX_FAILURES, Scenario, build_scenarios
+from bench.support.provider_scenarios.web_site import WebSite
 from footplate.domain.sessions import events as ev
 
 FORMATS: Final = {
@@ -70,7 +70,7 @@ class _ScenarioComparison:
         for model, (session_id, received) in zip(FORMATS, runs, strict=True):
             self.events += len(received)
             await self._check(story, model, session_id, received)
-        first, *others = (telling.comparable_events(received) for _, received in runs)
+        first, *others = (event_comparison.comparable_events(received) for _, received in runs)
         for model, other in zip(list(FORMATS)[1:], others, strict=True):
             differing = [pair for pair in zip(first, other, strict=False) if pair[0] != pair[1]]
             self._require(story, model, "differs", not differing and len(first) == len(other), differing[:1])
@@ -102,7 +102,7 @@ class _ScenarioComparison:
         return await self._client.session(_with_model(agent_id, model))
 
     async def _check(self, story: Scenario, model: str, session_id: str, received: Sequence[Event]) -> None:
-        seen = telling.event_types(received)
+        seen = event_comparison.event_types(received)
         self._require(story, model, "events", seen == list(story.types), seen)
         errors = [event["error"] for event in received if event["type"] == ev.SESSION_ERROR]
         kinds = [(error["type"], error["retry_status"]["type"]) for error in errors]
@@ -125,7 +125,7 @@ class _ScenarioComparison:
     def _check_previews(self, story: Scenario, model: str, received: Sequence[Event]) -> None:
         """Checks the previews: one may be lost, but is never wrong."""
         finished = {event["id"]: texts([event])[0] for event in received if event["type"] == ev.AGENT_MESSAGE}
-        for event_id, shown in telling.preview_texts(received).items():
+        for event_id, shown in event_comparison.preview_texts(received).items():
             if event_id in finished:
                 self._require(story, model, "preview", finished[event_id].startswith(shown), shown)
 

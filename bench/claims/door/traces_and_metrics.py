@@ -14,10 +14,10 @@ from typing import Final
 from bench.prove.figure import Figure, require
 from bench.support.clients import Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.telemetry import counting, tracing, workload
-from bench.support.telemetry.collector import open_collector
-from bench.support.telemetry.counting import Totals
-from bench.support.telemetry.sink import TelemetrySink, open_sink
+from bench.support.telemetry import metric_totals, trace_checks, workload
+from bench.support.telemetry.metric_totals import Totals
+from bench.support.telemetry.otlp_collector import open_collector
+from bench.support.telemetry.telemetry_sink import TelemetrySink, open_sink
 from footplate.stack.orphan_processes import wait_until
 
 _TURNS: Final = 500
@@ -45,10 +45,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             spans = await _check_traces(cluster, client, sink)
             await workload.install_scripts(cluster)
             log, metrics = await _count_turns(cluster, client, turns)
-            lines = await _check_usage(cluster, await counting.totals_from_log(cluster))
+            lines = await _check_usage(cluster, await metric_totals.totals_from_log(cluster))
             await _check_labels(cluster)
-        tracing.require_no_private_text(sink, cluster.key)
-    wrong = counting.differences(log, metrics)
+        trace_checks.require_no_private_text(sink, cluster.key)
+    wrong = metric_totals.differences(log, metrics)
     counted = _sum(log, "turns")
     headline = f"{spans} spans per turn; {len(log)} totals of /metrics equal the log's over {counted} turns"
     if wrong or counted != turns:
@@ -73,25 +73,28 @@ async def _open_collector(sink: TelemetrySink) -> AsyncIterator[str]:
 
 
 async def _check_traces(cluster: Cluster, client: Client, sink: TelemetrySink) -> int:
-    spans = await tracing.check_one_turn(cluster, client, sink)
-    await tracing.check_after_crash(cluster, client, sink)
+    spans = await trace_checks.check_one_turn(cluster, client, sink)
+    await trace_checks.check_after_crash(cluster, client, sink)
     async with Client(cluster, key=await cluster.create_key(_BROKEN)) as broken:
-        await tracing.check_exception(cluster, broken, sink, organisation=_BROKEN)
+        await trace_checks.check_exception(cluster, broken, sink, organisation=_BROKEN)
     return spans
 
 
 async def _count_turns(cluster: Cluster, client: Client, turns: int) -> tuple[Totals, Totals]:
     """Runs turns; returns what they added to the log and to the metrics of the processes, which live throughout."""
-    log_before, metrics_before = await counting.totals_from_log(cluster), await counting.totals_from_metrics(cluster)
+    log_before, metrics_before = (
+        await metric_totals.totals_from_log(cluster),
+        await metric_totals.totals_from_metrics(cluster),
+    )
     await workload.run_workload(client, turns=turns, sessions=_SESSIONS)
-    log = _subtract_totals(await counting.totals_from_log(cluster), log_before)
+    log = _subtract_totals(await metric_totals.totals_from_log(cluster), log_before)
     metrics: Totals = Counter()
 
     async def totals_are_equal() -> bool:
         # A client may receive an event just before the worker has counted it.
         nonlocal metrics
-        metrics = _subtract_totals(await counting.totals_from_metrics(cluster), metrics_before)
-        return not counting.differences(log, metrics)
+        metrics = _subtract_totals(await metric_totals.totals_from_metrics(cluster), metrics_before)
+        return not metric_totals.differences(log, metrics)
 
     await wait_until(totals_are_equal, _MAX_COUNTING_SECONDS)
     return log, metrics
@@ -111,13 +114,13 @@ async def _check_usage(cluster: Cluster, log: Totals) -> int:
         reported["tokens", "cache_write", model] += usage["cache_creation"]["ephemeral_5m_input_tokens"]
         reported["cost", model] += usage.get("cost_microusd", 0)
     expected = Counter({name: value for name, value in log.items() if name[0] in {"tokens", "cost"}})
-    wrong = counting.differences(expected, +reported)
+    wrong = metric_totals.differences(expected, +reported)
     require(holds=not wrong, otherwise=f"/v1/usage differs from the log: {wrong[:3]}")
     return len(lines)
 
 
 async def _check_labels(cluster: Cluster) -> None:
-    for text in await counting.scrape(cluster):
+    for text in await metric_totals.scrape(cluster):
         found = [prefix for prefix in ("sesn_", "turn_0", "agent_0", cluster.key) if prefix in text]
         require(holds=not found, otherwise="a metric's label names a session, a turn, an agent or a key")
 

@@ -8,9 +8,9 @@ import json
 from typing import Any, Final
 
 from bench.prove.figure import Figure, require
-from bench.support import quickstart
-from bench.support.checking import Frame, ValidationLedger
+from bench.support import quickstart_scenarios
 from bench.support.cluster import open_cluster
+from bench.support.response_validation import Frame, ValidationLedger
 from bench.support.sdk import npm
 
 _ROUNDS: Final = 5
@@ -27,7 +27,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     ledger = ValidationLedger()
     passed = 0
     async with open_cluster() as cluster:
-        await quickstart.install_scripts(cluster)
+        await quickstart_scenarios.install_scripts(cluster)
         # Next to node_modules, where node resolves imports.
         script = directory / f"stories-{cluster.id}.mts"
         script.write_bytes((npm.SOURCE / "stories.mts").read_bytes())

@@ -9,8 +9,8 @@ from typing import Final
 
 from bench.prove.figure import Figure, time_limit
 from bench.support.cluster import open_cluster
-from bench.support.speed.conversation import TimedConversation, Turn, add_request_times, open_client
-from bench.support.speed.measured import median, milliseconds
+from bench.support.speed.measurement import median, milliseconds
+from bench.support.speed.timed_conversation import TimedConversation, Turn, add_request_times, open_client
 
 _SHORT_LIMIT_MS: Final = 150
 _LONG_LIMIT_MS: Final = 250

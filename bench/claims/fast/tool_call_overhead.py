@@ -25,13 +25,13 @@ from typing import Final
 
 from bench.prove.figure import Figure
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.escape.backends import SANDBOX, UID
-from bench.support.lean import MODEL, MinimalClient, Received, events_path
+from bench.support.escape.attacked_backends import SANDBOX, UID
+from bench.support.minimal_client import MODEL, MinimalClient, Received, events_path
 from bench.support.speed import claude_calls
-from bench.support.speed.measured import median, milliseconds
-from bench.support.speed.process_tree import process_tree_cpu_seconds
-from bench.support.speed.repository import make_repository
-from bench.support.speed.sandbox import open_sandbox, spawn_bare
+from bench.support.speed.measurement import median, milliseconds
+from bench.support.speed.process_cpu import process_tree_cpu_seconds
+from bench.support.speed.sample_repository import make_repository
+from bench.support.speed.sandbox_overhead import open_sandbox, spawn_bare
 from footplate.domain.json import JsonObject
 from footplate.environments.factory import SandboxFactory
 from footplate.environments.sandbox import probe

@@ -15,11 +15,11 @@ import asyncpg
 
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.lean import MinimalClient
-from bench.support.speed.conversation import TimedConversation, Turn, add_request_times, open_client
-from bench.support.speed.measured import milliseconds
-from bench.support.speed.pages import pages_read
-from bench.support.speed.process_tree import process_tree_cpu_seconds
+from bench.support.minimal_client import MinimalClient
+from bench.support.speed.measurement import milliseconds
+from bench.support.speed.process_cpu import process_tree_cpu_seconds
+from bench.support.speed.table_pages import pages_read
+from bench.support.speed.timed_conversation import TimedConversation, Turn, add_request_times, open_client
 from footplate.domain.json import JsonObject
 
 _CPU_LIMIT: Final = 1.3
@@ -84,12 +84,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 async def _start_conversation(client: MinimalClient, session_id: str | None = None) -> TimedConversation:
-    conversation = await TimedConversation.create(client) if session_id is None else TimedConversation(client, session_id)
+    conversation = (
+        await TimedConversation.create(client) if session_id is None else TimedConversation(client, session_id)
+    )
     await conversation.run_turns(_EARLY)
     return conversation
 
 
-async def _create_session_in_same_partitions(client: MinimalClient, database: asyncpg.Connection, session_id: str) -> str:
+async def _create_session_in_same_partitions(
+    client: MinimalClient, database: asyncpg.Connection, session_id: str
+) -> str:
     """Creates sessions until one has its rows in the partitions of `session_id`."""
     partition = await database.fetchval(
         "select tableoid::regclass::text from steps where session_id = $1 limit 1", session_id

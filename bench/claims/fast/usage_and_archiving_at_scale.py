@@ -13,10 +13,10 @@ import asyncpg
 
 from bench.prove.figure import Figure, require, time_limit
 from bench.support.cluster import open_cluster
-from bench.support.lean import MinimalClient
-from bench.support.scale import resting_sessions, usage_rows
-from bench.support.speed.conversation import TimedConversation, open_client
-from bench.support.speed.measured import milliseconds, quantile
+from bench.support.minimal_client import MinimalClient
+from bench.support.scale import inactive_sessions, usage_rows
+from bench.support.speed.measurement import milliseconds, quantile
+from bench.support.speed.timed_conversation import TimedConversation, open_client
 
 _USAGE_LIMIT_MS: Final = 300
 _ARCHIVES_A_SECOND: Final = 50
@@ -56,14 +56,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _archive(client: MinimalClient, database: asyncpg.Connection, copies: int, seconds: float) -> dict[str, float]:
+async def _archive(
+    client: MinimalClient, database: asyncpg.Connection, copies: int, seconds: float
+) -> dict[str, float]:
     original = await TimedConversation.create(client)
     await original.run_turns(1)
     live = [await TimedConversation.create(client) for _ in range(_AT_ONCE)]
     await asyncio.gather(*(conversation.run_turns(5) for conversation in live))
     before = await _turn_seconds(live, until=time.monotonic() + seconds)
-    prefix = await resting_sessions.copy_session(database, original.session_id, copies)
-    archiving = asyncio.create_task(resting_sessions.await_archives(database, prefix, copies, patience=_PATIENCE))
+    prefix = await inactive_sessions.copy_session(database, original.session_id, copies)
+    archiving = asyncio.create_task(inactive_sessions.await_archives(database, prefix, copies, patience=_PATIENCE))
     meanwhile: list[float] = []
     while not archiving.done():
         meanwhile += await _turn_seconds(live, until=time.monotonic() + 1)

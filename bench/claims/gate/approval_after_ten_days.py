@@ -18,7 +18,7 @@ import httpx2
 from bench.prove.figure import Figure, require
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.crash import work
+from bench.support.crash import interrupted_turn
 from footplate.domain.json import Json
 from footplate.domain.sessions import events
 from footplate.stack.orphan_processes import wait_until
@@ -180,7 +180,7 @@ class _Trial:
             self._faults.append(f"{session_id} did not continue: {last}")
 
     def _check_effects(self, session_id: str, decisions: dict[str, str]) -> None:
-        ran = sorted(work.read_lines(self._cluster, session_id))
+        ran = sorted(interrupted_turn.read_lines(self._cluster, session_id))
         wanted = [letter for letter, decision in decisions.items() if decision == "allow"]
         if ran != wanted:
             self._faults.append(f"{session_id}: the decisions are {decisions}, but these ran: {ran}")

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from bench.prove import registry
 from bench.prove.figure import Figure, require
-from bench.support import suite
-from bench.support.bypass.sessions import HARNESSES
+from bench.support import pytest_suite
+from bench.support.bypass.session_attempts import HARNESSES
 from footplate.domain.json import Json
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -25,7 +25,7 @@ _CLAIMS_WITHOUT_HARNESS: Final = ("gate-2", "gate-10")
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    tests = {} if quick else {harness: len(await suite.run_tests(path)) for harness, path in _TESTS.items()}
+    tests = {} if quick else {harness: len(await pytest_suite.run_tests(path)) for harness, path in _TESTS.items()}
     claims = [
         claim.key
         for claim in registry.claims()

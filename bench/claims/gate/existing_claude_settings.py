@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.prove.figure import Figure
-from bench.support import backends
+from bench.support import environment_backends
+from bench.support.claude_settings import claude_cli, footplate_session
+from bench.support.claude_settings.settings_cases import SettingsCase, create_repository, load_cases
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.existing_files import cli, ours
-from bench.support.existing_files.shapes import SettingsCase, create_repository, load_cases
-from bench.support.mcp_server.process import McpProcess
+from bench.support.mcp_server.server_process import McpProcess
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import PermissionOutcome, stricter
 
@@ -47,7 +47,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     made: Counter[str] = Counter()
     try:
         async with (
-            backends.backend_settings(backends.default_backend()) as settings,
+            environment_backends.backend_settings(environment_backends.default_backend()) as settings,
             open_cluster(environment={**_SETTINGS, **settings, "FOOTPLATE_PROJECTS_ROOT": str(root)}) as cluster,
             Client(cluster) as client,
             McpProcess(root / "notes") as mcp,
@@ -77,11 +77,13 @@ class _Trial:
         one = await asyncio.to_thread(create_repository, self._root / path, shape)
         body = {"path": path, "name": shape.name.replace("_", "-")}
         project: Any = await self._client.sdk.post("/v1/projects", body=body, cast_to=dict[str, Any])
-        cli_outcomes = await cli.make_calls(self._cluster.model, shape, one, self._mcp.url)
+        cli_outcomes = await claude_cli.make_calls(self._cluster.model, shape, one, self._mcp.url)
         faults: list[str] = []
-        for harness in ours.HARNESSES:
+        for harness in footplate_session.HARNESSES:
             try:
-                found = await ours.make_calls(self._cluster, self._client, shape, harness, project["id"], self._mcp)
+                found = await footplate_session.make_calls(
+                    self._cluster, self._client, shape, harness, project["id"], self._mcp
+                )
             except AssertionError as error:
                 faults.append(f"{shape.name}, {harness}: {error}")
                 continue

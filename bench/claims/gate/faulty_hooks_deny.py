@@ -13,10 +13,10 @@ from typing import Any, Final
 import httpx2
 
 from bench.prove.figure import Figure
-from bench.support import backends
+from bench.support import environment_backends
 from bench.support.clients import Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.crash import work
+from bench.support.crash import interrupted_turn
 from footplate.domain.json import Json
 from footplate.domain.sessions import events
 from footplate.testing import replies, text, tool
@@ -105,7 +105,7 @@ class _HookRun:
         found = _find_faults(received, reason)
         if took > _TIMEOUT_SECONDS + _SLACK_SECONDS:
             found.append(f"took {took:.0f} s")
-        if lines := work.read_lines(self.cluster, session_id):
+        if lines := interrupted_turn.read_lines(self.cluster, session_id):
             found.append(f"the call was made: {lines}")
         trail = await _list_audit_entries(self, session_id)
         if [entry["outcome"] for entry in trail] != ["deny"]:
@@ -144,7 +144,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 async def _open_run() -> AsyncIterator[_HookRun]:
     with tempfile.TemporaryDirectory(prefix="footplate-hooks-") as directory:
         install_faulty_hooks(Path(directory) / "site")
-        async with backends.backend_settings(backends.default_backend()) as settings, start_hook_server() as server:
+        async with (
+            environment_backends.backend_settings(environment_backends.default_backend()) as settings,
+            start_hook_server() as server,
+        ):
             more = {
                 "FOOTPLATE_HOOK_HOSTS": f"127.0.0.1:{server.port}",
                 "FOOTPLATE_HOOK_SECRET": _SECRET,
@@ -230,7 +233,11 @@ async def _check_silent_hooks(run: _HookRun) -> list[str]:
             (entry["content"]["hook_event"], entry["outcome"]) for entry in await _list_audit_entries(run, session_id)
         ]
         expected = [(moment, "none") for moment in hook_events for _ in hooks]
-        if made != ["allow"] or hook_outcomes != expected or len(work.read_lines(run.cluster, session_id)) != 1:
+        if (
+            made != ["allow"]
+            or hook_outcomes != expected
+            or len(interrupted_turn.read_lines(run.cluster, session_id)) != 1
+        ):
             faults.append(f"{harness}, hooks without output: {made}, {hook_outcomes}")
     return faults
 

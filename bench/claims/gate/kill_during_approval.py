@@ -16,14 +16,14 @@ import asyncpg
 
 from bench.claims.core.kill_any_process import SETTINGS
 from bench.prove.figure import Figure
-from bench.support import backends
-from bench.support.approvals import shapes
-from bench.support.approvals.case import ApprovalCase, ApprovalFindings, CaseContext
-from bench.support.approvals.fire import KillPoint, ProcessKiller, list_kill_points
-from bench.support.approvals.shapes import SCENARIOS, CallScenario
+from bench.support import environment_backends
+from bench.support.approvals import call_scenarios
+from bench.support.approvals.approval_case import ApprovalCase, ApprovalFindings, CaseContext
+from bench.support.approvals.call_scenarios import SCENARIOS, CallScenario
+from bench.support.approvals.process_kills import KillPoint, ProcessKiller, list_kill_points
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
-from bench.support.mcp_server.process import McpProcess
+from bench.support.mcp_server.server_process import McpProcess
 from footplate.domain.json import Json
 
 _SETTINGS: Final = {
@@ -55,13 +55,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     plan = [*_QUICK] if quick else [(moment, SCENARIOS) for moment in list_kill_points()]
     found = ApprovalFindings()
     async with (
-        backends.backend_settings(backends.default_backend()) as settings,
+        environment_backends.backend_settings(environment_backends.default_backend()) as settings,
         open_cluster(apis=1, workers=2, environment={**SETTINGS, **_SETTINGS, **settings}) as cluster,
         Client(cluster, max_retries=40) as client,
         McpProcess(cluster.directory / "notes") as notes,
         asyncpg.create_pool(cluster.settings.database_url, min_size=1, max_size=4) as database,
     ):
-        agents = await shapes.create_agents(client, notes)
+        agents = await call_scenarios.create_agents(client, notes)
         scene = CaseContext(
             cluster=cluster,
             client=client,

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 from bench.prove.figure import Figure
 from bench.support.bypass import corpus
-from bench.support.made_up import grammar, traced
-from bench.support.made_up.broken import CommandDamager
+from bench.support.generated_commands import bash_trace, command_grammar
+from bench.support.generated_commands.damaged_commands import CommandDamager
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
 from footplate.gate.evaluation.commands import decide_command
@@ -57,12 +57,12 @@ class _BatchResult:
 class _KnownEffects(NamedTuple):
     """The effects of a command from the grammar, and the rules that apply to it."""
 
-    rules: grammar.Rules
-    truth: grammar.CommandEffects
+    rules: command_grammar.Rules
+    truth: command_grammar.CommandEffects
 
     @property
     def is_permitted(self) -> bool:
-        runs, writes = map(self.rules.permits, self.truth.runs), map(grammar.is_writable, self.truth.writes)
+        runs, writes = map(self.rules.permits, self.truth.runs), map(command_grammar.is_writable, self.truth.writes)
         return not self.truth.has_unknown_parts and all(runs) and all(writes)
 
 
@@ -112,8 +112,8 @@ def _run_batch(seed: int, size: int) -> _BatchResult:
 
 
 def _make_known_case(rng: random.Random) -> _Case:
-    rules, truth = grammar.random_rules(rng), grammar.CommandEffects()
-    command = grammar.random_command(rng, truth)
+    rules, truth = command_grammar.random_rules(rng), command_grammar.CommandEffects()
+    command = command_grammar.random_command(rng, truth)
     policy = Policy.parse(
         {Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}}
     )
@@ -147,7 +147,7 @@ async def _check_in_bash(commands: list[str]) -> list[str]:
     tokens = {part for command in commands for part in command.split() if part.isidentifier()}
     programs = sorted((permitted | tokens | {"touch", "rm", "curl", "sudo"}) - {":", "[", "."})
     faults = []
-    for command, (ran, written) in zip(commands, await traced.trace_commands(commands, programs), strict=True):
+    for command, (ran, written) in zip(commands, await bash_trace.trace_commands(commands, programs), strict=True):
         if strange := {name for name in ran if name not in permitted}:
             faults.append(f"allowed: {command!r}, which ran {sorted(strange)}")
         if strange := {

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.bypass import corpus, sessions
-from bench.support.bypass.arena import AttackTree
-from bench.support.bypass.sessions import AGENT, HARNESSES, BypassFindings
+from bench.support.bypass import corpus, session_attempts
+from bench.support.bypass.attack_tree import AttackTree
+from bench.support.bypass.session_attempts import AGENT, HARNESSES, BypassFindings
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.gate.evaluation.commands import explain_command
@@ -63,8 +63,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 async def _run_by_models(*, quick: bool) -> BypassFindings:
-    batches = list(sessions.make_batches(corpus.load_cases()))
-    async with sessions.open_sessions() as models:
+    batches = list(session_attempts.make_batches(corpus.load_cases()))
+    async with session_attempts.open_sessions() as models:
         for harness in HARNESSES:
             await models.check_control(harness, AGENT)
             for batch in batches[:1] if quick else batches:

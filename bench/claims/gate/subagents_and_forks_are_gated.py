@@ -7,16 +7,16 @@ gate only. They are judged by the effects in the tree. A subagent may do no more
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.bypass import corpus, sessions
-from bench.support.bypass.sessions import FORK, SUBAGENT, BypassFindings
+from bench.support.bypass import corpus, session_attempts
+from bench.support.bypass.session_attempts import FORK, SUBAGENT, BypassFindings
 from footplate.domain.json import Json
 
 _ACTORS: Final = (("claude", SUBAGENT), ("native", FORK), ("claude", FORK))
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    batches = list(sessions.make_batches(corpus.load_cases()))
-    async with sessions.open_sessions() as models:
+    batches = list(session_attempts.make_batches(corpus.load_cases()))
+    async with session_attempts.open_sessions() as models:
         for harness, actor in _ACTORS:
             await models.check_control(harness, actor)
             for batch in batches[:1] if quick else batches:

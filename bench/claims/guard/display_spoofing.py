@@ -20,8 +20,8 @@ from typing import Any, Final
 from bench.prove.figure import Figure, require
 from bench.support.clients import TOOLSET
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.display import parsing
-from bench.support.display.inputs import make_inputs
+from bench.support.display import screen_parsing
+from bench.support.display.hostile_inputs import make_inputs
 from bench.support.display.screens import Screen, Screens
 from footplate.client import AsyncFootplate
 from footplate.domain.text.visible_text import recover_text
@@ -143,19 +143,19 @@ class _Trial:
                 screen = await self._show_screen(screens, "approvals", "--session", session_id, width=width)
                 self._judge_list(f"approvals {screen_name}", screen, calls)
                 screen = await self._show_screen(screens, "show", session_id, width=width)
-                found = parsing.read_session(screen.out)
+                found = screen_parsing.read_session(screen.out)
                 for event_id, given in calls.items():
                     self._judge_whole(f"show {screen_name}", found.get(event_id), given)
                 screen = await self._show_screen(screens, "logs", session_id, width=width)
                 commands = [str(given["command"]) for given in calls.values() if "command" in given]
-                logged = parsing.read_log(screen.out)
+                logged = screen_parsing.read_log(screen.out)
                 self._judge(f"logs {screen_name}", recovered=len(logged) == len(commands), about=f"{len(logged)} calls")
                 for (part, missing), whole in zip(logged, commands, strict=False):
                     self._judge(f"logs {screen_name}", recovered=_is_part(part, missing, whole), about=whole)
                 if width is not None:
                     await self._check_prompts(screens, session_id, calls, width)
             screen = await self._show_screen(screens, "approve", *calls, width=None)
-            shown = parsing.read_shown_calls(screen.err)
+            shown = screen_parsing.read_shown_calls(screen.err)
             for fields, given in itertools.zip_longest(shown, calls.values()):
                 self._judge_whole("approve in a pipe", fields, given)
             self._judge("approve in a pipe", recovered=screen.code == 0, about=screen.err[-500:])
@@ -165,7 +165,7 @@ class _Trial:
     ) -> None:
         for name, arguments in (("approve", ("approve", *calls)), ("attach", ("attach", session_id))):
             screen = await self._show_screen(screens, *arguments, width=width)
-            asked = parsing.read_questions(screen.out)
+            asked = screen_parsing.read_questions(screen.out)
             self._judge(f"{name} at {width}", recovered=len(asked) == len(calls), about=f"{len(asked)} questions")
             for fields, given in itertools.zip_longest(asked, calls.values()):
                 self._judge_whole(f"{name} at {width} columns", fields, given)
@@ -183,7 +183,7 @@ class _Trial:
                 (("ls", "--limit", "50"), "TITLE", titles),
             ):
                 screen = await self._show_screen(screens, *command, width=width)
-                found = list(parsing.read_column(screen.out, heading))
+                found = list(screen_parsing.read_column(screen.out, heading))
                 about = f"{len(found)} rows of {len(expected)}"
                 self._judge(f"{command[0]} at {width}", recovered=len(found) == len(expected), about=about)
                 for (part, missing), whole in zip(found, expected, strict=False):
@@ -212,13 +212,13 @@ class _Trial:
         exact = await self._show_screen(screens, "diff", session.id, width=None, exact=True)
         for width in (*_WIDTHS, None):
             screen = await self._show_screen(screens, "diff", "--stat", session.id, width=width)
-            lines = parsing.STYLE.sub("", screen.out).split("\n")
+            lines = screen_parsing.STYLE.sub("", screen.out).split("\n")
             paths = [recover_text(line[2:].rpartition("  ")[0])[0] for line in lines if line.startswith("A ")]
             self._judge(f"diff --stat at {width}", recovered=sorted(paths) == wanted, about=f"{len(paths)} files")
             message_screen = await self._show_screen(
                 screens, "run", "--session", session.id, "Go. [[script:says]]", width=width
             )
-            shown_message = recover_text(parsing.STYLE.sub("", message_screen.out))[0]
+            shown_message = recover_text(screen_parsing.STYLE.sub("", message_screen.out))[0]
             if width is None:
                 self._judge(
                     "run in a pipe", recovered=shown_message.rstrip("\n") == message.rstrip("\n"), about="what it says"
@@ -237,12 +237,12 @@ class _Trial:
         screen = await screens.run_command(*arguments, width=width)
         self._shown += 1
         for shown in () if exact else (screen.out, screen.err):
-            if (raw := parsing.find_raw(shown)) is not None:
+            if (raw := screen_parsing.find_raw(shown)) is not None:
                 self._faults.append(f"{arguments[0]} at {width}: {raw} reached the screen")
         return screen
 
     def _judge_list(self, screen_name: str, screen: Screen, calls: dict[str, dict[str, Any]]) -> None:
-        found = parsing.read_list(screen.out)
+        found = screen_parsing.read_list(screen.out)
         for event_id, given in calls.items():
             fields = found.get(event_id, {})
             for name, value in given.items():
@@ -251,7 +251,9 @@ class _Trial:
                     screen_name, recovered=_is_part(part, missing, value), about=f"{value!r:.300} as {part!r:.300}"
                 )
 
-    def _judge_whole(self, screen_name: str, fields: parsing.Fields | None, given: dict[str, Any] | None) -> None:
+    def _judge_whole(
+        self, screen_name: str, fields: screen_parsing.Fields | None, given: dict[str, Any] | None
+    ) -> None:
         recovered = {name: value for name, (value, missing) in (fields or {}).items() if not missing}
         self._judge(screen_name, recovered=recovered == given, about=f"{given!r:.300} was read as {recovered!r:.300}")
 

@@ -19,8 +19,8 @@ from typing import Final
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.guard.exhaustion_attacks import ATTACKS, WITH_KEY, Target
-from bench.support.lean import MinimalClient
-from bench.support.overhead.idle import allow_many_connections
+from bench.support.minimal_client import MinimalClient
+from bench.support.overhead.idle_streams import allow_many_connections
 
 _ATTACK_SECONDS: Final = 6.0
 _CALM_SECONDS: Final = 4.0

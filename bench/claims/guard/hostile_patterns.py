@@ -21,7 +21,7 @@ from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.guard import hostile_texts
 from bench.support.guard.hostile_texts import Case, Request
-from bench.support.speed.measured import quantile
+from bench.support.speed.measurement import quantile
 from footplate.domain.errors import FootplateError
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
 from footplate.gate.evaluation import commands

@@ -20,11 +20,20 @@ import asyncpg
 import httpx2
 
 from bench.prove.figure import Figure, require
-from bench.support import backends
+from bench.support import environment_backends
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.openapi import OpenApiDocument
-from bench.support.roles.attempts import ATTEMPTS_BY_ROUTE, DENIED_COMMAND, HARMLESS_ROUTES, RULED_PROJECT_PATH, RULES, Attempt, AttemptSetup, find_unclassified_routes
+from bench.support.roles.rule_weakening_attempts import (
+    ATTEMPTS_BY_ROUTE,
+    DENIED_COMMAND,
+    HARMLESS_ROUTES,
+    RULED_PROJECT_PATH,
+    RULES,
+    Attempt,
+    AttemptSetup,
+    find_unclassified_routes,
+)
 from footplate import wiring
 from footplate.config import Settings
 from footplate.domain.json import Json
@@ -107,7 +116,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with _open_run() as run:
         document = (await run.admin.get("/openapi.json")).json()
         operations = [str(one) for one in OpenApiDocument(document).operations()]
-        run.faults += [f"{one} is not classified: can it change which rules apply?" for one in find_unclassified_routes(operations)]
+        run.faults += [
+            f"{one} is not classified: can it change which rules apply?" for one in find_unclassified_routes(operations)
+        ]
         for role in _ROLES_WITHOUT_ACCESS[:1] if quick else _ROLES_WITHOUT_ACCESS:
             await _attack_as(run, role, quick=quick)
         for role in _ROLES_WITH_ACCESS[:1] if quick else _ROLES_WITH_ACCESS:
@@ -125,7 +136,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     if run.faults:
         headline = f"{run.attempts} attempts without the role: {len(run.faults)} faults"
         summary = f"{len(run.faults)} faults, the first: {run.faults[0]}"
-    details: dict[str, Json] = {"faults": [*run.faults], "routes": [*ATTEMPTS_BY_ROUTE], "harmless": {**HARMLESS_ROUTES}}
+    details: dict[str, Json] = {
+        "faults": [*run.faults],
+        "routes": [*ATTEMPTS_BY_ROUTE],
+        "harmless": {**HARMLESS_ROUTES},
+    }
     return Figure(headline=headline, summary=summary, holds=not run.faults, details=details)
 
 
@@ -138,14 +153,18 @@ async def _open_run() -> AsyncIterator[_AttackRun]:
             "FOOTPLATE_NAMED_ROOTS": json.dumps({wiring.DEFAULT_ORGANISATION: [str(root)]}),
         }
         async with (
-            backends.backend_settings(backends.default_backend()) as settings,
+            environment_backends.backend_settings(environment_backends.default_backend()) as settings,
             open_cluster(environment={**settings, **more}) as cluster,
             Client(cluster) as client,
             raw_client(cluster) as admin,
         ):
             for name, program in (("denied", "bash"), ("denied-claude", "Bash")):
-                await cluster.model.install(name, replies([tool(program, {"command": DENIED_COMMAND})], [text("Done.")]))
-            asks = replies([tool("bash", {"command": "echo a"})], [tool("bash", {"command": DENIED_COMMAND})], [text("Done.")])
+                await cluster.model.install(
+                    name, replies([tool(program, {"command": DENIED_COMMAND})], [text("Done.")])
+                )
+            asks = replies(
+                [tool("bash", {"command": "echo a"})], [tool("bash", {"command": DENIED_COMMAND})], [text("Done.")]
+            )
             await cluster.model.install("asks", asks)
             await cluster.model.install("hello", replies([text("Hello.")]))
             run = _AttackRun(cluster, admin, client, root / RULED_PROJECT_PATH)

@@ -21,14 +21,14 @@ from typing import Any, Final
 import asyncpg
 
 from bench.prove.figure import Figure, require
-from bench.support import backends
+from bench.support import environment_backends
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.erasure.needed import find_needed_objects, list_keys
-from bench.support.erasure.searching import TokensByStore, find_tokens
-from bench.support.erasure.work import SessionWorkload, TrackedSession, new_token
+from bench.support.erasure.needed_objects import find_needed_objects, list_keys
+from bench.support.erasure.session_workload import SessionWorkload, TrackedSession, new_token
+from bench.support.erasure.token_search import TokensByStore, find_tokens
 from bench.support.host_loss.trial import make_git_project
-from bench.support.hosts import data_directory, create_worker_host
+from bench.support.worker_hosts import create_worker_host, data_directory
 from footplate.domain.files.snapshots import Snapshot
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
@@ -242,7 +242,7 @@ class _Trial:
         await self._cluster.workers[0].stop()
         await asyncio.to_thread(shutil.rmtree, self._cluster.directory / "data" / "workspaces")
         await asyncio.to_thread(shutil.rmtree, self._cluster.directory / "data" / "trees")
-        other = create_worker_host(self._cluster, "other", backends.default_backend())
+        other = create_worker_host(self._cluster, "other", environment_backends.default_backend())
         await other.start()
         try:
             found = await self._work.list_all_files(living)

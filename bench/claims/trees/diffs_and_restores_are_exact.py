@@ -11,8 +11,8 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from bench.prove.figure import Figure
-from bench.support.changes.drawing import ChangeSet, change_sets
-from bench.support.changes.judging import find_change_faults
+from bench.support.changes.change_check import find_change_faults
+from bench.support.changes.change_generation import ChangeSet, change_sets
 
 _SEED = 20261115
 

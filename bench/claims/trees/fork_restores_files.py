@@ -15,8 +15,8 @@ from typing import Any, Final
 from bench.prove.figure import Figure
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.forks import files
-from bench.support.forks.bringing import measure_alternately, open_fork_timer
+from bench.support.forks import file_comparison
+from bench.support.forks.fork_duration import measure_alternately, open_fork_timer
 from bench.support.host_loss.trial import make_git_project
 
 _HARNESSES: Final = ("native", "claude")
@@ -39,10 +39,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         environment = {**_LONG_LEASES, "FOOTPLATE_PROJECTS_ROOT": str(root)}
         async with open_cluster(environment=environment) as cluster, Client(cluster) as client:
             found = await _fork_at_each_event(cluster, client, every)
-            parents = [await files.create_grown_session(client, "native", count) for count in (_SHORT, turns)]
+            parents = [await file_comparison.create_grown_session(client, "native", count) for count in (_SHORT, turns)]
             async with open_fork_timer(cluster, client) as checkout:
                 short, long = await measure_alternately(checkout, parents, forks)
-            first = [await files.measure_first_turns(client, parent, "native", first_turns) for parent in parents]
+            first = [
+                await file_comparison.measure_first_turns(client, parent, "native", first_turns) for parent in parents
+            ]
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
     faults = [fault for each in found for fault in each.faults]
@@ -53,7 +55,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     count = sum(each.forks for each in found)
     return Figure(
         headline=f"{count} forks: {len(faults)} wrong files or conversations; cost grows {ratio:.2f} times",
-        summary=f"{count} forks at the events of sessions that made {files.FILES} files "
+        summary=f"{count} forks at the events of sessions that made {file_comparison.FILES} files "
         f"({' and '.join(_HARNESSES)}, with a project and without): {len(faults)} times the files or the conversation "
         f"were not those of the event; a fork of {turns} turns, its request and its files, takes {ratio:.2f} times as "
         f"long as one of {_SHORT} ({median(long) * 1000:.0f} ms; limit {max_ratio}); with a first turn, which sends the "
@@ -64,11 +66,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _fork_at_each_event(cluster: Cluster, client: Client, every: int) -> list[files.ForkFindings]:
+async def _fork_at_each_event(cluster: Cluster, client: Client, every: int) -> list[file_comparison.ForkFindings]:
     project: Any = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
     kinds: list[dict[str, Any]] = [{}, {"extra_body": {"project_ids": [project["id"]]}}]
     found = []
     for harness in _HARNESSES:
-        await files.install_scripts(cluster, harness)
-        found += [await files.fork_at_each_event(cluster, client, harness, fields, every) for fields in kinds]
+        await file_comparison.install_scripts(cluster, harness)
+        found += [await file_comparison.fork_at_each_event(cluster, client, harness, fields, every) for fields in kinds]
     return found

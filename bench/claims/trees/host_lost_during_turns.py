@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.prove.figure import Figure, require
-from bench.support import backends
+from bench.support import environment_backends
 from bench.support.clients import Client
 from bench.support.cluster import open_cluster
-from bench.support.host_loss import work
-from bench.support.host_loss.s3 import SeaweedServer
+from bench.support.host_loss import turn_script
+from bench.support.host_loss.seaweedfs import SeaweedServer
 from bench.support.host_loss.trial import HostLossFindings, HostLossTrials, make_git_project
 
 _LOSSES: Final = 50
@@ -50,7 +50,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     faults = sum(len(one.faults) for one in found.values())
     return Figure(
         headline=f"{sum(one.interrupted_turns for one in found.values())} hosts lost in turns: {faults} wrong files afterwards",
-        summary=f"a worker was killed and its disk deleted in turns of {work.CALLS} calls, in both harnesses, with "
+        summary=f"a worker was killed and its disk deleted in turns of {turn_script.CALLS} calls, in both harnesses, with "
         f"projects and without: {by_store}; the next worker finished every turn, and {faults} times its files "
         "differed from those after the completed calls",
         holds=not faults,
@@ -61,14 +61,17 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 async def _lose_hosts(root: Path, settings: dict[str, str], *, quick: bool) -> HostLossFindings:
     environment = {**(_LEASES_QUICK if quick else _LEASES), "FOOTPLATE_PROJECTS_ROOT": str(root), **settings}
     async with open_cluster(workers=0, environment=environment) as cluster, Client(cluster) as client:
-        for harness in work.HARNESSES:
-            await cluster.model.install(f"work-{harness}", work.script(harness))
+        for harness in turn_script.HARNESSES:
+            await cluster.model.install(f"work-{harness}", turn_script.script(harness))
         await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
         objects = settings.get("FOOTPLATE_OBJECTS_URL") or f"file://{cluster.directory}/data/objects"
-        trials = HostLossTrials(cluster, client, backend=backends.default_backend(), objects=objects, seed=len(objects))
+        trials = HostLossTrials(
+            cluster, client, backend=environment_backends.default_backend(), objects=objects, seed=len(objects)
+        )
         while trials.findings.interrupted_turns < (1 if quick else _LOSSES):
             await trials.lose_host(
-                _SESSIONS_QUICK if quick else _SESSIONS, kill_after=_MAX_TURN_SECONDS_QUICK if quick else _MAX_TURN_SECONDS
+                _SESSIONS_QUICK if quick else _SESSIONS,
+                kill_after=_MAX_TURN_SECONDS_QUICK if quick else _MAX_TURN_SECONDS,
             )
             print(f"  {trials.findings.interrupted_turns} hosts lost, {len(trials.findings.faults)} faults", flush=True)
     for fault in trials.findings.faults:

@@ -9,14 +9,14 @@ prove nothing.
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.hostile_trees import reaching, running
+from bench.support.hostile_trees import outside_access_tricks, program_execution_tricks
 from bench.support.hostile_trees.trial import TrickOutcome, try_trick
 
 _MIN_TRICKS: Final = 25
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    tricks = (*running.TRICKS, *reaching.TRICKS)
+    tricks = (*program_execution_tricks.TRICKS, *outside_access_tricks.TRICKS)
     chosen = tricks[::6] if quick else tricks
     outcomes: list[TrickOutcome] = []
     for trick in chosen:

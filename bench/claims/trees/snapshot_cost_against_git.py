@@ -10,8 +10,8 @@ import statistics
 from typing import Final
 
 from bench.prove.figure import Figure
-from bench.support.changes.ratios import GitComparison, compare_with_git, measure_diff_memory
-from bench.support.changes.starting import StartTimes, measure_starts
+from bench.support.changes.git_comparison import GitComparison, compare_with_git, measure_diff_memory
+from bench.support.changes.session_start_times import StartTimes, measure_starts
 from footplate.domain.json import Json
 
 _MAX_SNAPSHOT_RATIO: Final = 1.4

@@ -17,7 +17,7 @@ from typing import Final
 from bench.prove.figure import Figure, require
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.host_loss.trial import make_git_project
-from bench.support.lean import MinimalClient, events_path, message
+from bench.support.minimal_client import MinimalClient, events_path, message
 from footplate.testing import replies, reply, text, tool
 
 _TURNS: Final = 1000

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.prove.figure import Figure, require
-from bench.support import backends
+from bench.support import environment_backends
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
 from footplate.testing import replies, text, tool
@@ -41,7 +41,7 @@ Fingerprint = dict[str, tuple[int, int, str]]
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    names = [backends.default_backend()] if quick else backends.available_backends()
+    names = [environment_backends.default_backend()] if quick else environment_backends.available_backends()
     each = -(-(_SESSIONS_QUICK if quick else _SESSIONS) // len(names))
     root = await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-")
     try:
@@ -76,11 +76,11 @@ async def _backend_settings(backend: str) -> AsyncIterator[dict[str, str]]:
     if backend != "docker":
         yield {"FOOTPLATE_ENVIRONMENT": backend}
         return
-    async with backends.docker_engine([*DEFAULT_PROGRAMS, "git"]) as address:
+    async with environment_backends.docker_engine([*DEFAULT_PROGRAMS, "git"]) as address:
         yield {
             "FOOTPLATE_ENVIRONMENT": backend,
             "FOOTPLATE_DOCKER_HOST": address,
-            "FOOTPLATE_DOCKER_IMAGE": backends.IMAGE,
+            "FOOTPLATE_DOCKER_IMAGE": environment_backends.IMAGE,
         }
 
 

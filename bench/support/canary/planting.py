@@ -11,10 +11,10 @@ import httpx2
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from redis.asyncio import Redis
 
-from bench.support import remains
-from bench.support.canary.forms import PLANTED_ENCODINGS, Canary
+from bench.support import cluster_processes
+from bench.support.canary.canary_encodings import PLANTED_ENCODINGS, Canary
 from bench.support.cluster import Cluster
-from bench.support.telemetry.sink import TelemetrySink
+from bench.support.telemetry.telemetry_sink import TelemetrySink
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
 
@@ -104,7 +104,7 @@ async def _in_traces(sink: TelemetrySink, endpoint: str, texts: list[str]) -> No
 @contextmanager
 def planted_processes(cluster: Cluster, plants: Plants) -> Iterator[None]:
     started = [
-        subprocess.Popen(["sleep", "300"], env={remains.CLUSTER_VARIABLE: cluster.id, "PLANTED": text})
+        subprocess.Popen(["sleep", "300"], env={cluster_processes.CLUSTER_VARIABLE: cluster.id, "PLANTED": text})
         for text in encode_canaries(plants, "processes")
     ]
     try:

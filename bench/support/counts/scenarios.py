@@ -9,8 +9,8 @@ from typing import Final
 from bench.support.cluster import open_cluster
 from bench.support.counts import pid_namespace
 from bench.support.counts.counters import Counters, Counts, Repetitions, Updates, open_counters
-from bench.support.lean import MODEL, Frames, MinimalClient, events_path
-from bench.support.speed.measured import ROOT
+from bench.support.minimal_client import MODEL, Frames, MinimalClient, events_path
+from bench.support.speed.measurement import ROOT
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, reply, text, tool
 

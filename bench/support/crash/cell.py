@@ -11,10 +11,10 @@ import asyncpg
 
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
-from bench.support.crash import work
-from bench.support.crash.account import SessionAccount, check_session
+from bench.support.crash import interrupted_turn
 from bench.support.crash.findings import CrashFindings
-from bench.support.crash.watcher import StreamWatcher
+from bench.support.crash.session_check import SessionAccount, check_session
+from bench.support.crash.stream_watcher import StreamWatcher
 
 _TOOK = "select extract(epoch from ended_at - started_at)::float from turns where session_id = $1"
 
@@ -36,7 +36,7 @@ class Cell:
         """Runs one turn in a new session, watches it to its end and checks it. `begun` receives the session id."""
         session_id = await self.create_session()
         async with StreamWatcher(self.client, session_id) as watcher:
-            await self.client.send_text(session_id, work.PROMPT)
+            await self.client.send_text(session_id, interrupted_turn.PROMPT)
             on_started(session_id)
             await watcher.wait_for_turns()
             found = await check_session(self.cluster, session_id, watcher.seen)
@@ -61,4 +61,4 @@ class Cell:
         finally:
             await connection.close()
         self.turn_time = statistics.median(times)
-        print(f"  a turn of {work.CALLS} calls, undisturbed: {self.turn_time:.2f} s", flush=True)
+        print(f"  a turn of {interrupted_turn.CALLS} calls, undisturbed: {self.turn_time:.2f} s", flush=True)

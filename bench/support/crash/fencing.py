@@ -12,9 +12,9 @@ import asyncpg
 from bench.prove.figure import require
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
-from bench.support.crash import work
-from bench.support.crash.account import check_session
-from bench.support.crash.watcher import StreamWatcher
+from bench.support.crash import interrupted_turn
+from bench.support.crash.session_check import check_session
+from bench.support.crash.stream_watcher import StreamWatcher
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import Replies, replies, reply, text, tool
 
@@ -75,7 +75,7 @@ async def stop_at_failpoint(
     that were lost before they started, for a harness that does not run them again.
     """
     session_id = await client.session(agent)
-    files = work.workspace_path(cluster, session_id)
+    files = interrupted_turn.workspace_path(cluster, session_id)
     files.mkdir(parents=True)
     if point != "in_tool":
         (files / "go").touch()  # The calls are short. Only at `in_tool` a call must run until it is killed.

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from bench.support.crash.account import SessionAccount
+from bench.support.crash.session_check import SessionAccount
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ import shutil
 import sys
 from typing import Final
 
-from bench.support.escape import backends, suite
-from bench.support.escape.ground import HostFixture, enable_loopback, new_directory
+from bench.support.escape import attacked_backends, suite
+from bench.support.escape.host_fixture import HostFixture, enable_loopback, new_directory
 
 OWN_NETWORK: Final = "own-network"
 IN: Final = "in="
@@ -29,13 +29,16 @@ async def main(arguments: list[str]) -> None:
     try:
         async with HostFixture.create(own_network=OWN_NETWORK in arguments) as host:
             os.environ["FOOTPLATE_CANARY_KEY"] = host.token("worker variable")
-            backend_factories = {backends.CONTROL: backends.unsandboxed, **backends.attacked_backends()}
+            backend_factories = {
+                attacked_backends.CONTROL: attacked_backends.unsandboxed,
+                **attacked_backends.attacked_backends(),
+            }
             for name, opened in backend_factories.items():
                 if only_backends and name not in only_backends:
                     continue
                 directory = root / name.replace(" ", "-")
                 directory.mkdir()
-                attempts = suite.select_controlled(chosen) if name == backends.CONTROL else chosen
+                attempts = suite.select_controlled(chosen) if name == attacked_backends.CONTROL else chosen
                 if quick:
                     attempts = suite.sample(attempts, every=4 if name == "sandbox" else 16)
                 async with opened(directory) as backend:

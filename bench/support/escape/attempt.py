@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from bench.support.escape.scene import AttemptContext
+    from bench.support.escape.attempt_context import AttemptContext
 
 CATEGORIES: Final = (
     "host files", "other sessions' trees", "environment", "/proc of others", "docker socket", "metadata addresses",

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bench.support.escape import files, kernel, network, processes, resources
+from bench.support.escape import file_attempts, kernel_attempts, network_attempts, process_attempts, resource_attempts
+from bench.support.escape.attacked_backends import CONTROL, AttackedBackend
 from bench.support.escape.attempt import PRELUDE, Attempt, Template
-from bench.support.escape.backends import CONTROL, AttackedBackend
-from bench.support.escape.ground import HostFixture
-from bench.support.escape.scene import MARK, AttemptContext
+from bench.support.escape.attempt_context import MARK, AttemptContext
+from bench.support.escape.host_fixture import HostFixture
 
 ATTEMPTS: Final = (
-    *files.ATTEMPTS, *network.ATTEMPTS, *processes.ATTEMPTS, *kernel.ATTEMPTS, *resources.ATTEMPTS,
+    *file_attempts.ATTEMPTS, *network_attempts.ATTEMPTS, *process_attempts.ATTEMPTS, *kernel_attempts.ATTEMPTS, *resource_attempts.ATTEMPTS,
 )  # fmt: skip
 _FAST_SECONDS: Final = 15.0
 _MEASURE_INTERVAL: Final = 0.1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote_from_bytes
 
-from bench.support.fuzz.target import Seat
+from bench.support.fuzz.target_api import Seat
 
 _TEXT: Final = 1
 _BINARY: Final = 2

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster
-from bench.support.host_loss import work
-from bench.support.hosts import data_directory, create_worker_host, remove_disk
+from bench.support.host_loss import turn_script
+from bench.support.worker_hosts import create_worker_host, data_directory, remove_disk
 
 _PATIENCE: Final = 300.0
 
@@ -65,7 +65,11 @@ class HostLossTrials:
         await asyncio.sleep(kill_after)
         await first.kill()
         killed_at = datetime.now(UTC)
-        done = {session.id: work.completed_calls(session.received) for session, _ in created_sessions if not session.idle}
+        done = {
+            session.id: turn_script.completed_calls(session.received)
+            for session, _ in created_sessions
+            if not session.idle
+        }
         await remove_disk(self._cluster, names[0])
         await second.start()
         try:
@@ -80,7 +84,7 @@ class HostLossTrials:
                 task.cancel()
 
     async def _create_session(self, number: int) -> tuple[_Session, str]:
-        harness = [*work.HARNESSES][number % 2]
+        harness = [*turn_script.HARNESSES][number % 2]
         agent = await self._client.agent(extra_body={"harness": harness})
         fields: dict[str, Any] = {}
         if number // 2 % 2:
@@ -105,17 +109,17 @@ class HostLossTrials:
         found.restored_sessions += bool(before)
         found.calls_before_loss += len(before)
         events = await self._client.events(session.id)
-        done = work.completed_calls(events)
+        done = turn_script.completed_calls(events)
         if errors := [event["error"]["message"] for event in events if event["type"] == "session.error"]:
             found.faults.append(f"{session.id} ({len(before)} calls before): {errors}")
         if not done:
             found.faults.append(f"{session.id}: no call was completed: {[event['type'] for event in events]}")
             return
         tree = data_directory(self._cluster, host_name) / "workspaces" / "default" / session.id
-        unsure = work.calls_allowed_after(events, killed_at) - {*done}
-        faults = await asyncio.to_thread(work.find_tree_faults, tree, done, unsure)
-        if len(done) + len(unsure) < work.CALLS - 1:
-            faults.append(f"{work.CALLS - len(done)} calls have no known outcome")
+        unsure = turn_script.calls_allowed_after(events, killed_at) - {*done}
+        faults = await asyncio.to_thread(turn_script.find_tree_faults, tree, done, unsure)
+        if len(done) + len(unsure) < turn_script.CALLS - 1:
+            faults.append(f"{turn_script.CALLS - len(done)} calls have no known outcome")
         if not set(before) <= set(done):
             faults.append(f"results that were seen are gone: {before} of {done}")
         found.faults += [f"{session.id} ({len(before)} calls before): {fault}" for fault in faults]

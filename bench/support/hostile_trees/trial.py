@@ -11,8 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-from bench.support.hostile_trees.ground import FORGED, ORGANISATION, PROJECT, HostileTreeFixture, Host, StoredFiles, open_fixture
-from bench.support.hostile_trees.lair import AttackedTree, Trick
+from bench.support.hostile_trees.attacked_tree import AttackedTree, Trick
+from bench.support.hostile_trees.fixture import (
+    FORGED,
+    ORGANISATION,
+    PROJECT,
+    Host,
+    HostileTreeFixture,
+    StoredFiles,
+    open_fixture,
+)
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.files.delivery import Delivery, DeliveryStep, build_commit_message
 from footplate.domain.files.snapshots import StoredSnapshot, TreeDiff
@@ -73,7 +81,9 @@ class _Trial:
                 second = await self._check_operation("another snapshot", a.store_snapshot(_SESSION, project, first))
                 await self._check_operation("diff", self._diff(a, first, second))
                 await self._check_operation("the agent's commits", self._commits(a, environment))
-            second = await self._check_operation("the end of a turn", a.store_snapshot(_SESSION, project, second, environment))
+            second = await self._check_operation(
+                "the end of a turn", a.store_snapshot(_SESSION, project, second, environment)
+            )
             await self._check_operation("the same host again", a.check_out(_SESSION, project, StoredFiles(second)))
         await self._check_operation("diff elsewhere", self._diff(b, first, second))
         await self._check_operation("restoring elsewhere", b.check_out(_SESSION, project, StoredFiles(second)))
@@ -103,7 +113,9 @@ class _Trial:
     async def _try_in_project(self) -> None:
         """Plants the trick in the project's repository, and lets a host without a mirror fetch it."""
         host = self.fixture.host("d")
-        await asyncio.to_thread(self.trick.plant, AttackedTree(self.fixture, self.fixture.repository, self.fixture.repository))
+        await asyncio.to_thread(
+            self.trick.plant, AttackedTree(self.fixture, self.fixture.repository, self.fixture.repository)
+        )
         self.fixture.mark.unlink(missing_ok=True)
         project = await self._check_operation("fetching the project", host.with_base(replace(self.project, base=None)))
         await self._check_operation("checkout", host.check_out(_SESSION, project, None))

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import asyncpg
 
 from bench.prove.figure import require
-from bench.support.lean import MinimalClient
+from bench.support.minimal_client import MinimalClient
 from footplate.domain.ports.usage_report import Grouping
 from footplate.wiring import DEFAULT_ORGANISATION
 

@@ -17,7 +17,14 @@ from bench.prove.figure import NotHeld
 
 SOURCE: Final = Path(__file__).parent / "typescript"
 _PACKAGE_FILES: Final = ("package.json", "package-lock.json")
-_REGISTRY_PREFIXES: Final = ("npm_config_", "http_proxy", "https_proxy", "no_proxy", "ssl_cert_file", "node_extra_ca_certs")
+_REGISTRY_PREFIXES: Final = (
+    "npm_config_",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "ssl_cert_file",
+    "node_extra_ca_certs",
+)
 """Prefixes of the environment variables that configure the package registry; npm receives no others."""
 _INSTALL_SECONDS: Final = 300
 
@@ -42,7 +49,9 @@ async def install_sdk() -> Path:
     return directory
 
 
-async def run_program(program: Path, *arguments: str, directory: Path, environment: Mapping[str, str], seconds: float) -> str:
+async def run_program(
+    program: Path, *arguments: str, directory: Path, environment: Mapping[str, str], seconds: float
+) -> str:
     """Runs a program and returns its standard output. Raises if it fails or takes too long."""
     process = await asyncio.create_subprocess_exec(
         program,
@@ -82,7 +91,9 @@ async def _install(directory: Path) -> None:
     allowed = {name: value for name, value in os.environ.items() if name.lower().startswith(_REGISTRY_PREFIXES)}
     environment = {"PATH": f"{node().parent}:/usr/bin:/bin", "HOME": str(Path.home()), **allowed}
     options = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-    await run_program(node(), str(npm), *options, directory=directory, environment=environment, seconds=_INSTALL_SECONDS)
+    await run_program(
+        node(), str(npm), *options, directory=directory, environment=environment, seconds=_INSTALL_SECONDS
+    )
 
 
 def _wheel() -> Path:

@@ -30,10 +30,10 @@ from typing import Final, cast
 import claude_agent_sdk as sdk
 
 from bench.prove.figure import require
-from bench.support.claude import bare
+from bench.support.claude import direct_cli
 from bench.support.cluster import Cluster
-from bench.support.lean import Frames, MinimalClient, events_path
-from bench.support.speed.measured import median, milliseconds
+from bench.support.minimal_client import Frames, MinimalClient, events_path
+from bench.support.speed.measurement import median, milliseconds
 from footplate.domain.json import JsonObject
 from footplate.environments.sandbox.filesystem_view import WORKSPACE_MOUNT
 from footplate.testing import Replies, replies, reply, text, tool
@@ -48,21 +48,30 @@ _SIDES: Final = ("ours", "bare", "waiting")
 async def measure_claude_calls(cluster: Cluster, project_id: str, turns: int) -> dict[str, dict[str, float]]:
     """Returns a row of milliseconds for each tool, from one session of the project and two bare CLIs."""
     async with MinimalClient(cluster.base_urls[0], cluster.key) as client:
-        agent = {"name": "claude", "model": bare.MODEL, "tools": [{"type": "agent_toolset_20260401"}]}
+        agent = {"name": "claude", "model": direct_cli.MODEL, "tools": [{"type": "agent_toolset_20260401"}]}
         agent_id = (await client.post("/v1/agents", {**agent, "harness": "claude"}))["id"]
-        session_fields: JsonObject = {**await client.create_session_fields(), "agent": agent_id, "project_ids": [project_id]}
-        return {f"claude, {name}": await _measure_tool(cluster.model, client, session_fields, name, turns) for name in _TOOLS}
+        session_fields: JsonObject = {
+            **await client.create_session_fields(),
+            "agent": agent_id,
+            "project_ids": [project_id],
+        }
+        return {
+            f"claude, {name}": await _measure_tool(cluster.model, client, session_fields, name, turns)
+            for name in _TOOLS
+        }
 
 
-async def _measure_tool(model: ModelProcess, client: MinimalClient, session_fields: JsonObject, name: str, turns: int) -> dict[str, float]:
+async def _measure_tool(
+    model: ModelProcess, client: MinimalClient, session_fields: JsonObject, name: str, turns: int
+) -> dict[str, float]:
     until_request: dict[str, list[float]] = {side: [] for side in _SIDES}
     in_stream: dict[str, list[float]] = {side: [] for side in _SIDES}
     async with AsyncExitStack() as exits:
         session_id = (await client.post("/v1/sessions", session_fields))["id"]
         frames = await exits.enter_async_context(client.stream(events_path(session_id)))
         clients = {
-            "bare": await exits.enter_async_context(bare.open_client(model)),
-            "waiting": await exits.enter_async_context(bare.open_client(model, **_TranscriptWait().options())),
+            "bare": await exits.enter_async_context(direct_cli.open_client(model)),
+            "waiting": await exits.enter_async_context(direct_cli.open_client(model, **_TranscriptWait().options())),
         }
         for turn in range(turns + 1):
             for side in _SIDES:

@@ -19,9 +19,9 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from bench.support.cluster import Cluster
-from bench.support.lean import MODEL, Frames, MinimalClient, Received, validate_frames, events_path
-from bench.support.speed.conversation import processed_at, request_times
-from bench.support.speed.measured import Measurement, median, milliseconds
+from bench.support.minimal_client import MODEL, Frames, MinimalClient, Received, events_path, validate_frames
+from bench.support.speed.measurement import Measurement, median, milliseconds
+from bench.support.speed.timed_conversation import processed_at, request_times
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, reply, text
 
@@ -114,7 +114,9 @@ def _segments(turns: Sequence[_Turn]) -> JsonObject:
     return {name: milliseconds(median([segments[name] for segments in found])) for name in found[0]}
 
 
-async def _run_here(client: MinimalClient, session_id: str, frames: Frames, received: list[Received], side: str) -> _Turn:
+async def _run_here(
+    client: MinimalClient, session_id: str, frames: Frames, received: list[Received], side: str
+) -> _Turn:
     """Sends one message and reads the turn to its end."""
     sent = time.time()
     await client.send(session_id, _PROMPT)

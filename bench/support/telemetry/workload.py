@@ -131,7 +131,12 @@ PLAIN: Final = TurnKind(_plain)
 CYCLE: Final = (
     *(PLAIN, TurnKind(_tools)) * 6,
     *(TurnKind(_refused), TurnKind(_failing), TurnKind(_recovers), TurnKind(_limited)),
-    *(TurnKind(_interrupted_reply), TurnKind(_interrupted_tool), TurnKind(_custom_tool_result), TurnKind(_superseded, turns=2)),
+    *(
+        TurnKind(_interrupted_reply),
+        TurnKind(_interrupted_tool),
+        TurnKind(_custom_tool_result),
+        TurnKind(_superseded, turns=2),
+    ),
 )
 
 

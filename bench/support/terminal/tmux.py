@@ -86,7 +86,9 @@ class Tmux:
         name = f"look-{secrets.token_hex(4)}"
         variables = [f"{key}={value}" for key, value in {**environment, "TERM": TERM}.items()]
         exit_code_file = self._directory / f"{name}.code"
-        await self._start(name, ["sh", "-c", _EXIT_CODE_SCRIPT, str(exit_code_file), "env", "-i", *variables, *argv], width)
+        await self._start(
+            name, ["sh", "-c", _EXIT_CODE_SCRIPT, str(exit_code_file), "env", "-i", *variables, *argv], width
+        )
         return Pane(self, name, width, exit_code_file)
 
     async def _start(self, name: str, argv: Sequence[str], width: int) -> None:
@@ -135,7 +137,9 @@ class Pane:
             return self._exit_code_file.is_file() and await self._state("pane_dead") == "1"
 
         if not await wait_until(over, _PATIENCE):
-            raise NotHeld(f"a command on a terminal did not exit within {_PATIENCE:.0f} s:\n{(await self.capture()).text}")
+            raise NotHeld(
+                f"a command on a terminal did not exit within {_PATIENCE:.0f} s:\n{(await self.capture()).text}"
+            )
         return await self.capture()
 
     async def capture(self) -> Screen:

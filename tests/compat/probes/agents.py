@@ -3,7 +3,7 @@
 from typing import Any
 
 import anthropic
-from bench.support.sdk.door import MODEL, TOOLSET, SdkClient
+from bench.support.sdk.sdk_client import MODEL, TOOLSET, SdkClient
 from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import different, probe, refused, supported
 

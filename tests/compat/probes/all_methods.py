@@ -7,7 +7,7 @@ from typing import Any
 import anthropic
 from anthropic import types as sdk_types
 from bench.prove.figure import NotHeld
-from bench.support.sdk.door import MODEL, SdkClient, message
+from bench.support.sdk.sdk_client import MODEL, SdkClient, message
 from tests.compat.checks import require_equal
 from tests.compat.registry import different, probe, supported
 

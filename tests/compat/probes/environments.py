@@ -4,7 +4,7 @@ import secrets
 
 import anthropic
 from anthropic.types.beta import BetaEnvironmentArchivedError, BetaInvalidConfigTypeChangeError
-from bench.support.sdk.door import SdkClient
+from bench.support.sdk.sdk_client import SdkClient
 from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import different, refused, supported
 
@@ -50,7 +50,9 @@ async def a_created_environment_has_the_requested_fields(door: SdkClient) -> Non
     require_equal((bare.config, bare.description, bare.metadata), (found.config, None, {}))
     await door.expect_error(anthropic.ConflictError, "environments.create", name=name)
     await door.expect_error(anthropic.BadRequestError, "environments.create", name="", field="name")
-    await door.expect_error(anthropic.BadRequestError, "environments.create", name=_name(), scope="account", field="scope")
+    await door.expect_error(
+        anthropic.BadRequestError, "environments.create", name=_name(), scope="account", field="scope"
+    )
     await door.expect_error(anthropic.NotFoundError, "environments.retrieve", "env_none")
 
 
@@ -80,7 +82,9 @@ async def unenforceable_settings_are_refused(door: SdkClient) -> None:
         (_limited(allow_package_managers=True), "config.networking.allow_package_managers"),
         *(({"type": "cloud", "packages": {manager: ["x"]}}, f"config.packages.{manager}") for manager in _MANAGERS),
     ):
-        await door.expect_error(anthropic.BadRequestError, "environments.create", name=_name(), config=config, field=field)
+        await door.expect_error(
+            anthropic.BadRequestError, "environments.create", name=_name(), config=config, field=field
+        )
 
 
 @supported("environments.update", note="An archived environment: `BetaEnvironmentArchivedError`.")

@@ -8,8 +8,8 @@ from typing import Any
 
 import anthropic
 from anthropic import beta_async_tool
-from bench.support.mcp_server.process import McpProcess
-from bench.support.sdk.door import TOOLSET, SdkClient, message, event_types
+from bench.support.mcp_server.server_process import McpProcess
+from bench.support.sdk.sdk_client import TOOLSET, SdkClient, event_types, message
 from tests.compat import reference
 from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import CLAIMS, Verdict, different, refused, supported
@@ -129,7 +129,9 @@ async def a_turn_is_streamed_as_it_happens(door: SdkClient) -> None:
     require_equal([event.type for event in second if event.type.startswith("event_")], [])
     refusal = anthropic.BadRequestError
     deltas: Any = ["agent.tool_use"]
-    await door.expect_error(refusal, "sessions.events.stream", session.id, event_deltas=deltas, field="event_deltas[].0")
+    await door.expect_error(
+        refusal, "sessions.events.stream", session.id, event_deltas=deltas, field="event_deltas[].0"
+    )
     await door.expect_error(anthropic.NotFoundError, "sessions.events.stream", "sesn_none")
 
 

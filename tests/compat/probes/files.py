@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anthropic
-from bench.support.sdk.door import SdkClient
+from bench.support.sdk.sdk_client import SdkClient
 from tests.compat.checks import require_equal
 from tests.compat.registry import different, refused, supported
 

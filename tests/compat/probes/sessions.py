@@ -3,7 +3,7 @@
 from typing import Any
 
 import anthropic
-from bench.support.sdk.door import TOOLSET, SdkClient, message, event_types
+from bench.support.sdk.sdk_client import TOOLSET, SdkClient, event_types, message
 from tests.compat.checks import read_pages, require_equal
 from tests.compat.registry import different, refused, supported
 
@@ -98,7 +98,9 @@ async def initial_events_start_the_first_turn(door: SdkClient) -> None:
     given = {"agent": session.agent.id, "environment_id": session.environment_id}
     outcome = {"type": "user.define_outcome", "description": "d", "rubric": {"type": "text", "content": "c"}}
     for events, field in (([outcome], "initial_events.0.type"), ([message("x")] * 51, "initial_events")):
-        await door.expect_error(anthropic.BadRequestError, "sessions.create", initial_events=events, field=field, **given)
+        await door.expect_error(
+            anthropic.BadRequestError, "sessions.create", initial_events=events, field=field, **given
+        )
 
 
 @supported("sessions.update", note="`session.updated` has the changed fields.")
@@ -147,7 +149,9 @@ async def sessions_are_listed_in_pages_in_both_orders(door: SdkClient) -> None:
     made = [await door.session(agent.id) for _ in range(7)]
     ids, by_agent = [row.id for row in made], {"agent_id": agent.id}
     for order, wanted in (("asc", ids), ("desc", ids[::-1])):
-        require_equal([row.id for row in await door.list_all("sessions.list", order=order, limit=3, **by_agent)], wanted)
+        require_equal(
+            [row.id for row in await door.list_all("sessions.list", order=order, limit=3, **by_agent)], wanted
+        )
         pages = await read_pages(door, "sessions.list", order=order, limit=3, **by_agent)
         require_equal([[row.id for row in page] for page in pages], [wanted[:3], wanted[3:6], wanted[6:]])
         first = await door.call("sessions.list", order=order, limit=3, **by_agent)
@@ -160,7 +164,9 @@ async def sessions_are_listed_in_pages_in_both_orders(door: SdkClient) -> None:
     middle = made[3].created_at
     for bound, wanted in (("gt", ids[4:]), ("gte", ids[3:]), ("lt", ids[:3]), ("lte", ids[:4])):
         bounds = {f"created_at_{bound}": middle}
-        require_equal([row.id for row in await door.list_all("sessions.list", order="asc", **bounds, **by_agent)], wanted)
+        require_equal(
+            [row.id for row in await door.list_all("sessions.list", order="asc", **bounds, **by_agent)], wanted
+        )
     await door.call("agents.update", agent.id, system="S2")
     newer = (await door.session(agent.id)).id
     require_equal([row.id for row in await door.list_all("sessions.list", agent_version=2, **by_agent)], [newer])

@@ -3,7 +3,7 @@
 from typing import Any
 
 import anthropic
-from bench.support.sdk.door import MODEL, TOOLSET, SdkClient, event_types
+from bench.support.sdk.sdk_client import MODEL, TOOLSET, SdkClient, event_types
 from tests.compat.checks import require_equal
 from tests.compat.registry import different, probe, refused, supported
 
@@ -31,7 +31,9 @@ async def the_primary_thread_is_the_session(door: SdkClient) -> None:
     await door.expect_error(refusal, "sessions.threads.archive", thread.id, session_id=session.id, field="thread_id")
     await door.expect_error(anthropic.NotFoundError, "sessions.threads.list", "sesn_none")
     for method in ("retrieve", "archive", "events.list", "events.stream"):
-        await door.expect_error(anthropic.NotFoundError, f"sessions.threads.{method}", "sthr_none", session_id=session.id)
+        await door.expect_error(
+            anthropic.NotFoundError, f"sessions.threads.{method}", "sthr_none", session_id=session.id
+        )
 
 
 @supported("sessions.threads.events.list")

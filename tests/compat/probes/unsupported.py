@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import anthropic
-from bench.support.sdk.door import SdkClient
+from bench.support.sdk.sdk_client import SdkClient
 from tests.compat.registry import probe, refused
 
 WORK: Final = ("ack", "heartbeat", "list", "poll", "retrieve", "stats", "stop", "update")

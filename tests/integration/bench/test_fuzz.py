@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from bench.support.fuzz import malformed
-from bench.support.fuzz.generated import FuzzReport
+from bench.support.fuzz.generated_requests import FuzzReport
 from bench.support.fuzz.malformed import RequestParts
-from bench.support.fuzz.target import Seat
-from bench.support.fuzz.thrown import send_malformed
+from bench.support.fuzz.malformed_sender import send_malformed
+from bench.support.fuzz.target_api import Seat
 
 SEATS = [Seat("agent_1", "env_1", "sesn_1", "turn_1")]
 

@@ -11,7 +11,7 @@ from bench.prove import __main__ as runner
 from bench.prove import registry, results
 from bench.prove.figure import Figure, NotHeld, require
 from bench.prove.registry import Claim
-from bench.support import remains
+from bench.support import cluster_processes
 
 pytestmark = pytest.mark.timing
 
@@ -85,15 +85,17 @@ def test_require_raises_if_the_claim_does_not_hold() -> None:
 
 
 def test_remaining_processes_are_found_by_mark_and_by_directory(tmp_path: Path) -> None:
-    marked = subprocess.Popen(["sleep", "60"], env={"PATH": "/bin:/usr/bin", remains.CLUSTER_VARIABLE: "here"}, cwd="/")
+    marked = subprocess.Popen(
+        ["sleep", "60"], env={"PATH": "/bin:/usr/bin", cluster_processes.CLUSTER_VARIABLE: "here"}, cwd="/"
+    )
     placed = subprocess.Popen(["sleep", "60"], env={"PATH": "/bin:/usr/bin"}, cwd=tmp_path)
     try:
-        assert set(remains.find_cluster_processes("here", tmp_path)) == {marked.pid, placed.pid}
+        assert set(cluster_processes.find_cluster_processes("here", tmp_path)) == {marked.pid, placed.pid}
     finally:
         for process in (marked, placed):
             process.kill()
             process.wait()
-    assert remains.find_cluster_processes("here", tmp_path) == {}
+    assert cluster_processes.find_cluster_processes("here", tmp_path) == {}
 
 
 def test_remaining_processes_in_a_sandbox_are_found_by_their_mounts(tmp_path: Path) -> None:
@@ -103,9 +105,9 @@ def test_remaining_processes_in_a_sandbox_are_found_by_their_mounts(tmp_path: Pa
     hidden = subprocess.Popen(argv, env={"PATH": "/bin:/usr/bin"}, cwd="/", start_new_session=True)
     try:
         end = time.monotonic() + 10
-        while not remains.find_cluster_processes("here", tmp_path) and time.monotonic() < end:
+        while not cluster_processes.find_cluster_processes("here", tmp_path) and time.monotonic() < end:
             time.sleep(0.02)
-        assert hidden.pid in remains.find_cluster_processes("here", tmp_path)
+        assert hidden.pid in cluster_processes.find_cluster_processes("here", tmp_path)
     finally:
         os.killpg(hidden.pid, signal.SIGKILL)
         hidden.wait()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.support.mcp_server.process import McpProcess
+from bench.support.mcp_server.server_process import McpProcess
 
 from .doubles import LocalEnvironment, World
 

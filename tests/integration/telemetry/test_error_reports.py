@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 import pytest
-from bench.support.telemetry.sink import TelemetrySink, open_sink
+from bench.support.telemetry.telemetry_sink import TelemetrySink, open_sink
 
 PROGRAM = """
 import os

@@ -16,7 +16,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from bench.support import backends
+from bench.support import environment_backends
 
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest, Permanent, Unavailable
@@ -147,7 +147,7 @@ async def engine() -> AsyncIterator[str | None]:
     if dockerd_obstacle() and not os.environ.get("FOOTPLATE_TESTS_NEED_DOCKER"):
         yield None
         return
-    async with backends.docker_engine([*DEFAULT_PROGRAMS, "git"]) as address:
+    async with environment_backends.docker_engine([*DEFAULT_PROGRAMS, "git"]) as address:
         yield address
 
 
@@ -182,7 +182,7 @@ async def docker_environments(host: Host, address: str | None) -> Environments:
     settings = WorkerSettings(
         root=host.data / "workspaces", uid=UID, worker="wrkr_1", trees=host.trees, hidden=[host.data]
     )
-    recipe = ImageRecipe(image=backends.IMAGE)
+    recipe = ImageRecipe(image=environment_backends.IMAGE)
     return (await find_docker(address, settings, host.data / "docker", image_or_container=recipe)).factory
 
 

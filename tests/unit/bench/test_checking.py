@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from bench.support.checking import FRAMES, Frame, SseReader, ValidationLedger
+from bench.support.response_validation import FRAMES, Frame, SseReader, ValidationLedger
 
 MOMENT = "2026-11-01T10:00:00Z"
 IDLE = {

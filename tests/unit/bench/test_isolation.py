@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from bench.prove.figure import NotHeld
-from bench.support import strangers, timing
+from bench.support import organisation_isolation, timing_side_channel
 from bench.support.openapi import OpenApiDocument, Operation
 
 DOCUMENT: dict[str, Any] = {
@@ -60,7 +60,11 @@ def test_operations_and_minimal_bodies_are_derived() -> None:
 
 
 def test_every_combination_of_foreign_ids_is_requested() -> None:
-    asked = [*strangers.build_requests(_operations()["POST /v1/sessions/{session_id}"], OpenApiDocument(DOCUMENT), OWN)]
+    asked = [
+        *organisation_isolation.build_requests(
+            _operations()["POST /v1/sessions/{session_id}"], OpenApiDocument(DOCUMENT), OWN
+        )
+    ]
     assert [chosen for _, chosen in asked] == [
         ("session_id",),
         ("environment_id",),
@@ -73,20 +77,24 @@ def test_every_combination_of_foreign_ids_is_requested() -> None:
 
 def test_a_route_with_an_unknown_id_fails_the_proof() -> None:
     with pytest.raises(NotHeld, match="poem_id"):
-        list(strangers.build_requests(_operations()["GET /v1/poems/{poem_id}"], OpenApiDocument(DOCUMENT), OWN))
+        list(
+            organisation_isolation.build_requests(
+                _operations()["GET /v1/poems/{poem_id}"], OpenApiDocument(DOCUMENT), OWN
+            )
+        )
 
 
 def test_a_shift_in_response_times_is_found_and_chance_is_not() -> None:
     chance = random.Random(1)
     one, other = ([chance.gauss(2e-3, 3e-4) for _ in range(400)] for _ in range(2))
-    same = timing.compare_times(one, other)
+    same = timing_side_channel.compare_times(one, other)
     assert abs(same.z) < 4.5
-    later = timing.compare_times([value + 1.5e-4 for value in one], other)
+    later = timing_side_channel.compare_times([value + 1.5e-4 for value in one], other)
     assert later.z > 4.5
     assert later.seconds - same.seconds == pytest.approx(1.5e-4)
-    assert timing.compare_times(other, one).best_guess < 0.6
+    assert timing_side_channel.compare_times(other, one).best_guess < 0.6
 
 
 def test_equal_times_count_as_chance() -> None:
-    assert timing.compare_times([1.0] * 10, [1.0] * 10).hit_rate == 0.5
-    assert timing.compare_times([2.0] * 10, [1.0] * 10).hit_rate == 1.0
+    assert timing_side_channel.compare_times([1.0] * 10, [1.0] * 10).hit_rate == 0.5
+    assert timing_side_channel.compare_times([2.0] * 10, [1.0] * 10).hit_rate == 1.0

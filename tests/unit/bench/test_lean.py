@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 from bench.prove.figure import NotHeld
-from bench.support.lean import Frames, _read_headers, validate_frames
-from bench.support.speed.measured import quantile
+from bench.support.minimal_client import Frames, _read_headers, validate_frames
+from bench.support.speed.measurement import quantile
 
 EVENTS = (
     b": keep-alive\n\n"

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from bench.support.providers import telling
-from bench.support.providers.site import WebSite
-from bench.support.providers.stories import build_scenarios
+from bench.support.provider_scenarios import event_comparison
+from bench.support.provider_scenarios.scenarios import build_scenarios
+from bench.support.provider_scenarios.web_site import WebSite
 
 
 def turn(prefix: str, **changes: Any) -> list[dict[str, Any]]:
@@ -20,22 +20,24 @@ def turn(prefix: str, **changes: Any) -> list[dict[str, Any]]:
 
 
 def test_ids_times_and_previews_are_ignored() -> None:
-    assert telling.comparable_events(turn("a")) == telling.comparable_events(turn("b"))
-    assert telling.comparable_events(turn("a"))[3]["tool_use_id"] == 2
+    assert event_comparison.comparable_events(turn("a")) == event_comparison.comparable_events(turn("b"))
+    assert event_comparison.comparable_events(turn("a"))[3]["tool_use_id"] == 2
 
 
 @pytest.mark.parametrize(
     "changes", [{"is_error": True}, {"tool_use_id": "other"}, {"extra": 1}, {"type": "agent.message"}]
 )
 def test_every_other_difference_is_found(changes: dict[str, Any]) -> None:
-    assert telling.comparable_events(turn("a")) != telling.comparable_events(turn("b", **changes))
-    assert telling.comparable_events(turn("a")) != telling.comparable_events(turn("b")[:-1])
+    assert event_comparison.comparable_events(turn("a")) != event_comparison.comparable_events(turn("b", **changes))
+    assert event_comparison.comparable_events(turn("a")) != event_comparison.comparable_events(turn("b")[:-1])
 
 
 def test_only_a_failed_request_may_have_used_another_amount() -> None:
     def ended(tokens: int, *, is_error: bool) -> list[dict[str, Any]]:
         usage = {"input_tokens": tokens}
-        return telling.comparable_events([{"type": "span.model_request_end", "id": "x", "is_error": is_error, "model_usage": usage}])
+        return event_comparison.comparable_events(
+            [{"type": "span.model_request_end", "id": "x", "is_error": is_error, "model_usage": usage}]
+        )
 
     assert ended(1, is_error=True) == ended(2, is_error=True)
     assert ended(1, is_error=False) != ended(2, is_error=False)

@@ -1,8 +1,8 @@
 """The judgement of door-3 finds lost and repeated requests."""
 
 import pytest
-from bench.support.retries.judging import CreatedObjects, find_broken_promises
-from bench.support.retries.posts import Posted
+from bench.support.retries.post_outcomes import CreatedObjects, find_broken_promises
+from bench.support.retries.sdk_posts import Posted
 
 
 def _post(event_id: str | None, mark: str = "hello") -> Posted:

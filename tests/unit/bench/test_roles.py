@@ -1,7 +1,7 @@
 """guard-5 classifies every route that writes, so an added route fails this test until it is classified."""
 
 from bench.support.openapi import OpenApiDocument
-from bench.support.roles.attempts import ATTEMPTS_BY_ROUTE, HARMLESS_ROUTES, find_unclassified_routes
+from bench.support.roles.rule_weakening_attempts import ATTEMPTS_BY_ROUTE, HARMLESS_ROUTES, find_unclassified_routes
 from tests.unit.api.conftest import Api
 
 

@@ -4,8 +4,8 @@ import random
 import time
 
 import pytest
-from bench.support.made_up import grammar
-from bench.support.made_up.broken import CommandDamager
+from bench.support.generated_commands import command_grammar
+from bench.support.generated_commands.damaged_commands import CommandDamager
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.gate.rule_setup import CONTEXT, decide_outcome, policy
@@ -57,16 +57,16 @@ def test_non_ascii_letters_are_parts_of_arguments(text: str, outcome: str) -> No
 
 @given(st.integers(min_value=0))
 def test_nothing_is_allowed_unless_all_its_parts_are(seed: int) -> None:
-    rng, truth = random.Random(seed), grammar.CommandEffects()
-    rules = grammar.random_rules(rng)
-    text = grammar.random_command(rng, truth)
+    rng, truth = random.Random(seed), command_grammar.CommandEffects()
+    rules = command_grammar.random_rules(rng)
+    text = command_grammar.random_command(rng, truth)
     made = Policy.parse(
         {Layer.PROJECT: {PermissionOutcome.ALLOW: [*rules.allow, "Edit(src/*)"], PermissionOutcome.DENY: rules.deny}}
     )
     if explain_command(made, text, CONTEXT).decision.outcome is PermissionOutcome.ALLOW:
         assert not truth.has_unknown_parts
         assert all(map(rules.permits, truth.runs))
-        assert all(map(grammar.is_writable, truth.writes))
+        assert all(map(command_grammar.is_writable, truth.writes))
 
 
 @pytest.mark.parametrize("text", ["x=.env; cat $x", "cat .env$x", "rm \ud800", "ls \0", "cat $(id)/.env"])

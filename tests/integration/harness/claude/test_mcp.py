@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from bench.support.mcp_server.process import McpProcess
+from bench.support.mcp_server.server_process import McpProcess
 from tests.integration.harness.claude.session_runner import SessionRunner
 from tests.integration.harness.doubles import text_of
 

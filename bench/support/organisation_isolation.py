@@ -1,0 +1,315 @@
+"""Checks that one organisation cannot learn anything about another on the same server.
+
+A stranger requests an object of the owner. Apart from ids, the response must equal, byte for byte, the response for an
+object that does not exist. The owner then makes the same request and succeeds, which shows that it was a valid one.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+import httpx2
+import orjson
+
+from bench.prove.figure import NotHeld, require
+from bench.support.clients import TOOLSET, Client, raw_client
+from bench.support.cluster import Cluster
+from bench.support.openapi import OpenApiDocument, Operation, is_supported
+from footplate.domain import ids
+from footplate.domain.json import JsonObject
+from footplate.domain.sessions import events
+from footplate.testing import replies, tool
+
+ID_PREFIXES: Final = {
+    "agent_id": ids.AGENT,
+    "environment_id": ids.ENVIRONMENT,
+    "session_id": ids.SESSION,
+    "turn_id": ids.TURN,
+    "thread_id": ids.THREAD,
+    "project_id": ids.PROJECT,
+    "workspace_id": ids.WORKSPACE,
+    "file_id": ids.FILE,
+    "resource_id": ids.RESOURCE,
+    "scope_id": ids.SESSION,
+    "approval_id": ids.EVENT,
+}
+BODY_IDS: Final = {
+    "agent": "agent_id",
+    "environment_id": "environment_id",
+    "project_ids": "project_id",
+    "workspace_id": "workspace_id",
+    "file_id": "file_id",
+    "session_id": "session_id",
+}
+"""Fields of request bodies that refer to another object, and the path parameter of its kind."""
+EXCLUSIVE_FIELDS: Final = ("project_ids", "workspace_id")
+"""A request body has one of these, never both."""
+SEPARATELY_TESTED_FIELDS: Final = frozenset({"custom_tool_use_id", "tool_use_id", "at_event_id", "project_id"})
+"""Fields that refer to a part of the session itself; the claim tests them separately."""
+NESTED_FIELDS: Final = frozenset({"file_id"})
+"""Fields that some bodies only have at a deeper level; see `compare_files`."""
+_APPROVAL_SCRIPT: Final = "asks-a-person"
+_VARYING_HEADERS: Final = frozenset({"request-id", "date"})
+
+
+@dataclass(frozen=True, slots=True)
+class Organisation:
+    client: Client
+    http: httpx2.AsyncClient
+
+    @classmethod
+    async def create(cls, cluster: Cluster, name: str) -> Self:
+        key = await cluster.create_key(name)
+        await cluster.model.install(
+            _APPROVAL_SCRIPT, replies([tool("bash", {"command": each}) for each in ("id", "ls")])
+        )
+        return cls(Client(cluster, key=key), raw_client(cluster, key=key))
+
+    async def aclose(self) -> None:
+        await self.http.aclose()
+        await self.client.sdk.close()
+
+    async def create_objects(self, *, turns: int, harness: str = "native") -> "Ids":
+        """Creates one object of each kind: among them an agent with two versions and a session with `turns` turns."""
+        sdk = self.client.sdk
+        agent_id = await self.client.agent(extra_body={"harness": harness})
+        await sdk.beta.agents.update(agent_id, version=1, name="renamed")
+        environment_id = await self.client.environment()
+        session_id = await self.client.session(agent_id, environment_id)
+        for _ in range(turns):
+            await self.client.run_turn(session_id, "Hello")
+        listed = (await self.http.get(f"/v1/sessions/{session_id}/turns")).json()["data"]
+        turn_id = listed[0]["id"] if listed else unused_id("turn_id")
+        project = await self.http.post("/v1/projects", json={"url": f"https://git.example.com/{ids.new_id('name')}"})
+        project_id = project.json()["id"]
+        wanted = {"name": ids.new_id("name"), "project_ids": [project_id]}
+        workspace = await self.http.post("/v1/workspaces", json=wanted)
+        files = [(await self.http.post("/v1/files", files={"file": ("a", b"x")})).json()["id"] for _ in range(2)]
+        mounted = [{"type": "file", "file_id": file_id} for file_id in files]
+        where = f"/v1/sessions/{session_id}/resources"
+        resources = [(await self.http.post(where, json=body)).json()["id"] for body in mounted]
+        return {
+            "agent_id": agent_id,
+            "environment_id": environment_id,
+            "session_id": session_id,
+            "turn_id": turn_id,
+            "project_id": project_id,
+            "workspace_id": workspace.json()["id"],
+            "file_id": (await self.http.post("/v1/files", files={"file": ("b", b"y")})).json()["id"],
+            "resource_id": resources[0],
+            "scope_id": session_id,
+            "approval_id": await self._create_approval(),
+            "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
+        }
+
+    async def _create_approval(self) -> str:
+        """Creates two pending approvals and returns the id of one."""
+        asking = {**TOOLSET, "default_config": {"permission_policy": {"type": "always_ask"}}}
+        agent_id = await self.client.agent(tools=[asking], extra_body={"harness": "native"})
+        session_id = await self.client.session(agent_id)
+        await self.client.run_turn(session_id, f"Go. [[script:{_APPROVAL_SCRIPT}]]")
+        waiting = await self.http.get("/v1/approvals", params={"session_id": session_id})
+        return str(waiting.json()["data"][0]["id"])
+
+
+Ids = dict[str, str]
+"""Ids by path parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleResponse:
+    """The visible parts of a response, with object ids and the request id replaced."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class IdRequest:
+    """One request that refers to objects by id, in its path or body."""
+
+    operation: Operation
+    ids: Mapping[str, str]
+    """Ids by path parameter or body field."""
+    body: Any = None
+    query: tuple[tuple[str, str], ...] = ()
+
+    def with_ids(self, others: Mapping[str, str]) -> "IdRequest":
+        return replace(self, ids={**self.ids, **others})
+
+    async def send(self, http: httpx2.AsyncClient) -> VisibleResponse:
+        method, url, body = self.request()
+        async with http.stream(method, url, json=body, params=self.query) as response:
+            streamed = response.headers["content-type"].startswith("text/event-stream")
+            text = "" if streamed else (await response.aread()).decode()
+        text = text.replace(response.headers["request-id"], "REQUEST")
+        for name, value in self.ids.items():
+            text = text.replace(value, name)
+        headers = {name: value for name, value in response.headers.items() if name not in _VARYING_HEADERS}
+        return VisibleResponse(response.status_code, headers, text)
+
+    def request(self) -> tuple[str, str, Any]:
+        body = self.body
+        if body is not None:
+            body = {name: _value(name, self.ids[name]) if name in self.ids else value for name, value in body.items()}
+        return self.operation.method, self.operation.url(self.ids), body
+
+
+def _value(name: str, item_id: str) -> Any:
+    return [item_id] if name.endswith("_ids") else item_id
+
+
+def unused_id(name: str) -> str:
+    """Returns an unused id of the same length and format."""
+    return ids.new_id(ID_PREFIXES[BODY_IDS.get(name, name)])
+
+
+def id_names(operation: Operation, document: OpenApiDocument) -> Sequence[str]:
+    """Returns the names of the ids in a request of this operation. Raises for a name of an unknown kind."""
+    names = list(operation.path_parameters)
+    if operation.body is not None:
+        outer = document.own_property_names(operation.body)
+        for name, schema in document.properties(operation.body).items():
+            if name in NESTED_FIELDS and name not in outer:
+                continue
+            if not is_reference(name) or not is_supported(schema) or not document.accepts_text(schema):
+                continue
+            if name in BODY_IDS:
+                names.append(name)
+            elif name not in SEPARATELY_TESTED_FIELDS:
+                raise NotHeld(f"{operation} takes {name!r} in its body, and the claim does not know what it refers to")
+    unknown = [name for name in names if name not in ID_PREFIXES and name not in BODY_IDS]
+    require(holds=not unknown, otherwise=f"{operation}: the claim has no ids for {unknown}")
+    return names
+
+
+def build_requests(
+    operation: Operation, document: OpenApiDocument, own: Ids
+) -> Iterator[tuple[IdRequest, Sequence[str]]]:
+    """Yields a request with the caller's own ids, and each combination of ids to replace by another organisation's."""
+    names = id_names(operation, document)
+    if not names:
+        return
+    in_body = [name for name in names if name not in operation.path_parameters]
+    if not set(EXCLUSIVE_FIELDS) <= set(in_body):
+        yield from _choices(operation, document, own, names)
+        return
+    for omitted in EXCLUSIVE_FIELDS:
+        yield from _choices(operation, document, own, [name for name in names if name != omitted])
+
+
+def _choices(
+    operation: Operation, document: OpenApiDocument, own: Ids, names: Sequence[str]
+) -> Iterator[tuple[IdRequest, Sequence[str]]]:
+    mine = {name: own[BODY_IDS.get(name, name)] for name in names}
+    body = None
+    if operation.body is not None:
+        minimal_body = document.minimal_value(operation.body, {**mine, "name": ids.new_id("name")})
+        # Optional ids are included as well.
+        body = minimal_body | {name: mine[name] for name in names if name not in operation.path_parameters}
+    question = IdRequest(operation, mine, body)
+    for count in range(1, len(names) + 1):
+        for chosen in itertools.combinations(names, count):
+            yield question, chosen
+
+
+async def require_same_response(
+    question: IdRequest, chosen: Sequence[str], foreign: Ids, stranger: Organisation
+) -> None:
+    """Requires that a stranger gets the same response for the owner's ids as for unused ids."""
+    theirs = question.with_ids({name: foreign[BODY_IDS.get(name, name)] for name in chosen})
+    nothing = question.with_ids({name: unused_id(name) for name in chosen})
+    found, expected = await theirs.send(stranger.http), await nothing.send(stranger.http)
+    where = f"{question.operation} with another organisation's {' and '.join(chosen)}"
+    require(holds=found.status == 404, otherwise=f"{where}: {found}")
+    require(holds=found == expected, otherwise=f"{where}: {found} instead of {expected}")
+
+
+async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
+    """Returns everything that a stranger might have changed."""
+    seen = []
+    for target in targets:
+        session = f"/v1/sessions/{target['session_id']}"
+        for path in (
+            f"/v1/agents/{target['agent_id']}/versions",
+            f"/v1/environments/{target['environment_id']}",
+            f"/v1/projects/{target['project_id']}",
+            f"/v1/workspaces/{target['workspace_id']}",
+            f"/v1/files/{target['file_id']}",
+            session,
+            f"{session}/events",
+            f"{session}/turns",
+        ):
+            body = (await owner.http.get(path)).json()
+            body.pop("stats", None)  # contains its age
+            seen.append(body)
+    return seen
+
+
+async def compare_agent_references(operation: Operation, foreign: Ids, stranger: Organisation, own: Ids) -> int:
+    """Compares the other forms of an agent reference: with a version, and with overrides. Returns their number."""
+    agent_id, nothing = foreign["agent_id"], unused_id("agent_id")
+    forms: list[JsonObject] = [
+        {"type": "agent"},
+        {"type": "agent", "version": 1},
+        {"type": "agent_with_overrides", "system": "Whose are you?"},
+    ]
+    for form in forms:
+        bodies = [
+            {"agent": {**form, "id": chosen}, "environment_id": own["environment_id"]} for chosen in (agent_id, nothing)
+        ]
+        found = await IdRequest(operation, {**own, "agent_id": agent_id}, bodies[0]).send(stranger.http)
+        expected = await IdRequest(operation, {**own, "agent_id": nothing}, bodies[1]).send(stranger.http)
+        require(holds=found.status == httpx2.codes.NOT_FOUND, otherwise=f"{operation} with {form}: {found}")
+        require(holds=found == expected, otherwise=f"{operation} with {form}: {found} instead of {expected}")
+    return len(forms)
+
+
+async def compare_files(foreign: Ids, stranger: Organisation, own: Ids) -> int:
+    """Compares messages and new sessions that refer to another organisation's file. Returns their number."""
+    session = f"/v1/sessions/{own['session_id']}"
+
+    def requests_for(file_id: str) -> list[tuple[str, JsonObject]]:
+        block: JsonObject = {"type": "document", "source": {"type": "file", "file_id": file_id}}
+        message: JsonObject = {"type": "user.message", "content": [block]}
+        fresh: JsonObject = {"agent": own["agent_id"], "environment_id": own["environment_id"]}
+        return [
+            (f"{session}/events", {"events": [message]}),
+            (f"{session}/fork", {"initial_events": [message]}),
+            ("/v1/sessions", {**fresh, "initial_events": [message]}),
+            ("/v1/sessions", {**fresh, "resources": [{"type": "file", "file_id": file_id}]}),
+        ]
+
+    theirs, none = foreign["file_id"], unused_id("file_id")
+    for (path, found), (_, expected) in zip(requests_for(theirs), requests_for(none), strict=True):
+        responses = [await stranger.http.post(path, json=body) for body in (found, expected)]
+        texts = [
+            response.text.replace(response.headers["request-id"], "").replace(theirs, none) for response in responses
+        ]
+        require(
+            holds=responses[0].status_code == httpx2.codes.NOT_FOUND and texts[0] == texts[1],
+            otherwise=f"{path} with another organisation's file: {texts[0]} instead of {texts[1]}",
+        )
+    return len(requests_for(none))
+
+
+async def import_transcript(owner: Organisation, own: Ids) -> httpx2.Response:
+    """Imports a transcript of one line with the owner's own agent and environment."""
+    message_line = {"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "content": "Hello"}}
+    first = {"agent": own["agent_id"], "environment_id": own["environment_id"]}
+    body = b"\n".join(orjson.dumps(line) for line in (first, {"line": message_line}))
+    return await owner.http.post("/v1/sessions/import", content=body)
+
+
+async def send_foreign_tool_result(stranger: Organisation, own: Ids, tool_use_id: str) -> VisibleResponse:
+    """Sends a result for another organisation's custom tool call to the stranger's own session."""
+    result = {"type": events.USER_CUSTOM_TOOL_RESULT, "custom_tool_use_id": tool_use_id, "content": []}
+    response = await stranger.http.post(f"/v1/sessions/{own['session_id']}/events", json={"events": [result]})
+    text = response.text.replace(tool_use_id, "ID").replace(response.headers["request-id"], "REQUEST")
+    return VisibleResponse(response.status_code, {}, text)
+
+
+def is_reference(name: str) -> bool:
+    return name == "agent" or name.endswith(("_id", "_ids"))

@@ -1,0 +1,120 @@
+"""Validates the `--json` output of every command, for successes and errors, against the schemas in docs/schemas."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from jsonschema import Draft202012Validator
+
+from bench.prove.figure import require
+from bench.support.terminal import cli_commands
+from bench.support.terminal.cli_user import CliUser, CommandResult
+
+_FOLDER: Final = Path(__file__).resolve().parents[3] / "docs" / "schemas"
+_LOCAL: Final = frozenset({"config list", "doctor", "gc", "policy explain"})
+"""Commands without a server request, so that a server cannot refuse them."""
+
+
+async def validate_json_output(user: CliUser, *, quick: bool) -> tuple[int, int]:
+    """Returns the number of valid outputs and of tested commands. Every command with `--json` must be tested."""
+    checker = _Checker(user)
+    if quick:
+        await checker.check_command("run", "run", "[[script:hello]]")
+        await checker.check_command("sessions", "ls")
+        return checker.values, len(checker.commands)
+    await checker.check_all()
+    having = {each.name for each in cli_commands.list_commands() if "--json" in each.options}
+    missing, unknown = having - checker.commands, checker.commands - having
+    require(holds=not missing and not unknown, otherwise=f"never tested: {missing}; without --json: {unknown}")
+    return checker.values, len(checker.commands)
+
+
+class _Checker:
+    def __init__(self, user: CliUser) -> None:
+        self._person = user
+        self._validators: Mapping[str, Draft202012Validator] = {
+            file.stem: Draft202012Validator(json.loads(file.read_text())) for file in _FOLDER.glob("*.json")
+        }
+        self.commands: set[str] = set()
+        self.values = 0
+
+    async def check_all(self) -> None:
+        run = await self.check_command("run", "run", "[[script:hello]]")
+        session_id = str(run["session_id"])
+        await self._check_lines("run-line", "run", "[[script:hello]]", "--output", "stream-json", "--previews")
+        await self.check_command("run-background", "run", "--background", "[[script:hello]]")
+        await self.check_command("run", "attach", session_id)
+        await self._check_lines("run-line", "attach", session_id, "--output", "stream-json")
+        await self.check_command("sessions", "ls")
+        await self.check_command("session-detail", "show", session_id)
+        await self._check_lines("log-line", "logs", session_id, "--json")
+        await self.check_command("session", "fork", session_id)
+        imported = await self.check_command("import", "import", str(self._transcript()))
+        config_dir = str(self._person.home / "claude")
+        await self.check_command("pull", "pull", str(imported[0]["session_id"]), CLAUDE_CONFIG_DIR=config_dir)
+        await self.check_command("interrupt", "interrupt", session_id)
+        await self.check_command("sessions", "archive", session_id)
+        await self.check_command("deleted", "rm", "--yes", session_id)
+        agent = await self.check_command(
+            "agent", "agents create", "--name", "of-a-schema", "--model", "claude-sonnet-4-5"
+        )
+        await self.check_command("agents", "agents ls")
+        await self.check_command("agent", "agents show", str(agent["id"]))
+        await self.check_command("agent", "agents archive", str(agent["id"]))
+        environment = await self.check_command("environment", "environments create", "--name", "of-a-schema")
+        await self.check_command("environments", "environments ls")
+        await self.check_command("environment", "environments show", str(environment["id"]))
+        await self.check_command("deleted", "environments rm", str(environment["id"]))
+        await self.check_command("approvals", "approvals")
+        await self.check_command("audit", "audit ls")
+        await self.check_command("audit-verify", "audit verify")
+        await self.check_command("profiles", "config list")
+        await self.check_command("doctor", "doctor")
+        await self.check_command("gc", "gc", "--dry-run")
+        await self.check_command("policy-explain", "policy explain", "ls | env rm x")
+        await self.check_command("policy-replay", "policy replay", "--rules", str(self._rules()))
+
+    def _rules(self) -> Path:
+        path = self._person.home / "rules.json"
+        path.write_text(json.dumps({"permissions": {"deny": ["Bash(rm *)"]}}))
+        return path
+
+    def _transcript(self) -> Path:
+        message = {"role": "user", "content": "Hello"}
+        path = self._person.home / "transcript.jsonl"
+        path.write_text(json.dumps({"type": "user", "uuid": "u", "parentUuid": None, "message": message}) + "\n")
+        return path
+
+    async def check_command(self, schema: str, command: str, *arguments: str, **extra: str) -> Any:
+        """Validates a command's output, and its error output with an unknown API key.
+
+        An error is JSON of the same schema, with its exit code.
+        """
+        argv = [*command.split(), "--json", *arguments]
+        done = await self._person.run(*argv, **extra)
+        require(holds=done.code == 0, otherwise=f"`{command} --json` exited with {done.code}: {done.out}{done.err}")
+        value = self._validate(schema, command, done)
+        if command not in _LOCAL and command not in self.commands:
+            refused = await self._person.run(*argv, **{**extra, "FOOTPLATE_API_KEY": "nobody"})
+            error = self._validate(schema, command, refused)
+            require(holds=error["exit_code"] == refused.code == 1, otherwise=f"`{command}`: {refused}")
+            require(holds=bool(error["error"]["help"]), otherwise=f"`{command}` has no help for the error: {error}")
+        self.commands.add(command)
+        return value
+
+    async def _check_lines(self, schema: str, command: str, *arguments: str) -> None:
+        done = await self._person.run(command, *arguments)
+        values: Sequence[CommandResult] = [CommandResult(done.code, line, done.err) for line in done.out.splitlines()]
+        require(holds=bool(values) and done.code == 0, otherwise=f"`{command}`: {done}")
+        for value in values:
+            self._validate(schema, command, value)
+        self.commands.add(command)
+
+    def _validate(self, schema: str, command: str, done: CommandResult) -> Any:
+        require(holds=not done.err, otherwise=f"`{command} --json` writes to stderr: {done.err}")
+        value = json.loads(done.out)
+        faults = [fault.message for fault in self._validators[schema].iter_errors(value)]
+        require(holds=not faults, otherwise=f"`{command} --json` does not match {schema}.json: {faults}\n{done.out}")
+        self.values += 1
+        return value
