@@ -1,6 +1,6 @@
 """The official TypeScript SDK works unmodified: the quickstart, custom tools, interrupts, pagination and errors.
 
-The scenarios are in `sdk/typescript/stories.mts`; node runs the file as it is. The events and responses that it
+The scenarios are in `sdk/typescript/scenarios.mts`; node runs the file as it is. The events and responses that it
 received come back as JSON and are strictly validated with the Python SDK's models, which are the same.
 """
 
@@ -29,8 +29,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with open_cluster() as cluster:
         await quickstart_scenarios.install_scripts(cluster)
         # Next to node_modules, where node resolves imports.
-        script = directory / f"stories-{cluster.id}.mts"
-        script.write_bytes((npm.SOURCE / "stories.mts").read_bytes())
+        script = directory / f"scenarios-{cluster.id}.mts"
+        script.write_bytes((npm.SOURCE / "scenarios.mts").read_bytes())
         try:
             for _ in range(rounds):
                 output = await npm.run_program(

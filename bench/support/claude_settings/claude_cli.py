@@ -86,7 +86,7 @@ def _outcome(asked: bool, *, made: bool) -> PermissionOutcome:  # noqa: FBT001 -
 
 def _was_made(case: SettingsCase, number: int, shown: dict[str, str], repository: Repository) -> bool:
     call = case.calls[number]
-    return (repository.directory / call.creates).exists() if call.creates else call.shows in shown.get(_id(number), "")
+    return (repository.directory / call.leaves).exists() if call.leaves else call.shows in shown.get(_id(number), "")
 
 
 def _id(number: int) -> str:

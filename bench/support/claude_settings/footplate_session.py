@@ -55,7 +55,7 @@ async def make_calls(
     for call in case.calls:
         use = next(use for use in uses if _is_same_call(use["input"], call))
         outcome, seen = PermissionOutcome(use["evaluated_permission"]), shown.get(use["id"], "")
-        made = (tree / call.creates).exists() if call.creates else bool(call.shows) and call.shows in seen
+        made = (tree / call.leaves).exists() if call.leaves else bool(call.shows) and call.shows in seen
         if made != (outcome is PermissionOutcome.ALLOW):
             did = "made" if made else "not made"
             raise AssertionError(f"{call.title}: {outcome.value} is in the log, and the call was {did}: {seen}")

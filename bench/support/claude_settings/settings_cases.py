@@ -39,7 +39,7 @@ class SettingsCall:
     """Claude Code's name of the tool."""
     input: dict[str, Any]
     shows: str = ""
-    creates: str = ""
+    leaves: str = ""
     stricter: str = ""
     """The reason why the gate is stricter; empty if it is not."""
 
