@@ -61,7 +61,7 @@ def _is_constant(pattern: ast.expr) -> bool:
             return all(map(_is_constant, values))
         case ast.FormattedValue(value=value):
             return _is_constant(value)
-        case ast.BinOp(left=left, right=right):
-            return _is_constant(left) and _is_constant(right)
+        case ast.BinOp(left=first, right=second):
+            return _is_constant(first) and _is_constant(second)
         case _:
             return ast.unparse(pattern).startswith("re.escape(")

@@ -11,10 +11,10 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 _FILE: Final = Path(__file__).with_suffix(".toml")
 _CHECKED: Final = ("src", "tests", "bench")
 _NOT_CHECKED: Final = ("src/footplate/gate/shell/", "/migrations/", "/histories/", "bench/results/")
-_WORD_IN_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_TERM_IN_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
-def find_banned_words(root: Path = ROOT, *, exempt: Mapping[str, str] | None = None) -> list[str]:
+def find_banned_terms(root: Path = ROOT, *, exempt: Mapping[str, str] | None = None) -> list[str]:
     """Returns a line for each identifier or file name with a banned word, and for each exemption without a use."""
     vocabulary = tomllib.loads(_FILE.read_text())
     banned = vocabulary["banned"]
@@ -22,11 +22,11 @@ def find_banned_words(root: Path = ROOT, *, exempt: Mapping[str, str] | None = N
     found, used = [], set()
     for path in _list_files(root):
         for line, name in _names_of(root / path):
-            for word in _split(name) & banned.keys():
+            for term in _split(name) & banned.keys():
                 if name in exempt:
                     used.add(name)
                 else:
-                    found.append(f"{path}:{line}: {name!r} has the word {word!r}: use {banned[word]}")
+                    found.append(f"{path}:{line}: {name!r} has the word {term!r}: use {banned[term]}")
     unused = [f"{_FILE.name}: {name!r} is exempt but not used" for name in exempt if name not in used]
     return found + unused
 
@@ -65,4 +65,4 @@ def _names_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _split(name: str) -> set[str]:
-    return {word.lower() for word in _WORD_IN_NAME.findall(name)}
+    return {term.lower() for term in _TERM_IN_NAME.findall(name)}

@@ -15,8 +15,8 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCE: Final = ROOT / "src" / "footplate"
 FILE: Final = Path(__file__).with_name("messages.txt")
-_MIN_WORDS: Final = 3
-_WORD: Final = re.compile(r"[A-Za-z]{2,}")
+_MIN_TOKENS: Final = 3
+_TOKEN: Final = re.compile(r"[A-Za-z]{2,}")
 _SQL: Final = re.compile(
     r"\s*(select|insert|update|delete|with|create|alter|drop|lock|set|begin|notify|listen|analyze|copy)\s[^.]*"
     r"\b(from|into|set|as|table|in|to|on|local|index|only)\b"
@@ -76,7 +76,7 @@ def _text_of(node: ast.AST, inside: set[int]) -> str | None:
 
 
 def _is_message(text: str) -> bool:
-    if len(_WORD.findall(text)) < _MIN_WORDS or " " not in text.strip():
+    if len(_TOKEN.findall(text)) < _MIN_TOKENS or " " not in text.strip():
         return False
     return not (_SQL.match(text.lower()) or _SHELL.match(text) or "\\" in text or "(?" in text)
 

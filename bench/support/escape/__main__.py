@@ -23,7 +23,7 @@ async def main(arguments: list[str]) -> None:
         enable_loopback()
     quick = "quick" in arguments
     only_backends = {argument.removeprefix(IN) for argument in arguments if argument.startswith(IN)}
-    names = {word for word in arguments if word not in {"quick", OWN_NETWORK} and not word.startswith(IN)}
+    names = {name for name in arguments if name not in {"quick", OWN_NETWORK} and not name.startswith(IN)}
     chosen = [attempt for attempt in suite.ATTEMPTS if not names or attempt.name in names]
     root = new_directory("footplate-escape-trees-")
     try:

@@ -88,8 +88,8 @@ class OrphanSearch:
         arguments = _read_strings(pid, "cmdline")
         if any(b"death_watch" in argument for argument in arguments) and str(self._data).encode() in arguments:
             return living_workers.isdisjoint(arguments)  # the death watch of a living worker is no orphan
-        carried = {word.decode(errors="replace") for word in arguments}
-        variables = {word.decode(errors="replace").partition("=")[2] for word in _read_strings(pid, "environ")}
+        carried = {text.decode(errors="replace") for text in arguments}
+        variables = {text.decode(errors="replace").partition("=")[2] for text in _read_strings(pid, "environ")}
         return (
             self._mark in arguments
             or not self.lease_ids.isdisjoint(carried | variables)

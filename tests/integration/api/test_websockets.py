@@ -178,7 +178,7 @@ async def test_a_failure_at_the_handshake_is_an_error_response(api: Api, server:
     assert "secret" not in json.dumps(error)
 
 
-@pytest.mark.parametrize("said", ["{}", "", "not json", "\x00", b"", b"\xff\xfe", "x" * 4000])
+@pytest.mark.parametrize("message_sent", ["{}", "", "not json", "\x00", b"", b"\xff\xfe", "x" * 4000])
 async def test_a_message_from_the_client_closes_the_connection(
     api: Api, server: str, session_id: str, message_sent: str | bytes
 ) -> None:

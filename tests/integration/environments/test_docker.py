@@ -370,7 +370,9 @@ async def test_containers_of_dead_owners_are_removed(opened: ContainerOpener, do
     async def lapsed(worker: str) -> bool:
         return worker == "unseen"
 
-    assert [left.name for left in await sweep.remove_abandoned(dockerd.address, is_lease_expired=lapsed)] == ["unseen"]
+    assert [container.name for container in await sweep.remove_abandoned(dockerd.address, is_lease_expired=lapsed)] == [
+        "unseen"
+    ]
     assert await sweep.remove_abandoned(dockerd.address, is_lease_expired=lapsed) == []
 
 

@@ -98,7 +98,7 @@ async def _take_interrupts(cell: Cell, old: Claim) -> object:
 
 
 @pytest.mark.requirement("O4")
-@pytest.mark.parametrize("does", [_append, _append_entry, _finish, _reschedule, _take_steering, _take_interrupts])
+@pytest.mark.parametrize("action", [_append, _append_entry, _finish, _reschedule, _take_steering, _take_interrupts])
 async def test_a_worker_that_lost_its_turn_changes_nothing(
     cell: Cell, principal: Principal, action: OldHolderAction
 ) -> None:

@@ -33,7 +33,7 @@ async def test_a_decision_reaches_the_running_turn(cell: Cell) -> None:
     assert await cell.turns.close_approval(claim, held.id, "it is over") == (decided.event, ())
 
 
-@pytest.mark.parametrize("is_forgotten", [False, True])
+@pytest.mark.parametrize("acknowledgement_lost", [False, True])
 async def test_a_late_decision_is_refused_with_the_reason(cell: Cell, *, acknowledgement_lost: bool) -> None:
     principal = new_principal()
     session_id = await cell.session(principal, "Go.")

@@ -92,7 +92,7 @@ async def test_each_trust_level_reads_its_own_files(repository: Repository) -> N
 
     everything = await repository.load_instructions(commit, Trust.ALL)
     assert set(everything.files) == expected | {".claude/settings.json", ".mcp.json", ".claude/hooks/h.sh"}
-    assert [left.path for left in everything.skipped] == [".claude/agents/a.md"]
+    assert [skipped.path for skipped in everything.skipped] == [".claude/agents/a.md"]
 
 
 async def test_the_working_tree_and_later_commits_are_ignored(repository: Repository) -> None:

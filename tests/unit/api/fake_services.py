@@ -280,9 +280,9 @@ class FakeUnit(FakeProjectUnit, FakeFileUnit):
         made = replace(entry, principal=principal.id, created_at=self._world.now())
         self._world.audit.setdefault(principal.organisation, []).append(made)
 
-    async def store_response(self, answer: StoredResponse) -> None:
+    async def store_response(self, response: StoredResponse) -> None:
         assert self._attempt is not None
-        self._world.responses[self._key] = (self._attempt.body_hash, answer)
+        self._world.responses[self._key] = (self._attempt.body_hash, response)
 
     async def create_agent(
         self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
@@ -502,8 +502,8 @@ class FakeUnits:
     async def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AsyncIterator[FakeUnit]:
         yield FakeUnit(self._world, principal, attempt)
 
-    async def discard_response(self, answer_id: int) -> None:
-        self.discarded_ids.append(answer_id)
+    async def discard_response(self, response_id: int) -> None:
+        self.discarded_ids.append(response_id)
 
 
 class FakeNotifier:

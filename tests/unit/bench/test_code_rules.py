@@ -37,15 +37,15 @@ def test_crowded_packages_are_found(tmp_path: Path) -> None:
 def test_banned_terms_are_found_in_identifiers(tmp_path: Path, code: str) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "module.py").write_text(code)
-    assert len(vocabulary.find_banned_words(tmp_path, exempt={})) == 1
+    assert len(vocabulary.find_banned_terms(tmp_path, exempt={})) == 1
 
 
 def test_banned_terms_are_found_in_file_names_and_exemptions_must_be_used(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_leaving.py").write_text("keyword = leftover = 1")
-    assert len(vocabulary.find_banned_words(tmp_path, exempt={})) == 1
-    assert vocabulary.find_banned_words(tmp_path, exempt={"test_leaving": "a reason"}) == []
-    assert len(vocabulary.find_banned_words(tmp_path, exempt={"test_leaving": "a reason", "unused": "a reason"})) == 1
+    assert len(vocabulary.find_banned_terms(tmp_path, exempt={})) == 1
+    assert vocabulary.find_banned_terms(tmp_path, exempt={"test_leaving": "a reason"}) == []
+    assert len(vocabulary.find_banned_terms(tmp_path, exempt={"test_leaving": "a reason", "unused": "a reason"})) == 1
 
 
 def test_patterns_that_may_come_from_outside_are_found(tmp_path: Path) -> None:

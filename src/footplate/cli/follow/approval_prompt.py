@@ -41,8 +41,8 @@ async def ask_about_pending(client: AsyncFootplate, result: RunResult) -> str | 
     sent = await client.events.send(
         result.session_id,
         [
-            {"type": "user.tool_confirmation", "tool_use_id": one.id, "result": word}
-            for one, word in zip(approvals, decisions, strict=True)
+            {"type": "user.tool_confirmation", "tool_use_id": one.id, "result": decision}
+            for one, decision in zip(approvals, decisions, strict=True)
         ],
     )
     return sent[-1].id

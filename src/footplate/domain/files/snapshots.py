@@ -173,7 +173,7 @@ class TreeDiff:
     def tree_ids(self) -> tuple[str, str]:
         """The ids of the two git trees."""
         base_tree = next((snapshot.base_tree for snapshot in (self.new, self.old) if snapshot is not None), EMPTY_TREE)
-        old, new = (base_tree if kept is None else kept.snapshot.tree for kept in (self.old, self.new))
+        old, new = (base_tree if stored is None else stored.snapshot.tree for stored in (self.old, self.new))
         return old, new
 
 

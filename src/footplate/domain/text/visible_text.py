@@ -161,7 +161,7 @@ def _escape(text: str, layout: Layout) -> Iterator[tuple[str, int]]:
             yield (_ESCAPE_LEAD.sub("<U+003C>", piece) if "<" in piece else piece), len(piece)
         else:
             strict = layout is not Layout.PROSE
-            yield from _escape_word(piece, strict=strict, reorders=strict and lines.are_mixed_at(found.start()))
+            yield from _escape_token(piece, strict=strict, reorders=strict and lines.are_mixed_at(found.start()))
 
 
 def _escape_run(found: re.Match[str], layout: Layout) -> Iterator[tuple[str, int]]:
@@ -183,12 +183,12 @@ def _escape_run(found: re.Match[str], layout: Layout) -> Iterator[tuple[str, int
     yield (run if plain else _escape_code_point(char, length)), length
 
 
-def _escape_word(word: str, *, strict: bool, reorders: bool) -> Iterator[tuple[str, int]]:
-    twins = _find_twins(word, strict=strict)
-    leads = {found.start() for found in _ESCAPE_LEAD.finditer(word)} if "<" in word else set()
+def _escape_token(token: str, *, strict: bool, reorders: bool) -> Iterator[tuple[str, int]]:
+    twins = _find_twins(token, strict=strict)
+    leads = {found.start() for found in _ESCAPE_LEAD.finditer(token)} if "<" in token else set()
     combining = _MAX_COMBINING
     marked: list[tuple[str, bool]] = []
-    for index, char in enumerate(word):
+    for index, char in enumerate(token):
         if unicodedata.category(char) in {"Mn", "Mc"}:
             combining += 1
             hidden = combining > _MAX_COMBINING or _is_hidden(char)
@@ -202,12 +202,12 @@ def _escape_word(word: str, *, strict: bool, reorders: bool) -> Iterator[tuple[s
         yield (_escape_code_point(char, length) if hidden else char * length), length
 
 
-def _find_twins(word: str, *, strict: bool) -> set[int]:
+def _find_twins(token: str, *, strict: bool) -> set[int]:
     """Return the positions of letters that look like Latin ones: next to Latin letters, or in a word that could be
     Latin.
     """
     twins: set[int] = set()
-    for found in _LETTERS.finditer(word):
+    for found in _LETTERS.finditer(token):
         letters = found[0]
         foreign = [index for index, char in enumerate(letters) if not char.isascii() and _is_of_twin_script(char)]
         if not foreign:

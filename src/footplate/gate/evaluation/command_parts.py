@@ -90,10 +90,10 @@ class CommandPartEvaluator:
                     return matched.make_decision(
                         f"{matched.rule.text} applies to `{quote_command(command.argv)}`{wrapper_note}."
                     )
-            for word, writes in forbidden_accesses:
-                if (matched := self.files.find_restricting_rule(outcome, word, writes=writes)) is not None:
+            for accessed_file, writes in forbidden_accesses:
+                if (matched := self.files.find_restricting_rule(outcome, accessed_file, writes=writes)) is not None:
                     return matched.make_decision(
-                        f"{matched.rule.text} applies to the file {_make_printable(word.text)}."
+                        f"{matched.rule.text} applies to the file {_make_printable(accessed_file.text)}."
                     )
         return None
 

@@ -239,8 +239,8 @@ class _TurnRun:
         # The conversation comes from the log and not from the worker's disk, so it is complete on every host.
         history = [*turn.history, *self._plan.entries, *self._approved_call_entries]
         if self._plan.next_step == "prompt":
-            own_entries = [kept for kept in turn.history if kept.body.get("turn_id") == turn.turn_id]
-            history = [kept for kept in history if kept not in own_entries]
+            own_entries = [entry for entry in turn.history if entry.body.get("turn_id") == turn.turn_id]
+            history = [entry for entry in history if entry not in own_entries]
         session_id = transcript.derive_uuid(turn.session_id)
         files = Transcript(history).files(session_id)
         resumes_turn = self._plan.next_step == "continue"

@@ -117,7 +117,7 @@ class Claims:
             turn = await connection.fetchrow(SQL["turn_of_head"], session_id, head["turn_id"])
             assert turn is not None
             awaited = turn["result"].get("pending", []) if turn["status"] == TurnStatus.AWAITING else []
-            remaining = await find_unanswered_calls(connection, session_id, turn["first_seq"], awaited)
+            remaining = await find_unresolved_calls(connection, session_id, turn["first_seq"], awaited)
             if not remaining:
                 return await self._resume_turn(connection, head, turn)
             step = await connection.fetchrow(SQL["next_step"], session_id)
@@ -290,14 +290,14 @@ def _claim_for_stored_turn(head: Row, turn: Row) -> Claim:
     )
 
 
-async def find_unanswered_calls(
+async def find_unresolved_calls(
     connection: Connection, session_id: str, first_seq: int, calls: Sequence[str]
 ) -> list[str]:
     """Returns the calls of a turn that have no result or decision yet."""
     if not calls:
         return []
-    answered = {row["id"] for row in await connection.fetch(SQL["answered_calls"], session_id, first_seq)}
-    return [event_id for event_id in calls if event_id not in answered]
+    resolved = {row["id"] for row in await connection.fetch(SQL["answered_calls"], session_id, first_seq)}
+    return [event_id for event_id in calls if event_id not in resolved]
 
 
 async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> None:

@@ -28,7 +28,7 @@ from footplate.store.archive.format import ArchiveLine
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database, call_with_retries
 from footplate.store.log.append import AppendBatch, append_batch, positions_of_appended
-from footplate.store.log.claims import content_blocks, find_unanswered_calls
+from footplate.store.log.claims import content_blocks, find_unresolved_calls
 from footplate.store.log.fork_history import ForkHistory
 from footplate.store.object_store import Objects
 from footplate.store.resources import audit_trail as trail
@@ -115,7 +115,7 @@ class Turns:
                     return positions
             async with connection.transaction():
                 positions = [*await self._claim_late_interrupts(connection, claim)]
-                remaining = await find_unanswered_calls(connection, claim.session_id, claim.first_seq, outcome.pending)
+                remaining = await find_unresolved_calls(connection, claim.session_id, claim.first_seq, outcome.pending)
                 final_outcome = replace(outcome, pending=tuple(remaining))
                 continues = outcome.status is TurnStatus.AWAITING and not remaining
                 new = (

@@ -80,7 +80,7 @@ async def test_an_approved_call_runs_before_the_new_message(runner: SessionRunne
     assert outcomes[TOOL_NAME, "Blue."] is False
     assert outcomes[TOOL_NAME, NO_CLIENT_RESULT] is True
     assert [
-        is_error for (name, words), is_error in outcomes.items() if "was not approved" in words and name == "Bash"
+        is_error for (name, text), is_error in outcomes.items() if "was not approved" in text and name == "Bash"
     ] == [True]
     assert len(outcomes) == 4
     assert list_runs(runner, "host") == ["x"]
@@ -109,7 +109,7 @@ async def test_a_worker_lost_before_the_message_runs_no_call_twice(runner: Sessi
         await runner.run_attempt()
     runner.log.crash_at = None
     assert (await runner.run_attempt()).text == "Short."
-    texts = [words for name, words, _ in list_results(runner) if name == "Bash"]
+    texts = [text for name, text, _ in list_results(runner) if name == "Bash"]
     assert list_runs(runner, "host") == ["x"] or UNKNOWN in texts
     assert len(list_runs(runner, "host")) <= 1
     assert len(list_results(runner)) == 4

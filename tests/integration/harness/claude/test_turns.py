@@ -104,7 +104,7 @@ async def test_an_interrupt_stores_the_partial_message_and_the_session_continues
     assert (await runner.run_turn("Go on. [[script:short]]")).text == "Short."
     assert [text_of(event) for event in runner.turn_events() if event.type == ev.AGENT_MESSAGE] == ["Short."]
     await runner.run_turn("And look. [[script:look]]")
-    assert [said for role, said in runner.read_model_input() if role == "assistant"][-4:-3] == ["Short."]
+    assert [text for role, text in runner.read_model_input() if role == "assistant"][-4:-3] == ["Short."]
 
 
 async def test_a_running_call_is_never_run_again(runner: SessionRunner) -> None:
@@ -248,7 +248,7 @@ async def test_a_prewarmed_cli_knows_the_conversation(runner: SessionRunner) -> 
     await runner.run_turn("Look. [[script:look]]", "one")
     await runner.prewarm()
     await runner.run_turn("And now? [[script:short]]")
-    messages = [said for _, said in runner.read_model_input()]
+    messages = [text for _, text in runner.read_model_input()]
     assert messages[:3] == ["Look. [[script:look]]", "Hm.", "Looking."]
     assert messages[-3:] == ["hi", "Done.", "And now? [[script:short]]"]
 

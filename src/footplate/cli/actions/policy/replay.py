@@ -47,11 +47,11 @@ def replay(
                 break
         return result
 
-    answer = run_with_client(work, profile=profile, as_json=as_json)
+    result = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
-        print_json(answer.model_dump(mode="json"))
+        print_json(result.model_dump(mode="json"))
     else:
-        _print_replay(answer)
+        _print_replay(result)
 
 
 def _parse_since(text: str | None) -> str | None:

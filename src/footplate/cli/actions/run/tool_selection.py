@@ -60,13 +60,13 @@ NO_LIMIT: Final = ToolLimit()
 def parse_tool_names(given: Sequence[str]) -> frozenset[str]:
     """Parses tool names such as `bash,read` or `Bash Read`."""
     entries = [entry for text in given for entry in _TOOL_NAME.findall(text)]
-    if rules := [word for word in entries if "(" in word]:
+    if rules := [name for name in entries if "(" in name]:
         tool = rules[0].partition("(")[0]
         raise UnsupportedToolRule(
             f"{rules[0]} is a rule about a tool's input, which these options do not support. "
             f"Use the tool name alone: {_CLAUDE_CODE_NAMES.get(tool, tool)}."
         )
-    return frozenset(_CLAUDE_CODE_NAMES.get(word, word) for word in entries)
+    return frozenset(_CLAUDE_CODE_NAMES.get(name, name) for name in entries)
 
 
 def _enabled_names(tool: Mapping[str, Any]) -> Iterator[str]:

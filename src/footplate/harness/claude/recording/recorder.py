@@ -50,8 +50,8 @@ class TurnRecorder:
         self._known_uuids = {str(transcript.line_of(entry).get("uuid")) for entry in conversation.entries}
         self._output_limit = OutputLimit()
         self._known_calls = KnownCalls()
-        for kept in conversation.entries:
-            self._known_calls.add_logged(transcript.line_of(kept))
+        for entry in conversation.entries:
+            self._known_calls.add_logged(transcript.line_of(entry))
         self.inputs = set(conversation.inputs)
         self.responses = responses
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -180,7 +180,7 @@ class TurnRecorder:
         """
         if (
             self._handover_requested
-            and not batch.leaves_calls_open(self._calls)
+            and not batch.has_open_calls_after(self._calls)
             and not self._response_stream.has_unrecorded_response
         ):
             self._rejects_lines = self._handed_over = True
@@ -342,7 +342,7 @@ class TurnRecorder:
     def _add_results(self, batch: PendingCommit, fact: ToolResults) -> None:
         self._subagents.end_subagents(batch, [result.call_id for result in fact.results])
         batch.add_results(self._calls, fact, lambda call: self.pending_calls.refused_event(call, self.names))
-        open_calls = batch.leaves_calls_open(self._calls)
+        open_calls = batch.has_open_calls_after(self._calls)
         if not (open_calls or self._request or self.pending_calls.pending_event_ids or self._turn.interrupt.is_set()):
             self._start_request(batch)
 

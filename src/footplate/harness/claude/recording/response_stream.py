@@ -141,7 +141,7 @@ class ResponseStream:
     def cut_short_events(self) -> list[Event]:
         """Events for the text that was shown but is not in the transcript, because the CLI was killed."""
         incomplete = [response for response in self._responses.values() if not response.is_complete]
-        return [event for answer in incomplete for event in answer.partial_events()]
+        return [event for response in incomplete for event in response.partial_events()]
 
     def pop_empty_usage(self) -> Usage | None:
         """Removes complete responses without any content, and returns the usage of the last one. The transcript has no

@@ -40,7 +40,7 @@ class PendingCommit:
             self.events.append(threads.in_thread(sdk_messages.tool_result_event(use, result), calls.thread_id))
             self.completed_calls.append((calls, result.call_id))
 
-    def leaves_calls_open(self, calls: ThreadCalls) -> bool:
+    def has_open_calls_after(self, calls: ThreadCalls) -> bool:
         """Whether calls of this thread are still open after this commit."""
         return bool(
             {*self._open_and_new_calls(calls)} - {call_id for of, call_id in self.completed_calls if of is calls}

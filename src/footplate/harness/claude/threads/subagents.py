@@ -187,7 +187,7 @@ class Subagent:
     def _add_results(self, batch: PendingCommit, fact: ToolResults, names: ToolNames) -> None:
         self._end_response(batch)
         batch.add_results(self.calls, fact, lambda call: self.calls.refused_event(call, names))
-        if not batch.leaves_calls_open(self.calls) and self._request is None and not self._interrupt.is_set():
+        if not batch.has_open_calls_after(self.calls) and self._request is None and not self._interrupt.is_set():
             self._request = ev.model_request_start()
             batch.events += self._in_thread(self._request)
 

@@ -129,14 +129,14 @@ class Transcript:
 
     def __init__(self, history: Sequence[Entry]) -> None:
         self.entries = [entry for entry in history if entry.kind == LINE]
-        self.primary_entries = [kept for kept in self.entries if not kept.body.get("subpath")]
-        self.inputs = {input_id for kept in self.primary_entries if (input_id := input_uuid(line_of(kept)))}
-        self._interrupted_turns = {kept.body.get("turn_id") for kept in history if kept.kind == MARK}
+        self.primary_entries = [entry for entry in self.entries if not entry.body.get("subpath")]
+        self.inputs = {input_id for entry in self.primary_entries if (input_id := input_uuid(line_of(entry)))}
+        self._interrupted_turns = {entry.body.get("turn_id") for entry in history if entry.kind == MARK}
         self.approvals = ApprovalLedger()
-        for kept in history:
-            if kept.kind == approvals.MARK:
-                self.approvals.add_mark(kept)
-        named = [kept.body for kept in history if kept.kind == SESSION]
+        for entry in history:
+            if entry.kind == approvals.MARK:
+                self.approvals.add_mark(entry)
+        named = [entry.body for entry in history if entry.kind == SESSION]
         self.session_id = str(named[-1].get("session_id")) if named else None
         self.version = str(named[-1].get("version")) if named else None
 
@@ -152,10 +152,10 @@ class Transcript:
         """
         calls: dict[str, tuple[sdk_messages.Call, JsonObject]] = {}
         last = {*[*dict.fromkeys(entry.body.get("turn_id") for entry in self.primary_entries)][-2:]}
-        for kept in (kept for kept in self.primary_entries if kept.body.get("turn_id") in last):
-            fact = parse_line(line_of(kept))
+        for entry in (entry for entry in self.primary_entries if entry.body.get("turn_id") in last):
+            fact = parse_line(line_of(entry))
             if isinstance(fact, ResponseLine):
-                calls.update({call.id: (call, line_of(kept)) for call in fact.calls})
+                calls.update({call.id: (call, line_of(entry)) for call in fact.calls})
             elif isinstance(fact, ToolResults):
                 for result in fact.results:
                     calls.pop(result.call_id, None)
