@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.regex_check import find_outside_patterns
-from bench.vocabulary import find_banned_terms
+from bench.vocabulary import find_banned_terms, find_unexplained_classes
 
 MAX_LINES: Final = 450
 MAX_ENTRIES: Final = 15
@@ -60,6 +60,7 @@ if __name__ == "__main__":
         *find_crowded_packages(SOURCE),
         *find_outside_patterns(SOURCE),
         *find_banned_terms(),
+        *find_unexplained_classes(),
     ]
     print("\n".join(problems) or "The code follows the project's rules.")
     sys.exit(1 if problems else 0)

@@ -1,4 +1,7 @@
-"""Finds banned words in identifiers and file names. bench/vocabulary.toml lists the words and the exemptions."""
+"""Finds banned words in names, and classes of the domain that the glossary does not explain.
+
+bench/vocabulary.toml lists the words and the exemptions.
+"""
 
 import ast
 import re
@@ -11,6 +14,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 _FILE: Final = Path(__file__).with_suffix(".toml")
 _CHECKED: Final = ("src", "tests", "bench")
 _NOT_CHECKED: Final = ("src/footplate/gate/shell/", "/migrations/", "/histories/", "bench/results/")
+_TERM: Final = re.compile(r"^\*\*([^*]+)\*\*", re.MULTILINE)
 _TERM_IN_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -66,3 +70,28 @@ def _names_of(path: Path) -> Iterator[tuple[int, str]]:
 
 def _split(name: str) -> set[str]:
     return {term.lower() for term in _TERM_IN_NAME.findall(name)}
+
+
+def find_unexplained_classes(root: Path = ROOT) -> list[str]:
+    """Returns a line for each public class of the domain whose name is no term of docs/glossary.md.
+
+    `StoredSnapshot` is explained by "stored snapshot", and by "snapshot", whose kind it is.
+    """
+    terms = {term.lower() for term in _TERM.findall((root / "docs" / "glossary.md").read_text())}
+    exceptions = set(tomllib.loads(_FILE.read_text())["not_in_glossary"])
+    found, unexplained = [], set()
+    for path in sorted((root / "src" / "footplate" / "domain").rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            name = " ".join(_TERM_IN_NAME.findall(node.name)).lower()
+            if not any(name == term or name.endswith(f" {term}") for term in terms):
+                unexplained.add(node.name)
+                if node.name not in exceptions:
+                    found.append(
+                        f"{path.relative_to(root)}:{node.lineno}: docs/glossary.md has no term for {node.name}"
+                    )
+    unused = [
+        f"{_FILE.name}: {name} has a term in the glossary, or does not exist" for name in exceptions - unexplained
+    ]
+    return found + sorted(unused)

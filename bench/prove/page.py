@@ -19,6 +19,7 @@ GROUPS: Final = {
     "gate": "Rules, approvals and hooks",
     "guard": "Attacks on a running server",
     "fast": "Speed",
+    "plain": "Names, English and evidence",
     "ci": "CI",
 }
 _HEAD: Final = """\
@@ -27,9 +28,9 @@ _HEAD: Final = """\
 Every claim about Footplate is a command that you can run yourself. This page lists the claims, the figure of the last
 full run, and whether the code has changed since.
 
-- `just prove core-2` (or its name, `just prove kill-any-process`) runs a claim at full size. It prints the figure last
-  and exits with 0 only if the claim holds. Some claims take an hour.
-- `QUICK=1 just prove core-2` runs a small sample. CI runs some samples; `just samples` runs all of them.
+- `just prove` with the key or the name of a claim runs it at full size. It prints the figure last and exits with 0 only
+  if the claim holds. Some claims take an hour.
+- With `QUICK=1` it runs a small sample. CI runs some samples; `just samples` runs all of them.
 - **current** means that every file which the run loaded is the same today. **code changed since** means that at least
   one of them is different, or that the run did not record them. The claim may still hold: run it again.
 - The date links to the full result: all figures, the commit, the number of cores, and the hash of each file.

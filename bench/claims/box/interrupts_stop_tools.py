@@ -62,7 +62,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         headline=f"{sum(len(times.interrupted) for times in found)} interrupts: p95 "
         f"{max(times.p95 for times in found):.2f} s at most; stubborn tools gone after "
         f"{max(max(times.after_timeout) for times in found):.1f} s",
-        summary=f"{by_backend} (limits: {_MAX_INTERRUPT_SECONDS:g} and {_MAX_SECONDS_AFTER_TIMEOUT:g} s); their output is in their results",
+        summary=f"{by_backend} (limits: {_MAX_INTERRUPT_SECONDS:g} and {_MAX_SECONDS_AFTER_TIMEOUT:g} s); "
+        f"their output is in their results",
         holds=all(times.p95 < within and max(times.after_timeout) <= after_limit for times in found),
         details={
             times.backend: {

@@ -95,7 +95,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for backend, floods in grown.items()
     )
     return Figure(
-        headline=f"all results right; the worker grew by at most {worst / _MIB:.0f} MiB (limit {_MAX_GROWTH_BYTES / _MIB:.0f})",
+        headline=f"all results right; the worker grew by at most {worst / _MIB:.0f} MiB (limit "
+        f"{_MAX_GROWTH_BYTES / _MIB:.0f})",
         summary=f"all results are correct and complete in the object store; growth of the worker in MiB: {by_backend} "
         f"(limit {_MAX_GROWTH_BYTES / _MIB:.0f})",
         holds=worst <= _MAX_GROWTH_BYTES,

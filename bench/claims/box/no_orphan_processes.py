@@ -75,6 +75,7 @@ def _summary(backend: str, tallies: dict[str, EndingTally], kinds: list[str], le
     )
     slowest = ", ".join(f"{way} {tally.slowest:.1f} s" for way, tally in tallies.items())
     return (
-        f"{backend}: {count} commands ({seen} processes), nothing remained after {CLEANUP_LIMIT_SECONDS:.0f} s; the first search that "
+        f"{backend}: {count} commands ({seen} processes), nothing remained after "
+        f"{CLEANUP_LIMIT_SECONDS:.0f} s; the first search that "
         f"found nothing began after: {slowest}; the search found the planted {', '.join(kinds)}"
     )

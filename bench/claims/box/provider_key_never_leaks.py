@@ -85,7 +85,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         f"{len(finds)} copies of the key in {megabytes:.0f} MB; {planted - len(missed)} of {planted} planted keys found"
     )
     summary = (
-        f"a canary key served {scenario_run.requests} model requests of {scenario_run.turns} turns; a search of {len(searched)} "
+        f"a canary key served {scenario_run.requests} model requests of {scenario_run.turns} turns; a "
+        f"search of {len(searched)} "
         f"locations ({megabytes:.0f} MB) for {len(key.list_encodings())} forms of it found 0 copies, and "
         f"{planted - len(missed)} of {planted} planted canaries"
     )

@@ -27,7 +27,8 @@ async def prove(quick: bool) -> Figure:  # noqa: ARG001, FBT001 - every claim's 
     sentences, named = len(security_page.sentences), len(known) - len(set(known) & set(wrong))
     summary = (
         f"{sentences} sentences about boundaries, {len(untied)} of them tied to no attempt; "
-        f"{named} of {len(known)} attempts named exactly once; {len(security_page.unprotected)} items listed as not protected"
+        f"{named} of {len(known)} attempts named exactly once; {len(security_page.unprotected)} items "
+        f"listed as not protected"
     )
     if wrong:
         summary = f"different from the suite: {', '.join(wrong)}. {summary}"

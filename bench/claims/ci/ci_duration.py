@@ -21,7 +21,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         busy_run = await _run_passing_ci(*lanes)
     minutes = [round(ended.seconds / 60, 1) for ended in alone_runs]
     return Figure(
-        headline=f"CI took at most {max(minutes)} minutes (limit {_LIMIT // 60}), {busy_run.seconds / 60:.1f} beside busy "
+        headline=f"CI took at most {max(minutes)} minutes (limit {_LIMIT // 60}), "
+        f"{busy_run.seconds / 60:.1f} beside busy "
         f"loops (limit {_LIMIT_BUSY // 60})",
         summary=f"{len(alone_runs)} runs of CI in fresh clones passed in {', '.join(map(str, minutes))} minutes (limit "
         f"{_LIMIT // 60}); beside two busy loops in {busy_run.seconds / 60:.1f} (limit {_LIMIT_BUSY // 60})",

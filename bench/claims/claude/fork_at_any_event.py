@@ -51,7 +51,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 def _judge(forks: int, validated: int, costs: Mapping[str, ForkCosts], max_time_ratio: float, max_bytes: int) -> Figure:
     figures = [
         f"{harness}: forking {cost.turns} turns takes {cost.ratio:.2f} times as long as forking {SHORT} "
-        f"({median(cost.long) * 1000:.1f} ms; limit {max_time_ratio}) and writes {cost.bytes_long:,.0f} bytes besides its "
+        f"({median(cost.long) * 1000:.1f} ms; limit {max_time_ratio}) and writes {cost.bytes_long:,.0f} "
+        f"bytes besides its "
         f"first turn ({cost.bytes_short:,.0f} of {SHORT} turns; limit {max_bytes:,})"
         for harness, cost in costs.items()
     ]
@@ -64,7 +65,8 @@ def _judge(forks: int, validated: int, costs: Mapping[str, ForkCosts], max_time_
         headline = f"a fork writes {max_written:,.0f} bytes (limit {max_bytes:,})"
     return Figure(
         headline=headline,
-        summary=f"{forks} forks at the events of a session of {history_comparison.EVENTS} ({', '.join(HARNESSES)}): the model "
+        summary=f"{forks} forks at the events of a session of {history_comparison.EVENTS} "
+        f"({', '.join(HARNESSES)}): the model "
         f"got exactly the history up to the event, the parent did not change; {'; '.join(figures)}",
         holds=all(
             cost.ratio <= max_time_ratio and max(cost.bytes_long, cost.bytes_short) <= max_bytes

@@ -39,7 +39,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     headline = f"{len(waits)} interrupts: idle after p95 {p95:.2f} s (limit {_MAX_SECONDS:g})"
     summary = (
         f"{len(waits)} interrupts, half of them while the model streamed and half while a tool ran: idle after p50 "
-        f"{percentile(waits, 50):.2f} s, p95 {p95:.2f} s (limit {_MAX_SECONDS:g}); the text so far was stored, and every "
+        f"{percentile(waits, 50):.2f} s, p95 {p95:.2f} s (limit {_MAX_SECONDS:g}); the text so far was "
+        f"stored, and every "
         f"session continued"
     )
     if faults:

@@ -132,7 +132,8 @@ class _Tally:
         headline = f"{kills} kills: all {found.turns:,} turns ended, none of {found.calls:,} calls ran twice"
         summary = (
             f"SIGKILL of the CLI {hits['cli']} times, of its worker {hits['worker']}, of both {hits['both']}, at "
-            f"random times of a turn of {interrupted_turn.CALLS} calls, and {points} at failpoints: all {found.turns} turns ended, "
+            f"random times of a turn of {interrupted_turn.CALLS} calls, and {points} at failpoints: all "
+            f"{found.turns} turns ended, "
             f"in {found.attempts} attempts; none of {found.calls} calls ran twice, {found.unknown} have an unknown "
             f"outcome, {self.unstarted} were lost before they began; {found.positions} positions without gap, "
             f"duplicate or loss; last process gone after {self.gone_after:.2f} s; {hits['stopped']} workers that were "

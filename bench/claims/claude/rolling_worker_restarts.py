@@ -100,7 +100,8 @@ def _judge(found: list[dict[str, Any]], exits: list[float], rounds: int, calls: 
         headline=f"{len(found)} turns through {rounds} rounds of restarts: {failed} failed, {sums['twice']} tools ran "
         "twice",
         summary=f"{rounds} rounds of restarting two workers during {len(found)} turns ({harnesses}), each in the "
-        f"middle of a call: {failed} failed, {handovers} handovers; of {len(found) * (calls + 1)} calls {sums['twice']} "
+        f"middle of a call: {failed} failed, {handovers} handovers; of {len(found) * (calls + 1)} calls "
+        f"{sums['twice']} "
         f"ran twice, {sums['missing']} did not run, {sums['unknown']} have an unknown outcome; {sums['errors']} errors "
         f"reported; a worker exited at most {max(exits):.1f} s after SIGTERM",
         holds=failed == 0 and not any(sums.values()) and handovers >= len(found),

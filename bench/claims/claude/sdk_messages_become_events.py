@@ -48,7 +48,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     mismatches = len(client.ledger.mismatches)
     headline = f"{compared} scenarios on both harnesses: {events:,} events the same, {mismatches} mismatches"
     summary = (
-        f"claude-agent-sdk {sdk.__version__}: {len(sdk_messages.READERS)} of {len(_exported_message_types())} message classes have a "
+        f"claude-agent-sdk {sdk.__version__}: {len(sdk_messages.READERS)} of "
+        f"{len(_exported_message_types())} message classes have a "
         f"reader; {compared} scenarios run by both harnesses, one with an MCP server's tools, one with a custom tool: "
         f"{events} events with the same order, names, inputs and usage; {checked} strictly validated, "
         f"{mismatches} mismatches"

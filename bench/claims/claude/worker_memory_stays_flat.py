@@ -85,7 +85,8 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
         headline = f"leaked after {size.all} sessions: {', '.join(leaked)}"
     return Figure(
         headline=headline,
-        summary=f"the worker uses {sizes}: {growth:.3f} times (limit {_MAX_GROWTH:.2f}); descriptors {early.descriptors} and "
+        summary=f"the worker uses {sizes}: {growth:.3f} times (limit {_MAX_GROWTH:.2f}); descriptors "
+        f"{early.descriptors} and "
         f"{late.descriptors}, processes {early.processes} and {late.processes}, leases {early.leases} and "
         f"{late.leases}, control groups {early.groups} and {late.groups}, other files {early.files} and {late.files}",
         holds=not leaked and (growth <= _MAX_GROWTH or not judge),

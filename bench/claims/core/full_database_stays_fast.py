@@ -114,8 +114,10 @@ def _judge(
     by_operation = ", ".join(f"{name} {ratios[name]:.2f}" for name in _CLAIMED)
     worst = max(ratios[name] for name in _CLAIMED)
     return Figure(
-        headline=f"{sessions:,} sessions: p{quantile_share * 100:.0f} at most {worst:.2f} times that of an empty database",
-        summary=f"with {sessions:,} sessions and {events:,} events, p{quantile_share * 100:.0f} as a multiple of that of an empty "
+        headline=f"{sessions:,} sessions: p{quantile_share * 100:.0f} at most {worst:.2f} times that of an "
+        f"empty database",
+        summary=f"with {sessions:,} sessions and {events:,} events, p{quantile_share * 100:.0f} as a "
+        f"multiple of that of an empty "
         f"database: {by_operation} (limit {max_ratio}); a whole turn {ratios['turn']:.2f}",
         holds=all(ratios[name] <= max_ratio for name in _CLAIMED),
         details={

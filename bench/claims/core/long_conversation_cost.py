@@ -98,8 +98,10 @@ def _judge(first: BytesWritten, last: BytesWritten, times: _Times, validated: in
         headline=f"turn {begin:,} writes {bytes_ratio:.2f} times the bytes of turn 1, takes {times.ratio:.2f} times as "
         "long",
         summary=f"turns {begin - window + 1}-{begin} write {bytes_ratio:.2f} times the bytes of turns 1-{window} "
-        f"({last.total / window:,.0f} per turn; limit {max_bytes_ratio}); turns {begin + 1}-{end} take {times.ratio:.2f} "
-        f"times as long as turns 1-{window} of a new conversation ({times.late_seconds * 1000:.0f} ms; limit {max_time_ratio}), and "
+        f"({last.total / window:,.0f} per turn; limit {max_bytes_ratio}); turns {begin + 1}-{end} take "
+        f"{times.ratio:.2f} "
+        f"times as long as turns 1-{window} of a new conversation ({times.late_seconds * 1000:.0f} ms; "
+        f"limit {max_time_ratio}), and "
         f"turns {begin - window + 1}-{begin} {times.ratio_to_own_beginning:.2f} times as long as its own first "
         f"{window}; the model's request is sent after {times.cold.until_request * 1000:.0f} ms on a cold worker, after "
         f"{_mean_until_request(times.long[-window:]) * 1000:.0f} ms on a warm one",

@@ -1,8 +1,8 @@
 """The official Python SDK works unmodified: agents, environments, sessions, streams, custom tools and interrupts.
 
-The scenarios are in `bench.support.quickstart_scenarios`. At full size many sessions run them at the same time. Everything that
-the server sends, in streams and responses, is strictly validated with the SDK's own models; one mismatch fails the
-claim.
+The scenarios are in `bench.support.quickstart_scenarios`. At full size many sessions run them at the same time.
+Everything that the server sends, in streams and responses, is strictly validated with the SDK's own models; one
+mismatch fails the claim.
 """
 
 import asyncio

@@ -60,7 +60,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         headline = f"response times of {len(revealing_routes)} routes reveal foreign ids ({best:.0%} guessed right)"
     return Figure(
         headline=headline,
-        summary=f"{len(operations)} routes, {request_count} requests with foreign ids: all 404, the same as for ids that do "
+        summary=f"{len(operations)} routes, {request_count} requests with foreign ids: all 404, the same "
+        f"as for ids that do "
         f"not exist; from the response time, a guess is right at most {best:.0%} of the time ({samples} samples of "
         f"each kind and route; chance is 50%; medians differ by at most {by_median * 1000:.2f} ms)"
         + (f"; response times differ: {', '.join(revealing_routes)}" if revealing_routes else ""),

@@ -54,7 +54,8 @@ def _figure(backend: str, late: list[FencingTrial], early: list[FencingTrial]) -
     clean = sum(not trial.faults for trial in trials)
     summary = (
         f"in `{backend}`: "
-        f"{clean_late} of {len(late)} workers that were stopped past their heartbeat timeout and woke after the next attempt "
+        f"{clean_late} of {len(late)} workers that were stopped past their heartbeat timeout and woke "
+        f"after the next attempt "
         f"appended and executed nothing; their tools were dead at least "
         f"{min(trial.dead_before for trial in trials):.2f} s before the next attempt began"
     )

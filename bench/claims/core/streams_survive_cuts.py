@@ -62,8 +62,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(
         headline=headline,
         summary=f"{seen.cuts} cuts, {seen.in_a_preview} of them inside a message: {seen.positions} positions, {order}; "
-        f"{len(late)} kills before publish: last event at most {max(late):.2f} s late (limit {_MAX_SECONDS_LATE:g}); a turn of "
-        f"{statistics.median(slowed.undisturbed):.2f} s takes {slowed.ratio - 1:+.1%} beside a client that never reads; of "
+        f"{len(late)} kills before publish: last event at most {max(late):.2f} s late (limit "
+        f"{_MAX_SECONDS_LATE:g}); a turn of "
+        f"{statistics.median(slowed.undisturbed):.2f} s takes {slowed.ratio - 1:+.1%} beside a client that "
+        f"never reads; of "
         f"{memory.sent / 1e6:.1f} MB sent to it, {memory.total / 1e6:.2f} MB stay in memory "
         f"({memory.process / 1e6:.2f} in the API, {memory.kernel / 1e6:.2f} in the kernel); {joined} clients joined in "
         "the middle of a message and got all of it",

@@ -133,7 +133,8 @@ def _figure(
         f"succeeded) in {seconds:.0f} s: {server_errors} server errors, {conformance} undocumented responses, "
         f"{other_complaints} other complaints, {len(total_report.given_up)} requests that it could not generate; "
         f"{thrown.cases.total():,} malformed cases ({kinds}): "
-        f"{thrown.server_errors} server errors, {thrown.wrong.total()} wrong responses, {leftovers.tasks.total()} tasks and "
+        f"{thrown.server_errors} server errors, {thrown.wrong.total()} wrong responses, "
+        f"{leftovers.tasks.total()} tasks and "
         f"{leftovers.connections} connections remained, {len(leftovers.logged)} unexpected errors in the log",
         holds=total_report.cases.total() >= min_cases[0]
         and thrown.cases.total() >= min_cases[1]

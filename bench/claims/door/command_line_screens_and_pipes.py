@@ -70,16 +70,22 @@ async def _check_command_line(person: CliUser, client: Client, tmux: Tmux, *, qu
     completion_p95 = shell_completion.p95(completion_seconds)
     widths = "60 columns" if quick else f"{', '.join(map(str, screen_checks.WIDTHS))} columns"
     headline = (
-        f"{screens + helps} screens intact, {len(codes)} of {len(documented_codes)} exit codes, {values} JSON values fit their "
+        f"{screens + helps} screens intact, {len(codes)} of {len(documented_codes)} exit codes, {values} "
+        f"JSON values fit their "
         "schemas"
     )
     if completion_p95 >= time_limit(_MAX_COMPLETION_SECONDS, quick=quick):
-        headline = f"completion of live ids takes p95 {completion_p95 * 1000:.0f} ms (limit {_MAX_COMPLETION_SECONDS * 1000:.0f})"
+        headline = (
+            f"completion of live ids takes p95 {completion_p95 * 1000:.0f} ms (limit "
+            f"{_MAX_COMPLETION_SECONDS * 1000:.0f})"
+        )
     return Figure(
         headline=headline,
         summary=f"{screens} screens and {helps} of --help at {widths}, with colour and without, {pipes} pipes: none "
-        f"torn or half drawn; {len(codes)} of {len(documented_codes)} exit codes; {values} JSON values of {command_count} commands fit "
-        f"their schemas; {survived}; completion of live ids p95 {completion_p95 * 1000:.0f} ms (limit {_MAX_COMPLETION_SECONDS * 1000:.0f})",
+        f"torn or half drawn; {len(codes)} of {len(documented_codes)} exit codes; {values} JSON values of "
+        f"{command_count} commands fit "
+        f"their schemas; {survived}; completion of live ids p95 {completion_p95 * 1000:.0f} ms (limit "
+        f"{_MAX_COMPLETION_SECONDS * 1000:.0f})",
         holds=completion_p95 < time_limit(_MAX_COMPLETION_SECONDS, quick=quick),
         details={
             "screens": screens,

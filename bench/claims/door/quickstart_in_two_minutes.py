@@ -51,13 +51,17 @@ async def _run_commands(page: ReadmeBlocks, desk: UserShell, installed: InstallT
     total = first + (installed.install_seconds if installed else 0.0)
     headline = f"first streamed word {first:.1f} s after the start; installation not measured"
     if installed:
-        headline = f"first streamed word {total:.0f} s after the download, installation included (limit {_MAX_FIRST_SECONDS:.0f})"
+        headline = (
+            f"first streamed word {total:.0f} s after the download, installation included (limit "
+            f"{_MAX_FIRST_SECONDS:.0f})"
+        )
     if second >= time_limit(_MAX_SECOND_SECONDS, quick=installed is None):
         headline = f"first streamed word {second:.1f} s after the second start (limit {_MAX_SECOND_SECONDS:.0f})"
     return Figure(
         headline=headline,
         summary=f"{_describe_installation(installed)}; from `footplate dev` to the first streamed word {first:.1f} s, "
-        f"{total:.0f} s with the installation (limit {_MAX_FIRST_SECONDS:.0f}); on the second start {second:.1f} s (limit "
+        f"{total:.0f} s with the installation (limit {_MAX_FIRST_SECONDS:.0f}); on the second start "
+        f"{second:.1f} s (limit "
         f"{_MAX_SECOND_SECONDS:.0f}); {'the demo killed its worker and continued; ' if installed else ''}"
         f"with a provider's key the same commands used {' and '.join(models)}",
         holds=total < time_limit(_MAX_FIRST_SECONDS, quick=installed is None)

@@ -48,7 +48,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     wanted = rounds * len(_SCENARIOS)
     mismatches = len(ledger.mismatches)
     return Figure(
-        headline=f"{passed} of {wanted} scenarios passed, {ledger.validated:,} events validated, {mismatches} mismatches",
+        headline=f"{passed} of {wanted} scenarios passed, {ledger.validated:,} events validated, "
+        f"{mismatches} mismatches",
         summary=f"@anthropic-ai/sdk {found}: {passed} of {wanted} scenarios passed ({', '.join(_SCENARIOS)}), "
         f"{ledger.validated} events and {ledger.resources.total()} responses strictly validated, "
         f"{mismatches} mismatches",

@@ -76,10 +76,15 @@ class _Trial:
             self._check_effects(session_id, {"a": "deny"})
         decisions_by_session = [await self._decide(session_id, asked) for session_id, asked in parked]
         decisions = [decision for each in decisions_by_session for decision in each.values()]
-        headline = f"{len(decisions)} approvals decided ten days later: {decisions.count('allow')} ran once, {decisions.count('deny')} never"
+        headline = (
+            f"{len(decisions)} approvals decided ten days later: {decisions.count('allow')} ran "
+            f"once, {decisions.count('deny')} never"
+        )
         summary = (
-            f"{len(parked)} sessions (`native` and `claude`) with {len(decisions)} approvals, ten days and a restart of "
-            f"every process later: {decisions.count('allow')} allowed calls ran once each, {decisions.count('deny')} denied "
+            f"{len(parked)} sessions (`native` and `claude`) with {len(decisions)} approvals, ten days and "
+            f"a restart of "
+            f"every process later: {decisions.count('allow')} allowed calls ran once each, "
+            f"{decisions.count('deny')} denied "
             f"never; retention deleted a session that waited for nothing, but none of these; {len(ended)} approvals "
             "expired and were denied, and their sessions continued"
         )

@@ -81,7 +81,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(
         headline=headline,
         summary=f"{size.all} waiting sessions, half of them of `native` and half of `claude`: {memory}, limit "
-        f"{_MAX_GROWTH:.2f}; processes {early.processes} and {late.processes}, leases {early.leases} and {late.leases}; with "
+        f"{_MAX_GROWTH:.2f}; processes {early.processes} and {late.processes}, leases {early.leases} and "
+        f"{late.leases}; with "
         f"room for {_MAX_TURNS} turns another one ran at once, and {len(approved)} that were approved continued",
         holds=late.processes <= early.processes and not late.leases and (max(growth.values()) <= _MAX_GROWTH or quick),
         details={

@@ -93,7 +93,8 @@ class _Trial:
                 count[kind] += 1
                 if fault:
                     faults.append(
-                        f"{shape.name}, {harness}: {call.title}: {fault} ({cli_outcome}, here {footplate_outcome}: {why[:200]})"
+                        f"{shape.name}, {harness}: {call.title}: {fault} ({cli_outcome}, here "
+                        f"{footplate_outcome}: {why[:200]})"
                     )
         return faults
 

@@ -130,7 +130,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     summary = (
         f"{calls} calls behind hooks that hang, crash, flood, return garbage, use up memory or are killed (ways: "
         f"{kinds}), `native` and `claude`: none was made; each was denied within {run.slowest:.1f} s of the turn's "
-        f"start (the timeout of hooks that hang is {_TIMEOUT_SECONDS} s), with a reason and an audit entry; {prompts} prompts "
+        f"start (the timeout of hooks that hang is {_TIMEOUT_SECONDS} s), with a reason and an audit "
+        f"entry; {prompts} prompts "
         "behind failing hooks did not reach a model; hooks without output let all calls through"
     )
     if run.faults:

@@ -93,12 +93,15 @@ def _figure(
     effective = attacks - len(without_effect)
     harnesses: dict[str, Json] = {harness: made.calls[f"{harness} {AGENT}"] for harness in HARNESSES}
     headline = (
-        f"{attacks + hidden:,} attacks: {outcomes[PermissionOutcome.ALLOW]} allowed; {len(asked)} of {len(everyday)} everyday commands "
+        f"{attacks + hidden:,} attacks: {outcomes[PermissionOutcome.ALLOW]} allowed; {len(asked)} of "
+        f"{len(everyday)} everyday commands "
         "asked needlessly"
     )
     summary = (
-        f"{attacks} attacks in {len({case.group for case in cases})} groups, {effective} of which have a forbidden effect "
-        f"without the gate, and {hidden} more spellings: {outcomes[PermissionOutcome.DENY]} denied, {outcomes[PermissionOutcome.ASK]} asked, "
+        f"{attacks} attacks in {len({case.group for case in cases})} groups, {effective} of which have a "
+        f"forbidden effect "
+        f"without the gate, and {hidden} more spellings: {outcomes[PermissionOutcome.DENY]} denied, "
+        f"{outcomes[PermissionOutcome.ASK]} asked, "
         f"{outcomes[PermissionOutcome.ALLOW]} allowed; made by a model in sessions of "
         f"{' and '.join(f'`{harness}` {number}' for harness, number in harnesses.items())}; "
         f"{len(forbidden)} forbidden effects; of {len(everyday)} everyday commands "

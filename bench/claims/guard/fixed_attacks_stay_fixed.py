@@ -43,7 +43,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     successful = [name for name, achieved in now.items() if achieved is not None]
     return Figure(
         headline=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on the old commit, {len(successful)} now",
-        summary=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on {COMMIT_BEFORE_FIXES}, {len(successful)} succeed now"
+        summary=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on {COMMIT_BEFORE_FIXES}, "
+        f"{len(successful)} succeed now"
         + "".join(f"; {name} succeeds" for name in successful)
         + "".join(f"; {name} never succeeded" for name in harmless),
         holds=not successful and not harmless,

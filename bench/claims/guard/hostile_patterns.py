@@ -65,7 +65,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         )
     return Figure(
         headline=headline,
-        summary=f"{count} hostile texts: at most {worst:.0f} ms of CPU more than a plain one (limit {_MAX_EXCESS_MS:.0f}); "
+        summary=f"{count} hostile texts: at most {worst:.0f} ms of CPU more than a plain one (limit "
+        f"{_MAX_EXCESS_MS:.0f}); "
         f"another organisation's p95 {ratio:.2f} times for reads and {turns:.2f} for turns (limit {_MAX_RATIO}); "
         f"`/livez` responded within {livez_seconds * 1000:.0f} ms (limit {_MAX_LIVEZ_SECONDS * 1000:.0f})",
         holds=worst <= time_limit(_MAX_EXCESS_MS, quick=quick)

@@ -128,7 +128,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     roles = ", ".join(_ROLES_WITHOUT_ACCESS[:1] if quick else _ROLES_WITHOUT_ACCESS)
     headline = f"{run.attempts} attempts without the role: none weakened the rules"
     summary = (
-        f"{len(ATTEMPTS_BY_ROUTE) + len(HARMLESS_ROUTES)} writing routes, {len(HARMLESS_ROUTES)} of which cannot change rules; "
+        f"{len(ATTEMPTS_BY_ROUTE) + len(HARMLESS_ROUTES)} writing routes, {len(HARMLESS_ROUTES)} of which "
+        f"cannot change rules; "
         f"{run.attempts} attempts as {roles}: {run.refused} were refused with 403, none weakened the rules, which "
         f"denied the command in {run.tried} sessions afterwards; every attempt is in the audit trail, except "
         f"{run.invalid} invalid requests (400); with the role the same requests take effect"

@@ -115,9 +115,11 @@ class _Trial:
         traces = f"{deleted_count} of {len(work.made)} sessions deleted: {found_count} traces remain"
         return Figure(
             headline=f"{traces}, {len(faults)} faults" if faults else f"{traces}, all needed objects stay",
-            summary=f"{len(work.made)} sessions and forks, {deleted_count} deleted, {rested} archived and removed from their "
+            summary=f"{len(work.made)} sessions and forks, {deleted_count} deleted, {rested} archived and "
+            f"removed from their "
             f"host: gc removed {removed} of {len(before)} objects, beside a running turn and killed once, and kept the "
-            f"{len(remaining)} that the log refers to; of {len(deleted_markers)} markers of deleted and interrupted turns {found_count} are "
+            f"{len(remaining)} that the log refers to; of {len(deleted_markers)} markers of deleted and "
+            f"interrupted turns {found_count} are "
             "in a table, in Redis, in Temporal, in an object, in a pack or on the host; an empty host restored the "
             f"files of {len(living) + len(waiting)} remaining sessions; {len(faults)} faults"
             + (f", the first: {faults[0]}" if faults else ""),

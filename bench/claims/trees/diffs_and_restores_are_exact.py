@@ -31,7 +31,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     kinds = ", ".join(f"{count} {kind}" for kind, count in tally.kinds.most_common())
     headline = f"{tally.sets} change sets: every patch and every restore exact, byte for byte"
     summary = (
-        f"{tally.sets} change sets ({kinds}), patches of {tally.patches / 1e6:.0f} MB in all: each patch turned the old "
+        f"{tally.sets} change sets ({kinds}), patches of {tally.patches / 1e6:.0f} MB in all: each patch "
+        f"turned the old "
         "tree into the new one, byte for byte; so did each restore, with the history of nested repositories"
     )
     if tally.faults:

@@ -58,7 +58,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         summary=f"{count} forks at the events of sessions that made {file_comparison.FILES} files "
         f"({' and '.join(_HARNESSES)}, with a project and without): {len(faults)} times the files or the conversation "
         f"were not those of the event; a fork of {turns} turns, its request and its files, takes {ratio:.2f} times as "
-        f"long as one of {_SHORT} ({median(long) * 1000:.0f} ms; limit {max_ratio}); with a first turn, which sends the "
+        f"long as one of {_SHORT} ({median(long) * 1000:.0f} ms; limit {max_ratio}); with a first turn, "
+        f"which sends the "
         f"whole conversation to the model, {ratio_with_turn:.2f} times ({median(first[1]) * 1000:.0f} ms)"
         + (f"; the first fault: {faults[0]}" if faults else ""),
         holds=not faults and ratio <= max_ratio,

@@ -44,13 +44,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
     by_store = "; ".join(
-        f"objects in {name}: {one.interrupted_turns} losses, {one.restored_sessions} of them after completed calls ({one.calls_before_loss} in all)"
+        f"objects in {name}: {one.interrupted_turns} losses, {one.restored_sessions} of them after "
+        f"completed calls ({one.calls_before_loss} in all)"
         for name, one in found.items()
     )
     faults = sum(len(one.faults) for one in found.values())
     return Figure(
-        headline=f"{sum(one.interrupted_turns for one in found.values())} hosts lost in turns: {faults} wrong files afterwards",
-        summary=f"a worker was killed and its disk deleted in turns of {turn_script.CALLS} calls, in both harnesses, with "
+        headline=f"{sum(one.interrupted_turns for one in found.values())} hosts lost in turns: {faults} "
+        f"wrong files afterwards",
+        summary=f"a worker was killed and its disk deleted in turns of {turn_script.CALLS} calls, in both "
+        f"harnesses, with "
         f"projects and without: {by_store}; the next worker finished every turn, and {faults} times its files "
         "differed from those after the completed calls",
         holds=not faults,

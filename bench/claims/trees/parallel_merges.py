@@ -78,7 +78,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     made = sum(found.commits.values())
     headline = f"{made} commits merged by {count} sessions at once: {len(found.faults)} lost or doubled"
     if max(found.takeover_seconds) > lease + _SLACK_SECONDS:
-        headline = f"after a kill, the next merge took {max(found.takeover_seconds):.1f} s (limit {lease + _SLACK_SECONDS:.0f})"
+        headline = (
+            f"after a kill, the next merge took {max(found.takeover_seconds):.1f} s (limit "
+            f"{lease + _SLACK_SECONDS:.0f})"
+        )
     return Figure(
         headline=headline,
         summary=f"{count} sessions at once on one repository, {rounds} rounds: {made} commits in {len(found.merges)} "

@@ -35,7 +35,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         headline = f"streaming a diff took {grown_kb / 1024:.0f} MB of memory (limit 64)"
     return Figure(
         headline=headline,
-        summary=f"{by_size}; a diff of {patch / 1e6:.1f} MB was streamed with {grown_kb / 1024:.0f} MB of extra memory, "
+        summary=f"{by_size}; a diff of {patch / 1e6:.1f} MB was streamed with {grown_kb / 1024:.0f} MB of "
+        f"extra memory, "
         f"git's included (limit 64)",
         holds=grown_kb < _MAX_MEMORY_KB and all(_holds(*each, factor) for each in found),
         details={"milliseconds": {str(files): _details(*each) for files, each in zip(sizes, found, strict=True)}},
@@ -65,10 +66,14 @@ def _details(measured: GitComparison, started: StartTimes) -> dict[str, Json]:
 
 def _describe(files: int, measured: GitComparison, started: StartTimes) -> str:
     return (
-        f"{files:,} files: a snapshot with one change {_ms(measured.snapshot):.0f} ms against {_ms(measured.bare_snapshot):.0f} of "
-        f"bare git: {_ratio(measured.snapshot, measured.bare_snapshot):.2f} (limit {_MAX_SNAPSHOT_RATIO}), with none {_ms(measured.nothing):.0f} "
-        f"ms; a diff {_ms(measured.diff):.1f} ms against {_ms(measured.bare_diff):.1f}: {_ratio(measured.diff, measured.bare_diff):.2f} (limit "
-        f"{_MAX_DIFF_RATIO}); a session's start {_ms(started.start):.0f} ms against {_ms(started.worktree):.0f} of `git worktree "
+        f"{files:,} files: a snapshot with one change {_ms(measured.snapshot):.0f} ms against "
+        f"{_ms(measured.bare_snapshot):.0f} of "
+        f"bare git: {_ratio(measured.snapshot, measured.bare_snapshot):.2f} (limit {_MAX_SNAPSHOT_RATIO}), "
+        f"with none {_ms(measured.nothing):.0f} "
+        f"ms; a diff {_ms(measured.diff):.1f} ms against {_ms(measured.bare_diff):.1f}: "
+        f"{_ratio(measured.diff, measured.bare_diff):.2f} (limit "
+        f"{_MAX_DIFF_RATIO}); a session's start {_ms(started.start):.0f} ms against "
+        f"{_ms(started.worktree):.0f} of `git worktree "
         f"add`: {_ratio(started.start, started.worktree):.2f} (limit {_MAX_START_RATIO}), and its first snapshot "
         f"{_ms(started.first_snapshot):.0f} ms"
     )

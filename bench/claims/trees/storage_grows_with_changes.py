@@ -58,7 +58,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         headline=f"{mean(found.bytes):,.0f} bytes per turn; the last {window} turns add {ratio:.2f} times the first "
         f"{window}",
         summary=f"{turns} turns with one small change each: {mean(found.bytes):,.0f} bytes per turn in the object "
-        f"store; the last {window} turns added {ratio:.2f} times the bytes of the first {window} (limit {max_ratio}), and the "
+        f"store; the last {window} turns added {ratio:.2f} times the bytes of the first {window} (limit "
+        f"{max_ratio}), and the "
         f"bytes change by {slope:+.3f} from one turn to the next; a turn took {early:.0f} ms at the beginning and "
         f"{late:.0f} ms at the end, with its model request",
         holds=ratio <= max_ratio,

@@ -76,7 +76,8 @@ async def _copy_statement(connection: "asyncpg.Connection[asyncpg.Record]", tabl
     columns = [row["attname"] for row in rows]
     new = {
         "session_id": "'sesn_00' || lpad(n::text, 24, '0')",
-        "organisation": f"case when n % 10 = 0 then '{DEFAULT_ORGANISATION}' else 'org_' || n % {_OTHER_ORGANISATIONS} end",
+        "organisation": f"case when n % 10 = 0 then '{DEFAULT_ORGANISATION}' else 'org_' || n % "
+        f"{_OTHER_ORGANISATIONS} end",
         "event_id": "left(t.event_id, 8) || substr(md5(n::text || t.event_id), 1, 23)",
         "input_event_id": "left(t.input_event_id, 8) || substr(md5(n::text || t.input_event_id), 1, 23)",
         "created_at": f"t.created_at - interval '{_DAYS} days' * (1 - n / $4::float8)",

@@ -189,8 +189,8 @@ print(number, space.raw)
         succeeded=lambda scene: scene.host.fields["key"].encode() in scene.output,
     ),
     Attempt(
-        name="run-a-setuid-program", category="setuid", tries="runs a program that acts as root.", before=_create_setuid_program,
-        shell="./as-root of-root", succeeded=leaks("of root"), root_only=True, pointless_as_owner=True,
+        name="run-a-setuid-program", category="setuid", tries="runs a program that acts as root.",
+        before=_create_setuid_program, shell="./as-root of-root", succeeded=leaks("of root"), root_only=True, pointless_as_owner=True,
     ),
     Attempt(
         name="become-root", category="setuid", tries="becomes root by system call, and reads a file of root.",
@@ -209,7 +209,8 @@ print(open("of-root").read())
         succeeded=_made_setuid, root_only=True,
     ),
     Attempt(
-        name="use-sudo", category="setuid", tries="asks the system's own programs to act as root.", before=_create_setuid_program,
+        name="use-sudo", category="setuid", tries="asks the system's own programs to act as root.",
+        before=_create_setuid_program,
         shell="sudo -n cat of-root; su -c 'cat of-root' </dev/null; pkexec cat of-root </dev/null",
         pointless_as_owner=True,
         succeeded=leaks("of root"), uncontrolled="a host may have none of them, or ask for a password",

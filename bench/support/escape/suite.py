@@ -15,7 +15,8 @@ from bench.support.escape.attempt_context import MARK, AttemptContext
 from bench.support.escape.host_fixture import HostFixture
 
 ATTEMPTS: Final = (
-    *file_attempts.ATTEMPTS, *network_attempts.ATTEMPTS, *process_attempts.ATTEMPTS, *kernel_attempts.ATTEMPTS, *resource_attempts.ATTEMPTS,
+    *file_attempts.ATTEMPTS, *network_attempts.ATTEMPTS, *process_attempts.ATTEMPTS, *kernel_attempts.ATTEMPTS,
+    *resource_attempts.ATTEMPTS,
 )  # fmt: skip
 _FAST_SECONDS: Final = 15.0
 _MEASURE_INTERVAL: Final = 0.1

@@ -1,4 +1,4 @@
-"""`python -m bench.support.fuzz.generated_requests`: sends requests that schemathesis generates from the OpenAPI document.
+"""`python -m bench.support.fuzz.generated_requests`: requests that schemathesis generates from the OpenAPI document.
 
 The order comes as JSON on stdin, and the report goes as JSON to stdout. Every response is checked: no server error;
 status, content type, headers and body as documented; deleted resources are gone, and created ones exist.

@@ -49,7 +49,8 @@ async def measure(cluster: Cluster, *, streams: int, keepalive: float, rounds: i
             broken = sum(listener.lost for listener in listeners)
     max_rss, min_keep_alives = max(opened["Rss"], after["Rss"]), min(gained)
     return Measurement(
-        text=f"{streams:,} idle streams of as many sessions on one API process: {max_rss:.0f} MB Rss, {after['Pss']:.0f} "
+        text=f"{streams:,} idle streams of as many sessions on one API process: {max_rss:.0f} MB Rss, "
+        f"{after['Pss']:.0f} "
         f"MB Pss, before them {before['Rss']:.0f} and {before['Pss']:.0f} (limit {_MAX_MB} MB Rss); each got "
         f"{min_keep_alives} to {max(gained)} keep-alives in {rounds} times {keepalive:g} s, {broken} broke",
         holds=max_rss <= _MAX_MB and min_keep_alives >= rounds and broken == 0,

@@ -50,7 +50,8 @@ async def measure(cluster: Cluster, *, samples: int, max_ratio: float = _MAX_RAT
     ratios = {kind: _ratio(alternating, kind) for kind in KINDS}
     without_pause = {kind: _ratio(back_to_back, kind) for kind in KINDS}
     ratios_text = ", ".join(
-        f"{kind} {_ms(alternating['api', kind]):.2f} ms, bare {_ms(alternating['bare', kind]):.2f}: {ratios[kind]:.2f} times "
+        f"{kind} {_ms(alternating['api', kind]):.2f} ms, bare {_ms(alternating['bare', kind]):.2f}: "
+        f"{ratios[kind]:.2f} times "
         f"({without_pause[kind]:.2f} back to back)"
         for kind in KINDS
     )

@@ -46,7 +46,8 @@ async def measure(rounds: int, *, slack: float = 1.0) -> Measurement:
     ratio, began = median(ours) / median(bare), median(first) / median(run)
     return Measurement(
         text=f"a command in a turn's container {median(ours) * 1000:.1f} ms, bare exec of the engine "
-        f"{median(bare) * 1000:.1f}: {ratio:.2f} times (limit {MAX_RATIO}); the first command of a turn, which creates the "
+        f"{median(bare) * 1000:.1f}: {ratio:.2f} times (limit {MAX_RATIO}); the first command of a turn, "
+        f"which creates the "
         f"container, {median(first) * 1000:.0f} ms, a bare run {median(run) * 1000:.0f}: {began:.2f} times",
         holds=ratio <= MAX_RATIO * slack,
         details={"docker_exec": round(ratio, 3), "docker_first": round(began, 3)},

@@ -124,7 +124,8 @@ def hostile_files(server: str) -> dict[str, str]:
         ".claude/skills/evil/SKILL.md": head + shell.replace("{}", "skill"),
         ".claude/commands/evil.md": head + shell.replace("{}", "command"),
         ".claude/agents/evil.md": f"{head}{NEVER_SENT_TOKENS['.claude/agents/evil.md']}\n",
-        ".claude/output-styles/loud.md": f"---\nname: loud\n---\n{NEVER_SENT_TOKENS['.claude/output-styles/loud.md']}\n",
+        ".claude/output-styles/loud.md": f"---\nname: "
+        f"loud\n---\n{NEVER_SENT_TOKENS['.claude/output-styles/loud.md']}\n",
         ".claude-plugin/plugin.json": json.dumps(plugin),
         "hooks/hooks.json": json.dumps({"hooks": hostile_settings("folder", server)["hooks"]}),
         "market/.claude-plugin/marketplace.json": json.dumps(market),

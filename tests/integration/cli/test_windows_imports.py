@@ -22,7 +22,8 @@ class Missing(importlib.abc.MetaPathFinder):
 for name in {POSIX_ONLY!r}:
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Missing())
-import footplate.client, footplate.cli.actions.sessions, footplate.cli.actions.agents_and_environments, footplate.cli.commands.config, footplate.cli.completion
+import footplate.client, footplate.cli.actions.sessions, footplate.cli.actions.agents_and_environments
+import footplate.cli.commands.config, footplate.cli.completion
 from footplate.cli.main import main
 sys.argv = ["footplate", *sys.argv[1:]]
 main()

@@ -47,14 +47,14 @@ MIB = 1 << 20
 BUILDER_PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from footplate.environments.docker.images import Recipe
-from footplate.environments.docker.factory import Ground
-from footplate.environments.docker.probe import find
+from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.factory import WorkerSettings
+from footplate.environments.docker.probe import probe_docker
 async def main():
     engine, data, image, setup = sys.argv[1:]
-    worker_settings = Ground(root=Path(data, "workspaces"), data=Path(data), uid=65520)
-    wanted = Recipe(image=image, setup=setup, setup_network="none")
-    await find(engine, worker_settings, Path(data, "docker"), wanted=wanted)
+    worker_settings = WorkerSettings(root=Path(data, "workspaces"), data=Path(data), uid=65520)
+    wanted = ImageRecipe(image=image, setup=setup, setup_network="none")
+    await probe_docker(engine, worker_settings, Path(data, "docker"), image_or_container=wanted)
 asyncio.run(main())
 """
 

@@ -12,8 +12,8 @@ from footplate.domain.agents.environment_config import Backend, EnvironmentConfi
 from footplate.domain.network.host_access import Network
 from footplate.domain.ports.engine import ModelGrant, OpenEnvironment
 from footplate.domain.ports.harness import Endpoint
+from footplate.environments import programs
 from footplate.environments.factory import SandboxFactory
-from footplate.environments.processes import guardian_client
 from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import SandboxProbe
 from footplate.proxy.model_proxy import ModelProxy
@@ -86,7 +86,7 @@ async def test_a_killed_port_forwarder_is_restarted(tmp_path: Path, sandbox_host
 
 def test_small_chunks_are_sent_without_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     # Inside a sandbox, the module is not part of a package.
-    monkeypatch.syspath_prepend(str(Path(guardian_client.__file__).parent))
+    monkeypatch.syspath_prepend(str(Path(programs.__file__).parent))
     port_forwarding = importlib.import_module("port_forwarding")
     ((listener, _),) = port_forwarding.listen([(0, "/nowhere")]).values()
     with socket.create_connection(listener.getsockname()):

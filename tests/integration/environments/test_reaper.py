@@ -197,7 +197,11 @@ def test_a_new_directory_without_a_record_stays_and_an_old_one_is_removed(tmp_pa
 def test_a_trial_directory_is_removed_with_its_creator(tmp_path: Path) -> None:
     mine = tmp_path / new_trial_name()
     printed = subprocess.run(
-        [sys.executable, "-c", "from footplate.environments.reaper.host_reaper import trial_name; print(trial_name())"],
+        [
+            sys.executable,
+            "-c",
+            "from footplate.environments.reaper.host_reaper import new_trial_name; print(new_trial_name())",
+        ],
         stdout=subprocess.PIPE,
         text=True,
         check=True,

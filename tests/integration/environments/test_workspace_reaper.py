@@ -123,7 +123,9 @@ async def test_a_data_directory_without_sessions(tmp_path: Path) -> None:
     ],
 )
 async def test_an_expired_session_is_removed_if_its_files_are_stored(
-    data: Path, files: ExpiredSessionFiles, goes: bool
+    data: Path,
+    files: ExpiredSessionFiles,
+    goes: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     log = MemorySessionRegistry("sesn_kept", "sesn_gone")
     log.files = {"sesn_gone": files}
@@ -146,7 +148,7 @@ async def test_an_expired_session_is_removed_if_its_files_are_stored(
 async def test_a_session_that_was_used_meanwhile_stays(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = MemorySessionRegistry("sesn_kept", "sesn_gone")
     log.files = {"sesn_gone": ExpiredSessionFiles({SCRATCH_TREE: SNAPSHOT})}
-    monkeypatch.setattr(log, "touched", lambda _: None)
+    monkeypatch.setattr(log, "find_files", lambda _: None)
     workspaces = WorkspaceReaper(data, log, released_after=WEEK)
     await workspaces.remove_unknown(())
     assert await workspaces.release_expired(()) == 0

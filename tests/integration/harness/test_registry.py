@@ -42,12 +42,12 @@ def test_a_harness_that_cannot_be_imported_is_reported(monkeypatch: pytest.Monke
 _PARALLEL_LOADING = """
 import asyncio, threading
 from footplate.domain.ports.harness import HarnessServices
-from footplate.harness import loading
-from footplate.harness.registry import Harnesses
+from footplate.harness.lazy_import import import_in_thread
+from footplate.harness.registry import HarnessRegistry
 
-other = threading.Thread(target=lambda: asyncio.run(loading.module("footplate.harness.mcp.servers")))
+other = threading.Thread(target=lambda: asyncio.run(import_in_thread("footplate.harness.mcp.servers")))
 other.start()
-Harnesses(HarnessServices(endpoints={})).get("claude")
+HarnessRegistry(HarnessServices(endpoints={})).get("claude")
 other.join()
 import footplate.harness.mcp.servers
 """

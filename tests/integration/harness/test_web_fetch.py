@@ -225,13 +225,13 @@ async def test_a_name_is_looked_up_once(pages: PageServer, monkeypatch: pytest.M
     assert (await web().fetch(pages.url(host="rebind.test"))).endswith("hello")
     assert names.asked == ["rebind.test"]
     assert pages.seen[0].headers["host"] == f"rebind.test:{pages.port}"
-    with pytest.raises(ToolFailure, match=r"rebind\.test is at 127\.0\.0\.2"):
+    with pytest.raises(ToolFailure, match=r"rebind\.test resolves to 127\.0\.0\.2"):
         await web().fetch(pages.url(host="rebind.test"))
 
 
 async def test_one_internal_address_among_public_ones_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve_with(monkeypatch, FakeResolver(mixed_test=[["93.184.216.34", "10.0.0.1"]]))
-    with pytest.raises(ToolFailure, match=r"mixed\.test is at 10\.0\.0\.1"):
+    with pytest.raises(ToolFailure, match=r"mixed\.test resolves to 10\.0\.0\.1"):
         await web().fetch("http://mixed.test/")
 
 
@@ -241,7 +241,7 @@ async def test_a_host_may_be_allowed_by_name_and_its_second_address_is_tried(
     resolve_with(monkeypatch, FakeResolver(wiki_test=[["127.0.0.3", "127.0.0.1"]], other_test=[["127.0.0.1"]]))
     pages.responses["/"] = ok(b"hello")
     assert (await web("wiki.test").fetch(pages.url(host="wiki.test"))).endswith("hello")
-    with pytest.raises(ToolFailure, match=r"other\.test is at"):
+    with pytest.raises(ToolFailure, match=r"other\.test resolves to"):
         await web("wiki.test").fetch(pages.url(host="other.test"))
 
 

@@ -18,7 +18,7 @@ from footplate.domain.sessions.events import Position
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.stack import Stack
 from footplate.stack.orphan_processes import wait_until
-from footplate.store.archive import archived_events, format, writer
+from footplate.store.archive import archived_events, writer
 from footplate.store.resources.usage_report import UsageReader
 from footplate.stream.stream_hub import StreamHub
 

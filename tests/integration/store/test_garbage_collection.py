@@ -245,7 +245,8 @@ async def test_a_session_that_starts_from_a_base_waits_for_its_removal(
     """The race: no session needs the base, then one does and sees that it exists, and then it is removed."""
     principal = new_principal()
     project = await create_project(cell, principal)
-    key = f"{base_packs_prefix(principal.organisation, project.id)}/{SnapshotStep(0, Snapshot('b' * 40), None).part_name(0, 1)}"
+    part_name = SnapshotStep(0, Snapshot("b" * 40), None).part_name(0, 1)
+    key = f"{base_packs_prefix(principal.organisation, project.id)}/{part_name}"
     await put(cell, key)
     claim = await claim_turn(cell, principal, await start_session(cell, principal, ProjectSelection([project.id])))
     deciding: list[asyncio.Task[BaseCommit]] = []

@@ -54,7 +54,7 @@ async def test_a_script_without_a_reply_is_a_400(model: ScriptedModel, client: a
         await request_text(client, "[[script:missing]]")
     with pytest.raises(anthropic.BadRequestError, match="no luck"):
         await request_text(client, "[[script:broken]]")
-    with pytest.raises(anthropic.BadRequestError, match="has 0 replies and was asked for number 0"):
+    with pytest.raises(anthropic.BadRequestError, match=r"has 0 replies, but reply 0 \(counted from 0\) was requested"):
         await request_text(client, "[[script:empty]]")
 
 

@@ -92,7 +92,7 @@ async def test_an_empty_diff_reads_nothing(changed_session: ChangedSession) -> N
 
 async def test_a_fork_reads_its_parents_packs(changed_session: ChangedSession) -> None:
     changed_session.delete_host_data()
-    assert await changed_session.patch(changed_session.diff(0, 1, session_id="sesn_2", owners=("sesn_1",)))
+    assert await changed_session.patch(changed_session.diff(0, 1, session_id="sesn_2", ancestors=("sesn_1",)))
     with pytest.raises(Permanent, match="not in the object store"):
         await changed_session.patch(changed_session.diff(0, 1, session_id="sesn_2"))
 

@@ -49,7 +49,7 @@ def full_scans(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         scans.append(git_dir)
         return await take(git_dir, work_tree, **options)
 
-    monkeypatch.setattr(snapshots, "take_and_remember", counted)
+    monkeypatch.setattr(snapshots, "take_snapshot_and_cache", counted)
     return scans
 
 
@@ -250,7 +250,7 @@ async def test_files_found_in_a_directory_that_is_not_watched_yet_are_followed(
 
     (world.files / "old").write_text("one")
     with monkeypatch.context() as raced:
-        raced.setattr(snapshots, "take_and_remember", late)
+        raced.setattr(snapshots, "take_snapshot_and_cache", late)
         await followed.take_snapshot(None)
     (world.files / "new" / "directory" / "a").unlink()
     assert await followed.take_snapshot(None) == await full_snapshot(world)

@@ -152,7 +152,7 @@ async def test_size_and_number_of_files_are_limited(repository: Repository) -> N
         repository.put(f"{number:03}/CLAUDE.md", "x")
     found = await repository.load_instructions(repository.commit(), Trust.INSTRUCTIONS)
     reasons = {skipped.path: skipped.reason for skipped in found.skipped}
-    assert "longer" in reasons["CLAUDE.md"]
+    assert "larger" in reasons["CLAUDE.md"]
     assert "more than 200 files" in reasons["204/CLAUDE.md"]
     assert len(found.files) <= project_instructions.MAX_FILES
 

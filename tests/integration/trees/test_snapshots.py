@@ -55,7 +55,7 @@ async def test_a_change_of_the_same_size_in_the_same_second_is_detected(
     await world.take_snapshot()
     (world.files / "same size").write_bytes(b"two")
     (world.files / "goes").unlink()
-    monkeypatch.setattr(full_snapshot, "update", in_the_next_second)
+    monkeypatch.setattr(full_snapshot, "update_index", in_the_next_second)
     restored = await world.restore(await world.take_snapshot())
     assert contents(restored) == contents(world.files)
 

@@ -109,7 +109,7 @@ async def test_the_holder_of_a_branch_is_named(http: httpx2.AsyncClient, api: Ap
     api.delivery.failure = LeaseHeld("the branch 'main'", holder="session x", since=since, waited=300, queue_length=2)
     response = await http.post(f"{PATH}/merge", json={})
     assert response.status_code == 409
-    assert "session x, since 2026-11-15 20:00:00 UTC. Waited 300 s" in response.json()["error"]["message"]
+    assert "session x, since 2026-11-15 20:00:00 UTC. The request waited 300 s" in response.json()["error"]["message"]
     api.delivery.failure = BranchCheckedOut("main", "app")
     assert "footplate apply" in (await http.post(f"{PATH}/merge", json={})).json()["error"]["help"]
     api.delivery.failure = LeaseLost("the branch")

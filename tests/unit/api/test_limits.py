@@ -121,7 +121,7 @@ async def test_streams_of_one_key_are_limited(api: Api, sdk: AsyncAnthropic) -> 
     quotas = app.state.services.quotas
     key_id = (await api.keys.authenticate("secret-a")).id
     async with make_client(app) as http:
-        with quotas.take_stream(key_id), quotas.take_stream(key_id):
+        with quotas.acquire_stream(key_id), quotas.acquire_stream(key_id):
             error = check_error(await http.get(f"/v1/sessions/{session.id}/events/stream"), 429, "true")
             assert "This API key already has 2 open streams" in error["message"]
             assert "FOOTPLATE_STREAMS_PER_KEY" in error["help"]

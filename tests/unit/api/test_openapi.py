@@ -65,5 +65,5 @@ def test_a_body_that_two_routes_share_is_one_model() -> None:
 )
 @pytest.mark.parametrize("body", [Nut, Wanted], ids=["body", "within a body"])
 def test_two_models_of_one_name_are_refused_by_both_their_names(body: type[Body], other: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match=rf"one name.*: {__name__}\.Nut and elsewhere\.Nut$"):
+    with pytest.raises(TypeError, match=rf"two models have the same name.*: {__name__}\.Nut and elsewhere\.Nut$"):
         build_document({"openapi_extra": openapi.describe_request(body=body)}, other)

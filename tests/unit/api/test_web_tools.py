@@ -34,7 +34,7 @@ async def test_fetching_is_enabled_only_by_name(http: httpx2.AsyncClient) -> Non
 
 @pytest.mark.parametrize("available", [False, True])
 async def test_searching_needs_a_provider_everywhere_that_tools_are_set(api: Api, *, available: bool) -> None:
-    api.app.state.services = replace(api.app.state.services, search=available)
+    api.app.state.services = replace(api.app.state.services, has_search=available)
     searching = toolset({"name": "bash"}, {"name": "web_search", "enabled": True})
     async with make_client(api.app) as http:
         agent = (await http.post("/v1/agents", json={"name": "A", "model": "m"})).json()

@@ -23,7 +23,8 @@ HOSTILE = "a\x1b]0;evil\x07\x9b31m\r\u202eb\u200b"
 SHOWN = "a<U+001B>]0;evil<U+0007><U+009B>31m<U+000D><U+202E>b<U+200B>"
 WRITERS = {"output.py", "safe_console.py", "completion.py"}
 """Modules that may write. `completion.py` writes to a shell and filters its own output."""
-ALLOWED = {("main.py", "sys.stdout")} | {(name, "sys.stderr") for name in ("main.py", "usage.py", "prompting.py")}
+ALLOWED = {("main.py", "sys.stdout"), ("main.py", "sys.stderr")}
+ALLOWED |= {("usage_errors.py", "sys.stderr"), ("approval_prompt.py", "sys.stderr")}
 """These check whether the stream is a terminal, or set its encoding."""
 FORBIDDEN_NAMES = {"print", "Console"}
 FORBIDDEN = {"sys.stdout", "sys.stderr", "sys.__stdout__", "os.write", "typer.echo", "typer.secho", "typer.prompt"}

@@ -139,7 +139,7 @@ def test_a_pending_call_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     view.show_event(_event("agent.custom_tool_use", name="ask", input={"question": "Why?"}))
     view.show_result(_result(status="awaiting_tool_results", exit_code=3, pending=["sevt_1"]))
     err = capsys.readouterr().err
-    assert 'ask {"question": "Why?"}  waits for an answer' in err
+    assert 'ask {"question": "Why?"}  waits for a result' in err
     assert "user.custom_tool_result" in err
 
 

@@ -12,8 +12,8 @@ from footplate.engine.warm.warm_pool import WarmPool
 pytestmark = pytest.mark.timing
 
 
-def make_pool(**given: Any) -> WarmPool:
-    return WarmPool(**{"most": 2, "seconds": 60, "deadline": lambda: 7.0, **given})
+def make_pool(**options: Any) -> WarmPool:
+    return WarmPool(**{"max_processes": 2, "max_idle_seconds": 60, "deadline": lambda: 7.0, **options})
 
 
 async def test_the_next_turn_gets_the_warm_harness_and_model_access_is_paused_meanwhile() -> None:
@@ -48,7 +48,7 @@ async def test_another_session_never_gets_a_warm_harness() -> None:
 
 
 async def test_the_oldest_is_closed_at_the_limit_and_a_dead_one_soon() -> None:
-    harnesses, parts = make_pool(seconds=60), [FakeResource(), FakeResource(), FakeResource()]
+    harnesses, parts = make_pool(max_idle_seconds=60), [FakeResource(), FakeResource(), FakeResource()]
     async with harnesses.running():
         for number, part in enumerate(parts):
             harnesses.add(replace(CLAIM, session_id=f"sesn_{number}"), 5, make_resources(part))
@@ -61,7 +61,7 @@ async def test_the_oldest_is_closed_at_the_limit_and_a_dead_one_soon() -> None:
 
 
 async def test_a_harness_that_waits_too_long_is_closed() -> None:
-    harnesses, part = make_pool(seconds=0.6), FakeResource()
+    harnesses, part = make_pool(max_idle_seconds=0.6), FakeResource()
     async with harnesses.running():
         harnesses.add(CLAIM, 5, make_resources(part))
         await _until_called(part, "closed")

@@ -169,9 +169,9 @@ async def test_a_command_is_evaluated_in_the_directory_of_the_shell(
     async def lost() -> None:
         return None
 
-    monkeypatch.setattr(gate_setup.environment, "directory", moved)
+    monkeypatch.setattr(gate_setup.environment, "shell_directory", moved)
     assert (await gate_setup.decide("bash", command="cat key")).outcome is PermissionOutcome.DENY
-    monkeypatch.setattr(gate_setup.environment, "directory", lost)
+    monkeypatch.setattr(gate_setup.environment, "shell_directory", lost)
     assert (await gate_setup.decide("bash", command="cat key")).outcome is PermissionOutcome.ASK
 
 

@@ -90,7 +90,7 @@ async def test_a_text_turn_is_three_entries() -> None:
     await turn.aclose()
     assert [(before, _types(items)) for before, items in live.sent] == [
         ([], [events.STATUS_RUNNING, events.MODEL_REQUEST_START]),
-        (["SET"], ["Start", "Delta"]),
+        (["SET"], ["PreviewStart", "PreviewDelta"]),
         (["DEL"], [events.AGENT_MESSAGE, events.MODEL_REQUEST_END, events.STATUS_IDLE]),
     ]
 

@@ -16,7 +16,8 @@ app = typer.Typer(
     help="Manage profiles for several servers, in one file that only you can read.",
     no_args_is_help=True,
     cls=GroupedHelp,
-    epilog=f"Keys: {', '.join(PROFILE_KEYS)}. FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY in the environment override a profile.",
+    epilog=f"Keys: {', '.join(PROFILE_KEYS)}. FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY in the environment "
+    f"override a profile.",
 )
 Key = Annotated[str, typer.Argument(metavar="KEY", help=f"One of {', '.join(PROFILE_KEYS)}.")]
 TargetProfile = Annotated[
@@ -130,7 +131,8 @@ def _profile_name(config: ProfileConfig, given: str | None) -> str:
     name = given or config.current or "default"
     if name == LOCAL_PROFILE:
         raise typer.BadParameter(
-            f"`{LOCAL_PROFILE}` is a `footplate dev` on this machine and needs no settings. Choose another with --profile."
+            f"`{LOCAL_PROFILE}` is a `footplate dev` on this machine and needs no settings. Choose another "
+            f"with --profile."
         )
     return name
 

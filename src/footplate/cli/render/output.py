@@ -1,7 +1,7 @@
 """Writes all terminal output: results, messages, questions and machine formats. No other module does.
 
-Untrusted text is escaped (`domain/text/visible_text.py`) wherever a person may read it. Machine formats stay exact: JSON
-writes such characters as escape sequences, which are equivalent, and bytes are escaped only on a terminal.
+Untrusted text is escaped (`domain/text/visible_text.py`) wherever a person may read it. Machine formats stay exact:
+JSON writes such characters as escape sequences, which are equivalent, and bytes are escaped only on a terminal.
 
 The module imports nothing heavy, because shell completion waits for it.
 """

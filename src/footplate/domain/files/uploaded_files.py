@@ -120,6 +120,7 @@ def resolve_mount_path(file: StoredFile, mount_path: str | None) -> str:
         raise InvalidRequest(
             f"mount_path: {mount_path!r} is not a path in the session's working directory",
             field="mount_path",
-            help_text=f"Use a path relative to that directory, or below {_WORKSPACE_PREFIX}. The default is a path in {UPLOADS_DIRECTORY}.",
+            help_text=f"Use a path relative to that directory, or below {_WORKSPACE_PREFIX}. The default "
+            f"is a path in {UPLOADS_DIRECTORY}.",
         )
     return path

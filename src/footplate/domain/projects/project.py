@@ -160,7 +160,8 @@ def resolve_projects_root(template: str, organisation: str) -> str:
     raise InvalidRequest(
         "path: the server's projects root belongs to another organisation",
         field="path",
-        help_text=f"Ask the operator for a root per organisation: `{ORGANISATION_PLACEHOLDER}` in FOOTPLATE_PROJECTS_ROOT.",
+        help_text=f"Ask the operator for a root per organisation: `{ORGANISATION_PLACEHOLDER}` in "
+        f"FOOTPLATE_PROJECTS_ROOT.",
     )
 
 

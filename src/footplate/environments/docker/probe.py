@@ -94,7 +94,7 @@ def _prepare_host(engine: str, directory: Path, *, named: bool) -> DockerHost:
 
 def _build_filters() -> Mapping[str, Sequence[bytes]]:
     try:
-        return {COMMAND_FILTERS: seccomp.build_filters(), SETUP_FILTERS: seccomp.build_filters(installs=True)}
+        return {COMMAND_FILTERS: seccomp.build_filters(), SETUP_FILTERS: seccomp.build_filters(allow_setuid=True)}
     except (ImportError, RuntimeError, OSError) as error:
         message = f"Containers require libseccomp on the worker's machine, which cannot be loaded: {error}."
         raise NoContainer(message, help_text="Install it (Debian and Ubuntu: apt install libseccomp2).") from error

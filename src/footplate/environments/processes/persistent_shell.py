@@ -124,7 +124,10 @@ class Shell:
 
     async def _send_command(self, command: str) -> None:
         dialect, status = self._dialect, self._dialect.status_fd
-        lines = f"{dialect.eval_command} {shlex.quote(command)} </dev/null {status}>&-\n{dialect.print_command} '%s\\0' \"$?\" >&{status}\n"
+        lines = (
+            f"{dialect.eval_command} {shlex.quote(command)} </dev/null "
+            f"{status}>&-\n{dialect.print_command} '%s\\0' \"$?\" >&{status}\n"
+        )
         try:
             await write_all(self._script, lines.encode(errors="surrogateescape"))
         except BrokenPipeError:

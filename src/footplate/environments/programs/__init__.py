@@ -1,1 +1,1 @@
-"""Programs that run outside the worker: guardian, init process of a sandbox or container, death watch."""
+"""Programs that run outside the worker: the guardian, and the init process of a sandbox or container."""

@@ -40,7 +40,8 @@ _ETC: Final = (
 )  # fmt: skip
 _NETWORK_ETC: Final = ("gai.conf", "hosts", "nsswitch.conf", "resolv.conf")
 _USERS: Final = {
-    "/etc/passwd": f"agent:x:{INSIDE_UID}:{INSIDE_UID}::{HOME_MOUNT}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
+    "/etc/passwd": f"agent:x:{INSIDE_UID}:{INSIDE_UID}::{HOME_MOUNT}:/bin/bash\n"
+    "nobody:x:65534:65534::/:/usr/sbin/nologin\n",
     "/etc/group": f"agent:x:{INSIDE_UID}:\nnogroup:x:65534:\n",
 }
 _PROC_READ_ONLY: Final = ("sys", "bus", "fs", "irq", "acpi", "scsi")

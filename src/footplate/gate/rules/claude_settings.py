@@ -59,7 +59,8 @@ def import_settings(text: str, layer: Layer) -> ImportedRules:
     mode = permissions.get("defaultMode")
     if isinstance(mode, str) and mode in _STRICT_MODES:
         raise InvalidRequest(
-            f"The file sets permissions.defaultMode to {mode}, which Footplate does not support: {_STRICT_MODES[mode]}.",
+            f"The file sets permissions.defaultMode to {mode}, which Footplate does not support: "
+            f"{_STRICT_MODES[mode]}.",
             field="permissions.defaultMode",
             help_text="Remove the mode if this is acceptable. Otherwise add deny rules for calls that must not run.",
         )

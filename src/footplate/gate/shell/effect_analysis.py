@@ -62,9 +62,10 @@ def _analyse_set(argv: Argv, effects: ProgramEffects) -> None:
 
 _ANALYSERS: Final = {
     "git": git.analyse_git, "set": _analyse_set,
-    "find": mini_languages.analyse_find, "sed": mini_languages.analyse_sed, "gsed": mini_languages.analyse_sed, "tar": mini_languages.analyse_tar, "bsdtar": mini_languages.analyse_tar, "gtar": mini_languages.analyse_tar,
-    "awk": mini_languages.analyse_awk, "gawk": mini_languages.analyse_awk, "mawk": mini_languages.analyse_awk, "nawk": mini_languages.analyse_awk, "dd": mini_languages.analyse_dd,
-    "jq": mini_languages.analyse_jq,
+    "find": mini_languages.analyse_find, "dd": mini_languages.analyse_dd, "jq": mini_languages.analyse_jq,
+    **dict.fromkeys(("sed", "gsed"), mini_languages.analyse_sed),
+    **dict.fromkeys(("tar", "bsdtar", "gtar"), mini_languages.analyse_tar),
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), mini_languages.analyse_awk),
 }  # fmt: skip
 
 

@@ -72,7 +72,13 @@ def _describe_fault(fault: str) -> str:
 
 
 def _follow_command(
-    argv: Argv, stdin: Stdin, repeated: bool, effects: CommandEffects, *, offset: int, depth: int
+    argv: Argv,
+    stdin: Stdin,
+    repeated: bool,  # noqa: FBT001 - passed on by position
+    effects: CommandEffects,
+    *,
+    offset: int,
+    depth: int,
 ) -> None:
     if depth > _MAX_DEPTH or len(effects.commands) >= _MAX_COMMANDS:
         effects.concerns.append(Concern("it runs too many nested commands"))

@@ -124,7 +124,8 @@ async def _resolve_point(
             raise InvalidRequest(
                 f"{field_prefix}_position: the log of session {whole[-1].owner!r} ends at position {last}",
                 field=f"{field_prefix}_position",
-                help_text=f"Use a lower position, or omit it for {_OMITTED_MEANING.get(field_prefix, 'the newest event')}.",
+                help_text=f"Use a lower position, or omit it for "
+                f"{_OMITTED_MEANING.get(field_prefix, 'the newest event')}.",
             )
         return seq
     for segment in reversed(whole):

@@ -163,7 +163,8 @@ def _find_edits(decisions: Sequence[Event]) -> list[InputEdit]:
             continue
         if len(_json_text(updated_input)) > MAX_EDIT_CHARACTERS:
             raise InvalidRequest(
-                f"updated_input: must not exceed {MAX_EDIT_CHARACTERS} characters, because another person has to approve it",
+                f"updated_input: must not exceed {MAX_EDIT_CHARACTERS} characters, because another person "
+                f"has to approve it",
                 field="updated_input",
                 help_text="Deny the call and send a message that says what to do instead.",
             )

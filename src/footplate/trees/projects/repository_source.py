@@ -186,14 +186,12 @@ def _local_source(git_dir: int) -> RepositorySource:
         if os.geteuid() == 0 and owner.st_uid
         else []
     )
+    upload = [*as_owner, *_configuration_prefix({}), find_git(), "upload-pack", "--strict"]
+    receive = [*as_owner, *_configuration_prefix(_PUSH_CONFIGURATION), find_git(), "receive-pack"]
     return RepositorySource(
         address=f"/proc/self/fd/{git_dir}",
-        fetch_options=[
-            f"--upload-pack={shlex.join([*as_owner, *_configuration_prefix({}), find_git(), 'upload-pack', '--strict'])}"
-        ],
-        push_options=[
-            f"--receive-pack={shlex.join([*as_owner, *_configuration_prefix(_PUSH_CONFIGURATION), find_git(), 'receive-pack'])}"
-        ],
+        fetch_options=[f"--upload-pack={shlex.join(upload)}"],
+        push_options=[f"--receive-pack={shlex.join(receive)}"],
         configuration={"protocol.file.allow": "always"},
         descriptors=[git_dir],
         initial_branch=_read_initial_branch(git_dir),
@@ -251,7 +249,8 @@ def fetch_error(error: GitFailed, project: SessionProject) -> Permanent:
     """Returns an error with git's message for a source that cannot be fetched from."""
     location = project.url or project.path
     return NoRepository(
-        f"The project {project.name!r} at {location!r} cannot be fetched: {error.output.splitlines()[-1:] or error.output}",
+        f"The project {project.name!r} at {location!r} cannot be fetched: "
+        f"{error.output.splitlines()[-1:] or error.output}",
         help_text="Check that it is a git repository that the worker can read without a password.",
     )
 

@@ -42,8 +42,8 @@ def list_uuids(found: Sequence[ImportedLine]) -> list[object]:
 
 def test_the_history_becomes_events() -> None:
     found = import_lines(
-        user_line("a", timestamp="2026-01-02T03:04:05.000Z"), response_line("b", "m", "Let me see."), call_line("c", "m", "t1", "ls"),
-        result_line("d", "t1", "notes"), response_line("e", "n", "There are notes."),
+        user_line("a", timestamp="2026-01-02T03:04:05.000Z"), response_line("b", "m", "Let me see."),
+        call_line("c", "m", "t1", "ls"), result_line("d", "t1", "notes"), response_line("e", "n", "There are notes."),
     )  # fmt: skip
     recorded = list_events(found)
     assert [event.type for event in recorded] == [

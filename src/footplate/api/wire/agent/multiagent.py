@@ -117,7 +117,8 @@ def check_harness(definition: JsonObject, default_harness: str, *, where: str = 
         raise InvalidRequest(
             f"{where}{_FIELD}: the harness {harness!r} does not support subagents",
             field=f"{where}{_FIELD}",
-            help_text=f"Choose the harness {' or '.join(sorted(SUBAGENT_HARNESSES))!r} for this agent, or omit `{_FIELD}`.",
+            help_text=f"Choose the harness {' or '.join(sorted(SUBAGENT_HARNESSES))!r} for this agent, or "
+            f"omit `{_FIELD}`.",
         )
 
 

@@ -95,7 +95,8 @@ def find_url_problem(access: HookAccess, url: str) -> str | None:
     if not access.hosts.permits(parsed_url.host, parsed_url.port or _PORTS[parsed_url.scheme]):
         empty_note = "" if access.hosts.hosts else ", which is empty"
         return (
-            f"{parsed_url.host} is not in the list of allowed hook hosts{empty_note}. The operator of this server can add it to "
+            f"{parsed_url.host} is not in the list of allowed hook hosts{empty_note}. The operator of this "
+            f"server can add it to "
             "FOOTPLATE_HOOK_HOSTS."
         )
     if access.secret is None:

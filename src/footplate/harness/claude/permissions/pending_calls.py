@@ -23,8 +23,7 @@ from footplate.harness import approvals
 from footplate.harness.claude.permissions.custom_tools import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import CANNOT_WAIT, SubagentApprovals
 from footplate.harness.claude.threads import subagents
-from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS
-from footplate.harness.claude.threads.thread_calls import ThreadCalls as ThreadCalls
+from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls
 from footplate.harness.claude.transcripts import sdk_messages, transcript
 from footplate.harness.claude.transcripts.sdk_messages import Call, ToolResults
 

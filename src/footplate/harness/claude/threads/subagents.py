@@ -37,7 +37,10 @@ def refusal_reason(call: Call, known: Sequence[agent_config.Subagent]) -> str | 
         return f"This subagent does not exist. Set `subagent_type` to one of: {', '.join(names)}."
     unsupported = sorted(name for name, value in call.input.items() if name not in _ALLOWED_PARAMETERS and value)
     if unsupported:
-        return f"These parameters of a subagent cannot be set in the call: {', '.join(unsupported)}. Remove them and try again."
+        return (
+            f"These parameters of a subagent cannot be set in the call: {', '.join(unsupported)}. "
+            f"Remove them and try again."
+        )
     return None
 
 

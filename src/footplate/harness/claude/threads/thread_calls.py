@@ -108,7 +108,8 @@ def check_same_call(requested: Call, logged: Call, *, exact: bool) -> None:
         )
     if exact and input_digest(requested.input) != input_digest(logged.input):
         raise Temporary(
-            f"Claude Code tried to run {requested.name[:100]!r} with another input than the model's. The turn was stopped."
+            f"Claude Code tried to run {requested.name[:100]!r} with another input than the model's. The "
+            f"turn was stopped."
         )
 
 

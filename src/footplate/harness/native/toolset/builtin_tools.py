@@ -145,7 +145,8 @@ async def _read(environment: Environment, tool_input: Read) -> ToolOutput:
     if media_type := _media_type(data):
         if len(data) > _ATTACHMENT_LIMIT:
             raise ToolFailure(
-                f"{tool_input.file_path} has {len(data)} bytes. An attachment may have at most {_ATTACHMENT_LIMIT} bytes."
+                f"{tool_input.file_path} has {len(data)} bytes. An attachment may have at most "
+                f"{_ATTACHMENT_LIMIT} bytes."
             )
         return ToolOutput([content_blocks.binary_block(data, media_type)])
     if b"\x00" in data[:8192]:

@@ -1,0 +1,1 @@
+"""Claims about names, English and evidence."""

@@ -1,0 +1,75 @@
+"""A changed file marks exactly the results of the claims that loaded it, and a long figure fails the build.
+
+In a fresh clone two claims run at full size: one that only reads a page, and one with a server, workers and sandboxes.
+Then one character of a module, of a SQL file and of a program inside the sandbox is changed, one after the other. The
+page must say "code changed since" for the second claim alone. At last a figure of sixteen words must fail the check.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from bench.ci import fresh_clone
+from bench.prove.figure import MAX_HEADLINE_LENGTH, Figure, require
+
+_CLAIMS: Final = ("box-10", "core-1")
+_LOADED_BY_WORKERS: Final = (
+    "src/footplate/engine/turn/runner.py",
+    "src/footplate/store/sql/turns.sql",
+    "src/footplate/environments/programs/init_process.py",
+)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    files = _LOADED_BY_WORKERS[:1] if quick else _LOADED_BY_WORKERS
+    async with fresh_clone.fresh_clone() as clone:
+        for claim in _CLAIMS:
+            await _run(clone, "-m", "bench.prove", claim)
+        before = await _read_states(clone)
+        require(
+            holds=all(before[claim] == "current" for claim in _CLAIMS),
+            otherwise=f"after their runs the page says {[before[claim] for claim in _CLAIMS]}",
+        )
+        wrong = []
+        for name in files:
+            original = (clone / name).read_text()
+            (clone / name).write_text(original + " ")
+            changed = {claim for claim, state in (await _read_states(clone)).items() if state != before[claim]}
+            (clone / name).write_text(original)
+            wrong += [] if changed == {"core-1"} else [f"{name}: {sorted(changed)}"]
+        result = clone / "bench" / "results" / "core-1.json"
+        record = json.loads(result.read_text())
+        result.write_text(json.dumps({**record, "headline": "one " * (MAX_HEADLINE_LENGTH + 1)}))
+        refused = await _call(clone, "-m", "bench.prove.page", "--check")
+    return Figure(
+        headline=f"{len(files) - len(wrong)} of {len(files)} changes mark exactly their claims; a long "
+        f"figure is refused",
+        summary=f"Files changed by one character: {', '.join(files)}. {'; '.join(wrong)}",
+        holds=not wrong and refused.exit_code == 1 and "more than" in refused.output,
+        details={"wrong": [*wrong], "files": [*files]},
+    )
+
+
+async def _read_states(clone: Path) -> Mapping[str, str]:
+    """Returns the last column of each row of the generated page, by claim."""
+    await _run(clone, "-m", "bench.prove.page")
+    rows = [line for line in (clone / "docs" / "evidence.md").read_text().splitlines() if "`just prove " in line]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row.startswith("| ")]
+    return {cell[1].split("`")[1].removeprefix("just prove "): cell[-1] for cell in cells}
+
+
+async def _run(clone: Path, *arguments: str) -> None:
+    ended = await _call(clone, *arguments)
+    require(holds=ended.exit_code == 0, otherwise=f"{' '.join(arguments)} failed:\n{ended.tail}")
+
+
+async def _call(clone: Path, *arguments: str) -> fresh_clone.FinishedProcess:
+    """Runs this environment's interpreter with the clone's own code."""
+    environment = {name: value for name, value in os.environ.items() if name != "QUICK"}
+    path = os.pathsep.join([str(clone / "src"), str(clone)])
+    return await fresh_clone.run(
+        sys.executable, *arguments, directory=clone, environment={**environment, "PYTHONPATH": path}, limit=900
+    )
