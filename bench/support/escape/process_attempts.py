@@ -190,7 +190,8 @@ print(number, space.raw)
     ),
     Attempt(
         name="run-a-setuid-program", category="setuid", tries="runs a program that acts as root.",
-        before=_create_setuid_program, shell="./as-root of-root", succeeded=leaks("of root"), root_only=True, pointless_as_owner=True,
+        before=_create_setuid_program, shell="./as-root of-root", succeeded=leaks("of root"),
+        root_only=True, pointless_as_owner=True,
     ),
     Attempt(
         name="become-root", category="setuid", tries="becomes root by system call, and reads a file of root.",

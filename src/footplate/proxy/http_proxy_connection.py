@@ -51,7 +51,7 @@ class ProxyTarget:
 
 
 def parse_target(method: str, target: str) -> ProxyTarget:
-    """Parses the request target. Raises `Refused` if it does not name exactly one host."""
+    """Parses the request target. Raises `ProxyRequestRefused` if it does not name exactly one host."""
     is_tunnel = method == "CONNECT"
     try:
         parts = urlsplit(f"//{target}" if is_tunnel else target)

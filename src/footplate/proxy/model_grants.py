@@ -59,7 +59,7 @@ class Grants:
         grant.end()
 
     def find(self, token: str) -> Grant | None:
-        """Returns the grant of a running turn. `good` tells whether its lease is valid.
+        """Returns the grant of a running turn. `is_valid` tells whether its lease is valid.
 
         The lookup uses the name in the token, which is not secret. The rest is compared in constant time.
         """

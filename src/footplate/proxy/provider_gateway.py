@@ -72,8 +72,8 @@ class ProviderGateway:
     def admit(
         self, method: str, path: bytes, query: bytes, headers: Headers, *, bound_to: Grant | None = None
     ) -> tuple[Grant, ModelRequest]:
-        """Checks a request. Raises `Refused`. `headers` are lower-case. `bound_to`: the only grant that this connection
-        accepts.
+        """Checks a request. Raises `ModelRequestRefused`. `headers` are lower-case. `bound_to`: the only grant that
+        this connection accepts.
         """
         if has_two_lengths(headers):
             raise ModelRequestRefused(400, _TWO_LENGTHS)
@@ -94,7 +94,10 @@ class ProviderGateway:
         return grant, ModelRequest(provider, method, rest, query, headers, token_header)
 
     async def send(self, request: ModelRequest, body: AsyncIterator[bytes] | bytes | None) -> ProviderResponse:
-        """Sends the request. The caller closes the response. Raises `Refused` if the provider cannot be reached."""
+        """Sends the request. The caller closes the response.
+
+        Raises `ModelRequestRefused` if the provider cannot be reached.
+        """
         try:
             response = await self._upstream.send_request(request, body)
         except httpx2.TimeoutException as error:

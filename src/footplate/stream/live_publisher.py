@@ -2,7 +2,7 @@
 
 Callers put commands into one bounded queue per process. A background task sends the queued commands in one pipeline.
 Commands that do not fit or cannot be sent are dropped: every reader notices the gap and reads the log instead.
-`entries.py` defines the entries, and `turn_live.py` adds the previews of a running turn.
+`live_entries.py` defines the entries, and `turn_publisher.py` adds the previews of a running turn.
 """
 
 import asyncio

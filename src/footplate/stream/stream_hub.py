@@ -1,7 +1,7 @@
 """Streams sessions to all clients of one API process: one Redis reader, one check of the log's heads per second, and
 fan-out in memory.
 
-Implements the `Tails` port. A client receives everything from its session's `Channel`, or directly from the log while
+Implements the `EventStreams` port. A client receives everything from its session's `SessionChannel`, or directly from the log while
 it is behind.
 """
 

@@ -6,8 +6,8 @@
 The same scripts serve Anthropic's Messages API and OpenAI's Chat Completions and Responses APIs, with and without
 streaming.
 
-`script_json` documents the file format of scripts, `process.ModelProcess` runs the server in a process of its own, and
-`strict` validates responses against the models of the official SDK.
+`script_json` documents the file format of scripts, `model_process.ModelProcess` runs the server in a process of its
+own, and `sdk_validation` validates responses against the models of the official SDK.
 """
 
 from footplate.testing.scripted_model import ScriptedModel

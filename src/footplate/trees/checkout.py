@@ -7,7 +7,7 @@ the host never reads it again.
 A worker may die at any point. An unfinished checkout is marked by a directory of its own, and the host's git directory
 is renamed to its final path last. A tree with the mark was never used by an agent, so it is rebuilt. A tree that has
 files but neither the mark nor a host git directory may contain work: it is left unchanged and reported as an error,
-unless the log has its files (`returning.py`).
+unless the log has its files (`tree_recovery.py`).
 """
 
 import asyncio

@@ -86,7 +86,7 @@ class UserCheckout:
     def apply_patch(self, patch: Path, deleted: Sequence[str] = ()) -> bool:
         """Applies the patch and returns False if nothing had to be changed.
 
-        Raises `DoesNotFit` without any change if the patch conflicts with the checkout. `deleted` lists the files that
+        Raises `PatchConflict` without any change if the patch conflicts with the checkout. `deleted` lists the files that
         the patch deletes, which may be missing already.
         """
         if self._git_apply(patch, check=True).returncode == 0:

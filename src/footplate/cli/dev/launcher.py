@@ -169,7 +169,7 @@ def _kills_demo_worker(scenario: Path | None, workers: int) -> bool:
 
 
 async def _wait_for_exit(services: Sequence[Service], kill_targets: Mapping[Service, _ScriptedEndpoint]) -> None:
-    """Waits until a service ends. `doomed` maps the worker that the demo kills to its scripted model."""
+    """Waits until a service ends. `kill_targets` maps the worker that the demo kills to its scripted model."""
     exits = {asyncio.create_task(_wait_for_service(part, kill_targets.get(part))): part for part in services}
     try:
         ended, _ = await asyncio.wait(exits, return_when=asyncio.FIRST_COMPLETED)

@@ -16,7 +16,7 @@ _MIN_WIDTH: Final = 20
 
 
 def lay_out_call(shown: ShownCall, width: int, max_lines: int | None = None) -> list[str]:
-    """Returns all lines, or at most `most_lines` lines per field with a mark that counts the omitted characters."""
+    """Returns all lines, or at most `max_lines` lines per field with a mark that counts the omitted characters."""
     text_width = max(_MIN_WIDTH, width - len(_NEXT_LINE))
     return [line for field in shown.input for line in _lay_out_field(field, text_width, max_lines)]
 

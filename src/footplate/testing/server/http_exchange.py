@@ -105,7 +105,7 @@ class HttpExchange:
         await self._finish("complete")
 
     async def send_full(self, playback: ReplyPlayback) -> None:
-        """Sends a reply in one piece, with the same timing and faults as `stream`."""
+        """Sends a reply in one piece, with the same timing and faults as `send_stream`."""
         for piece in playback.play():
             if isinstance(piece, reply_playback.Pause | reply_playback.Pace):
                 await self._wait_until(time.monotonic() + piece.seconds)

@@ -1,6 +1,7 @@
 """The wire formats of model providers: how requests are read, and replies and errors are encoded.
 
-Formats do not handle timing or script selection: `encoding` plays the steps of a script through a format's encoder.
+Formats do not handle timing or script selection: `server.reply_playback` plays the steps of a script through a format's
+encoder.
 """
 
 from collections.abc import Mapping

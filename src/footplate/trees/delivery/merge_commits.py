@@ -61,7 +61,7 @@ class PlannedUpdate:
 async def create_session_commit(git: Git, delivery: Delivery) -> str:
     """Creates one commit for each delivery of the files, on top of the agent's own commits.
 
-    Raises `NothingToLeave` if nothing changed since the session started.
+    Raises `NothingToDeliver` if nothing changed since the session started.
     """
     base = delivery.project.base_commit
     last, head = base, base

@@ -74,7 +74,7 @@ class Mirrors:
         seconds: float,
         max_bytes: int = size_limits.DEFAULT_MAX_BYTES,
     ) -> None:
-        """`root`: the directory of projects that have a path. `seconds`: timeout of a fetch. `most_bytes`: maximum size
+        """`root`: the directory of projects that have a path. `seconds`: timeout of a fetch. `max_bytes`: maximum size
         of a mirror, and of the files of a session's first commit.
         """
         self._max_bytes = max_bytes
