@@ -128,7 +128,8 @@ async def _reader(descriptor: int) -> asyncio.StreamReader:
 
 def serve(connection: socket.socket, modules: Sequence[str]) -> None:
     gc.disable()
-    for module in (*(f"footplate.cli.{each.name}" for each in pkgutil.iter_modules(footplate.cli.__path__)), *modules):
+    cli_modules = (each.name for each in pkgutil.walk_packages(footplate.cli.__path__, "footplate.cli."))
+    for module in (*cli_modules, *modules):
         importlib.import_module(module)
     gc.freeze()
     gc.enable()

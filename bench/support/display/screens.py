@@ -62,8 +62,8 @@ class Screens:
 
 
 def serve() -> None:
-    for module in pkgutil.iter_modules(footplate.cli.__path__):
-        importlib.import_module(f"footplate.cli.{module.name}")
+    for module in pkgutil.walk_packages(footplate.cli.__path__, "footplate.cli."):
+        importlib.import_module(module.name)
     for line in sys.stdin:
         request = json.loads(line)
         shown = _on_pipes(request) if request["width"] is None else _on_terminal(request)

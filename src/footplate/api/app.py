@@ -43,7 +43,7 @@ def create_app(services: ApiServices) -> FastAPI:
         title="Footplate",
         description="Agents, environments, sessions and events.",
         version=version("footplate"),
-        openapi_url=None,  # served by `document_route`
+        openapi_url=None,  # served by `create_document_route`
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -200,7 +200,7 @@ async def test_pipelined_requests_are_limited(server: Server) -> None:
     received = await server.exchange(HEALTH * 500)
     assert received.count(b"HTTP/1.1 200 OK") == 4
     last = received[received.rindex(b"HTTP/1.1 ") :]
-    assert "More than 3 requests" in _refusal(last, 429, "FOOTPLATE_PIPELINED_REQUESTS")["message"]
+    assert "More than 3 pipelined requests" in _refusal(last, 429, "FOOTPLATE_PIPELINED_REQUESTS")["message"]
     few = await server.exchange(HEALTH * 4)
     assert few.count(b"HTTP/1.1 200 OK") == few.count(b"HTTP/1.1 ") == 4
 

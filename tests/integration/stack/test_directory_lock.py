@@ -14,8 +14,8 @@ pytestmark = pytest.mark.timing
 HOLD = """
 import sys, time
 from pathlib import Path
-from footplate.stack.launcher_lock import DirectoryLock
-lock = DirectoryLock(Path(sys.argv[1]))
+from footplate.stack.launcher_lock import LauncherLock
+lock = LauncherLock(Path(sys.argv[1]))
 lock.acquire()
 print("held", flush=True)
 time.sleep(60)

@@ -26,9 +26,10 @@ COMPLETED = TurnOutcome(status=TurnStatus.COMPLETED, text="done")
 
 
 class LossyDatabase(Database):
-    """A database that loses the connection after a commit, before its acknowledgement arrives: once for each `forget`.
+    """A database that loses the connection after a commit, before its acknowledgement arrives.
 
-    With `break_next`, the connection is lost before the next transaction commits.
+    This happens `acknowledgements_to_lose` times. With `lose_next_commit`, the connection is lost before the next
+    transaction commits.
     """
 
     acknowledgements_to_lose = 0

@@ -86,13 +86,13 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
 
 
 class _PausedClaims(Claims):
-    """Waits between the two statements of a claim until the test sets `goes_on`."""
+    """Waits between the two statements of a claim until the test sets `resumed`."""
 
     def __init__(self, cell: Cell) -> None:
         super().__init__(cell.database, cell.objects, default_harness="native")
         self.stopped, self.resumed = asyncio.Event(), asyncio.Event()
 
-    async def _begin(self, *arguments: Any, **options: Any) -> Claim | None:
+    async def _begin_turn(self, *arguments: Any, **options: Any) -> Claim | None:
         if not self.stopped.is_set():
             self.stopped.set()
             await self.resumed.wait()

@@ -9,17 +9,17 @@ from bench.support.telemetry.telemetry_sink import TelemetrySink, open_sink
 PROGRAM = """
 import os
 import structlog
-from footplate.telemetry import configure_logging, errors, traces
+from footplate.telemetry import configure_logging, error_reports, traces
 configure_logging()
-traces.start("worker", "1.0")
-errors.start_sentry(os.environ["SENTRY_DSN"], "worker", "1.0")
+traces.start_tracing("worker", "1.0")
+error_reports.start_sentry(os.environ["SENTRY_DSN"], "worker", "1.0")
 log = structlog.get_logger("test")
 
 def work(password):
     raise ValueError("refused: sk-ant-0123456789abcdef, api_key=hunter2")
 
-span = traces.begin("turn", {})
-with span.current(), structlog.contextvars.bound_contextvars(session="sesn_1", turn="turn_1", attempt=2):
+span = traces.start_span("turn", {})
+with span.make_current(), structlog.contextvars.bound_contextvars(session="sesn_1", turn="turn_1", attempt=2):
     try:
         work("hunter2")
     except ValueError:
@@ -27,14 +27,14 @@ with span.current(), structlog.contextvars.bound_contextvars(session="sesn_1", t
     try:
         work("hunter2")
     except ValueError:
-        log.warning("expected, and no reason to tell anybody", action="turn.refused", exc_info=True)
+        log.warning("expected, so it is not reported", action="turn.refused", exc_info=True)
 span.end()
 try:
     raise KeyError("outside of any span")
 except KeyError:
     log.exception("alone", action="lease.failed")
-traces.stop()
-errors.stop()
+traces.stop_tracing()
+error_reports.flush_sentry()
 """
 
 

@@ -11,21 +11,21 @@ pytestmark = pytest.mark.timing
 OFF = """
 import sys
 from footplate.telemetry import traces
-span = traces.begin("turn", {}, parent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-with span.current():
-    span.child("chat", {}).end()
+span = traces.start_span("turn", {}, parent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+with span.make_current():
+    span.start_child("chat", {}).end()
 span.end()
-assert traces.parent() is None
-assert not [name for name in sys.modules if name.startswith("opentelemetry")], "loaded for nothing"
+assert traces.current_traceparent() is None
+assert not [name for name in sys.modules if name.startswith("opentelemetry")], "loaded without need"
 """
 GONE = """
 import os
 os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:9"
 from footplate.telemetry import configure_logging, traces
 configure_logging()
-traces.start("test", "1")
-traces.begin("turn", {}).end()
-traces.stop()
+traces.start_tracing("test", "1")
+traces.start_span("turn", {}).end()
+traces.stop_tracing()
 """
 
 

@@ -19,7 +19,7 @@ class SessionRuleLoader:
     """Loads the rules that apply to a session, for workers."""
 
     def __init__(self, database: Database, projects_root: str | None = None) -> None:
-        """`projects_root`: as for `domain.projects.root_of`. A user-specified directory below it has project rules."""
+        """`projects_root`: as for `resolve_projects_root`. A user-specified directory below it has project rules."""
         self._database = database
         self._projects_root = projects_root
 

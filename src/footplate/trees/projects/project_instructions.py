@@ -1,4 +1,4 @@
-"""Reads a project's instructions (`domain.brought`) from the git objects of a commit. Working trees are never read.
+"""Reads a project's instructions (`domain.projects.project_instructions`) from the git objects of a commit. Working trees are never read.
 
 Links are not followed, because their target need not be part of the commit. Files that are skipped for their size,
 number or type are reported by name, so that a user can see why they have no effect.
