@@ -14,12 +14,12 @@ from typing import Final
 
 from bench.ci.fresh_clone import FinishedProcess, fresh_clone, run
 from bench.ci.lanes import ROOT, load_lanes
-from bench.prove.figure import require
+from bench.prove.figure import CRASHED_HEADLINE, require
 
 _MUTATIONS: Final = ROOT / "bench" / "ci" / "mutations.toml"
 _PYTEST: Final = ("-m", "pytest", "-p", "no:cacheprovider")
 _TEST_FAILED: Final = re.compile(r"^\d+ failed", re.MULTILINE)
-_CLAIM_FAILED: Final = re.compile(r"^FAILS  (?!.*could not be shown)", re.MULTILINE)
+_CLAIM_FAILED: Final = re.compile(rf"^FAILS  (?!.*: {re.escape(CRASHED_HEADLINE)})", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,10 @@ class Mutation:
     def is_test(self) -> bool:
         return self.caught_by.startswith("tests/")
 
+    def is_caught(self, output: str) -> bool:
+        """Whether the output of the test or sample shows a failure. A test or sample that crashes has not caught it."""
+        return bool((_TEST_FAILED if self.is_test else _CLAIM_FAILED).search(output))
+
 
 def load_mutations() -> list[Mutation]:
     return [Mutation(**table) for table in tomllib.loads(_MUTATIONS.read_text())["mutation"]]
@@ -63,7 +67,7 @@ async def find_missed(chosen: Sequence[Mutation]) -> list[str]:
             mutation.apply(clone)
             ended = await _check(mutation, clone)
             await run("git", "checkout", "--quiet", "--", mutation.file, directory=clone)
-            caught = bool((_TEST_FAILED if mutation.is_test else _CLAIM_FAILED).search(ended.output))
+            caught = mutation.is_caught(ended.output)
             print(f"  {'caught' if caught else 'MISSED'} {mutation.name} ({ended.seconds:.0f} s)", flush=True)
             if not caught:
                 missed.append(mutation.name)

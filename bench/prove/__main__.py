@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Sequence
 
 from bench.prove import registry
-from bench.prove.figure import Figure, NotHeld
+from bench.prove.figure import CRASHED_HEADLINE, NOT_HELD_HEADLINE, Figure, NotHeld
 from bench.prove.loaded_files import LoadedFiles, hash_files
 from bench.prove.registry import Claim
 from bench.prove.results import Result, write_result
@@ -76,15 +76,15 @@ async def _run(claim: Claim, *, quick: bool) -> Figure:
     try:
         return await claim.load()(quick)
     except NotHeld as finding:
-        return _not_shown(str(finding))
+        return _not_shown(NOT_HELD_HEADLINE, str(finding))
     except Exception as error:  # noqa: BLE001 - the other claims still run
         traceback.print_exc()
-        return _not_shown(f"{type(error).__name__}: {error}")
+        return _not_shown(CRASHED_HEADLINE, f"{type(error).__name__}: {error}")
 
 
-def _not_shown(reason: str) -> Figure:
+def _not_shown(headline: str, reason: str) -> Figure:
     print(reason, flush=True)
-    return Figure(headline="not shown; the summary has the reason", summary=reason, holds=False)
+    return Figure(headline=headline, summary=reason, holds=False)
 
 
 if __name__ == "__main__":

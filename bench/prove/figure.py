@@ -8,6 +8,9 @@ from footplate.domain.json import JsonObject
 
 MAX_HEADLINE_LENGTH: Final = 15
 """The length of a headline figure, so that docs/evidence.md can be read at a glance."""
+NOT_HELD_HEADLINE: Final = "does not hold; the summary has the reason"
+CRASHED_HEADLINE: Final = "could not be run; the summary has the error"
+"""The claim neither holds nor fails, because running it raised an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Every attack that was found on a running server succeeds on the commit before the fixes, and none succeeds now.
 
-Each attack of bench/support/guard runs against a checkout of that commit and against this one, on a real server. Some
-act as another user of the machine, which requires root.
+Each attack of bench/support/guard runs against this checkout, on a real server. The old commit has other names, so
+there the attack of the same name runs as it was when the fixes were made. Some attacks act as another user of the
+machine, which requires root.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import shutil
 import sys
 import sysconfig
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -19,9 +21,11 @@ from bench.prove.figure import Figure, require
 
 COMMIT_BEFORE_FIXES: Final = "30a320c"
 """The last commit without the fixes."""
+_COMMIT_OF_OLD_ATTACKS: Final = "dc76197"
+"""The last commit whose attacks run on the old commit."""
+_OLD_ATTACKS: Final = "bench/prove/guard"
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _ATTACKS: Final = _ROOT / "bench" / "support" / "guard"
-_RUNNER: Final = _ATTACKS / "run_attack.py"
 _QUICK_ATTACKS: Final = ("hook_matcher",)
 _LIMIT: Final = 300.0
 _RESULT_PREFIX: Final = '{"achieved":'
@@ -35,7 +39,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     try:
         await _check_out(old)
         for name in names:
-            before[name], now[name] = await asyncio.gather(_run_attack(name, old), _run_attack(name, _ROOT))
+            before[name], now[name] = await asyncio.gather(
+                _run_attack(name, old, old / _OLD_ATTACKS, str(old / ".venv" / "bin" / "python")),
+                _run_attack(name, _ROOT, _ATTACKS, sys.executable),
+            )
             print(f"  {name}: before: {before[name] or 'failed'}; now: {now[name] or 'failed'}", flush=True)
     finally:
         shutil.rmtree(old)
@@ -57,18 +64,33 @@ def _list_attacks() -> list[str]:
 
 
 async def _check_out(directory: Path) -> None:
-    """Checks out the old commit, with an interpreter that uses this environment's packages and the checkout's code."""
+    """Checks out the old commit and its attacks, with an interpreter that uses this environment's packages and the
+    checkout's code.
+    """
     await _run_command("git", "clone", "--quiet", "--no-checkout", str(_ROOT), str(directory))
     await _run_command("git", "-C", str(directory), "checkout", "--quiet", COMMIT_BEFORE_FIXES)
+    await _run_command("git", "-C", str(directory), "checkout", "--quiet", _COMMIT_OF_OLD_ATTACKS, "--", _OLD_ATTACKS)
     await _run_command(sys.executable, "-m", "venv", "--without-pip", str(directory / ".venv"))
     packages = next((directory / ".venv" / "lib").glob("python*/site-packages"))
     (packages / "before.pth").write_text(f"{directory / 'src'}\n{directory}\n{sysconfig.get_path('purelib')}\n")
+    _write_entry_points(directory / "pyproject.toml", packages / "footplate-0.dist-info")
 
 
-async def _run_attack(name: str, checkout: Path) -> str | None:
-    python = str(checkout / ".venv" / "bin" / "python") if checkout != _ROOT else sys.executable
+def _write_entry_points(project: Path, metadata: Path) -> None:
+    """Writes package metadata that replaces this environment's, whose entry points name modules of this checkout."""
+    found = tomllib.loads(project.read_text())["project"]
+    lines = []
+    for group, points in found["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {target}" for name, target in points.items())]
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {found['name']}\nVersion: {found['version']}\n")
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+
+
+async def _run_attack(name: str, checkout: Path, attacks: Path, python: str) -> str | None:
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
-    ended = await run(python, str(_RUNNER), name, directory=checkout, environment=environment, limit=_LIMIT)
+    runner = str(attacks / "run_attack.py")
+    ended = await run(python, runner, name, directory=checkout, environment=environment, limit=_LIMIT)
     require(holds=ended.exit_code is not None, otherwise=f"{name} did not end within {_LIMIT:.0f} s")
     lines = [line for line in ended.output.splitlines() if line.startswith(_RESULT_PREFIX)]
     require(holds=ended.exit_code == 0 and bool(lines), otherwise=f"{name} could not be run: {ended.tail}")

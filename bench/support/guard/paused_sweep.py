@@ -1,15 +1,14 @@
 """With the sweep paused, audit entries are not sealed, and verification reports no fault."""
 
 import asyncio
-import importlib
 from datetime import timedelta
 from typing import Any, Final
 
 import asyncpg
-from temporalio.client import Client
 
 from bench.support.clients import raw_client
 from bench.support.cluster import Cluster, open_cluster
+from footplate.stack.temporal_connection import connect_temporal
 
 _WAIT: Final = 15.0
 _SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "1"}
@@ -17,7 +16,8 @@ _SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "1"}
 
 async def attack() -> str | None:
     async with open_cluster(environment=_SETTINGS) as cluster, raw_client(cluster) as http:
-        client = await _connect(cluster.settings.temporal_address)
+        # The worst case is an attacker who can reach Temporal.
+        client = await connect_temporal(cluster.settings.temporal_address)
         await client.get_schedule_handle(f"sweep/{cluster.task_queue}").pause(note="by the attacker")
         await asyncio.sleep(1)
         await _add_old_entry(cluster)
@@ -28,15 +28,6 @@ async def attack() -> str | None:
             if checked["faults"] or not checked["unsealed"]:
                 return None
     return f"{checked['unsealed']} audit entry was not sealed for longer than a minute, and verification found no fault"
-
-
-async def _connect(address: str) -> Client:
-    """Connects to Temporal: the worst case is an attacker who can reach it."""
-    if not address.startswith("unix:"):
-        return await Client.connect(address)
-    connection = importlib.import_module("footplate.stack.temporal_connection")
-    client: Client = await connection.connect_temporal(address)
-    return client
 
 
 async def _add_old_entry(cluster: Cluster) -> None:

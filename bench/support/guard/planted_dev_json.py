@@ -1,16 +1,14 @@
 """A planted `dev.json` with a living process id makes the command line send its key to another listener."""
 
 import asyncio
-import dataclasses
-import importlib
 import json
 import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from footplate.cli.profile import dev_server
+from footplate.cli.profile import dev_server_check
 
 _SECRET: Final = "fp-the-developers-own-key"
 _LISTENER: Final = """
@@ -54,16 +52,15 @@ async def attack() -> str | None:
 
 def _plant(directory: Path, port: int) -> None:
     """Writes a `dev.json` that names this living process, with every value that an attacker can know."""
-    planted: dict[str, Any] = {
+    planted = {
         "pid": os.getpid(),
+        "started": dev_server_check.start_time(os.getpid()),
+        "api_pid": os.getpid(),
         "database_url": "",
         "redis_url": "",
         "temporal_address": "",
         "base_url": f"http://127.0.0.1:{port}",
     }
-    if "started" in {field.name for field in dataclasses.fields(dev_server.RunningDevServer)}:
-        start_time = importlib.import_module("footplate.cli.profile.dev_server_check").start_time
-        planted |= {"started": start_time(os.getpid()), "api_pid": os.getpid()}
     for name, text in (("dev.json", json.dumps(planted)), ("api-key", _SECRET)):
         (directory / name).write_text(text)
         (directory / name).chmod(0o600)

@@ -1,9 +1,9 @@
-"""Runs one attack of this directory against the checkout whose interpreter and path are used.
+"""Runs one attack of this directory against this checkout.
 
-    PYTHONPATH=CHECKOUT CHECKOUT/.venv/bin/python bench/support/guard/run_attack.py NAME
+    PYTHONPATH=. python bench/support/guard/run_attack.py NAME
 
 An attack is a module with `async def attack() -> str | None`, which returns what the attacker achieved in one sentence,
-or None. It imports only names that both checkouts have. The last line of the output is JSON: {"achieved": …}.
+or None. The last line of the output is JSON: {"achieved": …}.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Runs a server in its own network namespace, reachable through one unix socket that only its owner can open.
 
-    python namespace_main.py PARENT SOCKET PORT COMMAND…
+    python network_namespace_main.py PARENT SOCKET PORT COMMAND…
 
 It is started by path in an isolated interpreter, so it imports no other Footplate module. It enters the namespace,
 brings loopback up, starts the command there and forwards each connection on SOCKET to 127.0.0.1:PORT. A connection

@@ -37,7 +37,7 @@ class ShardReader:
         self._changed = asyncio.Event()
 
     def watch(self, shard: int) -> bool:
-        """Starts watching a shard. Returns True if it is already being read; otherwise `started` will be called."""
+        """Starts watching a shard. Returns True if it is already being read; otherwise `on_started` will be called."""
         self._watched[shard] += 1
         if shard in self._ids:
             return True

@@ -1,8 +1,8 @@
 """Streams sessions to all clients of one API process: one Redis reader, one check of the log's heads per second, and
 fan-out in memory.
 
-Implements the `EventStreams` port. A client receives everything from its session's `SessionChannel`, or directly from the log while
-it is behind.
+Implements the `EventStreams` port. A client receives everything from its session's `SessionChannel`, or directly from
+the log while it is behind.
 """
 
 import asyncio

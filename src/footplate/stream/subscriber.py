@@ -163,7 +163,7 @@ class Subscriber:
         self.wake.set()
 
     def take_queued(self) -> bytes:
-        """Returns all queued data as one chunk. It counts against the limit until `sent` is called."""
+        """Returns all queued data as one chunk. It counts against the limit until `mark_sent` is called."""
         if not self._buffer:
             return b""
         chunk = self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer)

@@ -83,7 +83,7 @@ ATTRIBUTES: Final = (
 
 
 class GitFailed(Permanent):
-    """git exited with an error. `said` is git's own output, which may contain text written by an agent."""
+    """git exited with an error. `output` is git's own output, which may contain text written by an agent."""
 
     code = "git_failed"
 

@@ -39,7 +39,7 @@ def test_the_same_seed_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("answer", "complaint"),
+    ("response", "complaint"),
     [
         (b"HTTP/1.1 500 x\r\ncontent-length: 0\r\n\r\n", "cursor: unexpected status 500"),
         (b"HTTP/1.1 400 x\r\ncontent-length: 2\r\n\r\n{}", "cursor: an error without the error envelope"),

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from bench.ci.mutations import Mutation
 from bench.prove import __main__ as runner
 from bench.prove import registry, results
 from bench.prove.figure import Figure, NotHeld, require
@@ -58,6 +59,24 @@ async def test_a_sample_stores_nothing(stored: Path, monkeypatch: pytest.MonkeyP
 async def test_a_claim_that_does_not_hold_fails(monkeypatch: pytest.MonkeyPatch, outcome: Figure | Exception) -> None:
     _set_outcome(monkeypatch, outcome)
     assert not await runner.run_samples([CLAIM])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "caught"),
+    [
+        (Figure(headline="7 of 7", holds=True), False),
+        (Figure(headline="6 of 7", holds=False), True),
+        (NotHeld("one lost"), True),
+        (RuntimeError("broke"), False),
+    ],
+)
+async def test_a_mutation_is_caught_by_a_sample_that_fails_but_not_by_one_that_crashes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], outcome: Figure | Exception, *, caught: bool
+) -> None:
+    _set_outcome(monkeypatch, outcome)
+    await runner.run_samples([CLAIM, CLAIM])
+    mutation = Mutation("x", breaks="", file="", before="", after="", caught_by=CLAIM.key)
+    assert mutation.is_caught(capsys.readouterr().out) == caught
 
 
 def _names(directory: Path) -> list[str]:

@@ -116,7 +116,7 @@ def test_an_error_while_git_writes_changes_nothing(user: Path, patch: Path) -> N
     (user / "text").write_text(LINES.replace("line 28\n", "mine\n"))
     (user / "gone").chmod(0o755)
     before = hash_files(user)
-    with pytest.raises(PatchConflict, match="new: the session added it, and there is a directory of that name here"):
+    with pytest.raises(PatchConflict, match="new: the session added it, and a directory with this name exists here"):
         UserCheckout.find(user).apply_patch(patch, ["gone"])
     assert hash_files(user) == before
     assert (user / "gone").stat().st_mode & 0o777 == 0o755
@@ -130,9 +130,7 @@ def test_a_file_in_place_of_a_directory_is_reported(user: Path, tmp_path: Path) 
     )
     (user / "file").write_text("mine\n")
     before = hash_files(user)
-    with pytest.raises(
-        PatchConflict, match="file/new: the session added it, and what should be its directory is a file"
-    ):
+    with pytest.raises(PatchConflict, match="file/new: the session added it, and its parent directory is a file here"):
         UserCheckout.find(user).apply_patch(tmp_path / "patch")
     assert hash_files(user) == before
     assert not (user / "a").exists()
@@ -144,7 +142,7 @@ def test_a_conflict_is_explained_and_changes_nothing(user: Path, patch: Path) ->
     before = hash_files(user)
     with pytest.raises(PatchConflict) as caught:
         UserCheckout.find(user).apply_patch(patch, ["gone"])
-    assert "text: changed here and by the session, in the same place" in caught.value.message
+    assert "text: changed by you and by the session in the same lines" in caught.value.message
     assert "<<<<" not in caught.value.message
     assert "footplate export --branch" in caught.value.help
     assert hash_files(user) == before
@@ -153,7 +151,9 @@ def test_a_conflict_is_explained_and_changes_nothing(user: Path, patch: Path) ->
 def test_a_file_that_is_in_the_way_is_named(user: Path, patch: Path) -> None:
     (user / "new").write_text("mine\n")
     before = hash_files(user)
-    with pytest.raises(PatchConflict, match="new: the session added it, and there is one here") as caught:
+    with pytest.raises(
+        PatchConflict, match="new: the session added it, and an uncommitted file with this name exists here"
+    ) as caught:
         UserCheckout.find(user).apply_patch(patch, ["gone"])
     assert "text" not in caught.value.message.splitlines()[1]
     assert hash_files(user) == before
@@ -220,7 +220,7 @@ def test_a_branch_that_cannot_be_created_is_explained(user: Path, bundle: Path, 
     UserCheckout.find(user).import_bundle(bundle, "other", force=True)
     with pytest.raises(ClientError, match="checked out"):
         UserCheckout.find(user).import_bundle(bundle, "main", force=True)
-    with pytest.raises(ClientError, match="'no name' is no name of a branch"):
+    with pytest.raises(ClientError, match="'no name' is not a valid branch name"):
         UserCheckout.find(user).import_bundle(bundle, "no name", force=False)
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -29,7 +29,7 @@ async def test_the_error_names_the_setting(footplate: Footplate, variable: str, 
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("settings", "reason"),
     [
         ({}, "needs either FOOTPLATE_DOCKER_IMAGE"),
         ({"docker_image": "one", "docker_container": "other"}, "not both"),

@@ -107,7 +107,7 @@ async def test_an_environment_uses_its_own_image(dockerd: Dockerd, worker_settin
     assert await run_for_output(environments, EnvironmentConfig(image=BARE), "echo x$OF_THE_IMAGE") == "xyes"
     with pytest.raises(SetupFailed.__base__, match="no image 'gone:1'"):  # type: ignore[arg-type]
         await run_for_output(environments, EnvironmentConfig(image="gone:1"), "true")
-    with pytest.raises(InvalidRequest, match=r"config\.image: 'secret:1' is not among"):
+    with pytest.raises(InvalidRequest, match=r"config\.image: 'secret:1' is not an image that the operator allows"):
         await run_for_output(environments, EnvironmentConfig(image="secret:1"), "true")
 
 

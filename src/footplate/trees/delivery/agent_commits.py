@@ -54,7 +54,8 @@ async def collect_commits(
 ) -> CollectedCommits:
     """Returns the agent's branches and `HEAD`, except those at `base`, after importing their objects to the host.
 
-    `tree`: the tree's path inside the environment. `last`: the snapshot with the commits that were collected before.
+    `inside_path`: the tree's path inside the environment. `last`: the snapshot with the commits that were collected
+    before.
     """
     bundle = f"{environment.scratch}/{_BUNDLE}"
     before = last or Snapshot(EMPTY_TREE)

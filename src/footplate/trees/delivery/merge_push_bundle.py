@@ -38,7 +38,7 @@ class Deliverer:
     def __init__(
         self, data: Path, reader: DiffReader, mirrors: Mirrors, leases: WriteLeases, *, max_concurrent: int
     ) -> None:
-        """`at_once`: maximum number of concurrent git operations; others wait."""
+        """`max_concurrent`: maximum number of concurrent git operations; others wait."""
         self._directory = data.resolve() / _DIRECTORY_NAME
         self._reader = reader
         self._mirrors = mirrors

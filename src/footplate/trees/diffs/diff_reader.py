@@ -32,7 +32,7 @@ _DIRECTORY_NAME: Final = "diffs"
 
 class DiffReader:
     def __init__(self, data: Path, store: PackStore, *, max_concurrent: int) -> None:
-        """`at_once`: maximum number of diffs that are computed concurrently; others wait."""
+        """`max_concurrent`: maximum number of diffs that are computed concurrently; others wait."""
         self._data = data.resolve()
         self._store = store
         self._slots = OrganisationLimiter(max_concurrent)

@@ -114,7 +114,7 @@ class IncrementalSnapshots:
             raise
 
     async def watch_empty_tree(self) -> None:
-        """Starts watching a tree that has no files yet. If it already has files, `take` scans them first."""
+        """Starts watching a tree that has no files yet. If it already has files, `take_snapshot` scans them first."""
         if self._watch is not None:
             return
         with contextlib.suppress(WatchFailed):

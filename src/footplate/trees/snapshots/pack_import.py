@@ -33,7 +33,7 @@ class _PackBody:
 
 
 async def import_packs(git: Git, packs: Sequence[Sequence[str]], read: ReadChunks, scratch_dir: Path) -> int:
-    """Imports the packs in order, each given as the keys of its parts. Returns the number of bytes. `place` holds
+    """Imports the packs in order, each given as the keys of its parts. Returns the number of bytes. `scratch_dir` holds
     temporary files.
     """
     all_bodies = scratch_dir / "all"

@@ -32,7 +32,7 @@ class TreeLocation:
     """The host's git directory."""
     tree: Path
     prefix: str
-    """Key prefix of the session's packs in the object store. A fork also reads the packs of its `parents`."""
+    """Key prefix of the session's packs in the object store. A fork also reads the packs of its `parent_prefixes`."""
     parent_prefixes: Sequence[str] = ()
     base: str | None = None
     """The commit that the tree started from; None if it started empty."""
@@ -56,7 +56,7 @@ class SnapshotUploader:
         """
 
     def create_incremental_snapshots(self, location: TreeLocation) -> IncrementalSnapshots:
-        """Creates the incremental snapshots of a tree for one turn. `keep` takes them."""
+        """Creates the incremental snapshots of a tree for one turn. `take_and_upload` takes them."""
         return IncrementalSnapshots(location.git_dir, location.tree, self._limits or SnapshotLimits())
 
     async def take_and_upload(
