@@ -141,7 +141,7 @@ async def test_a_turn_that_needs_action_exits_with_3(cell: Cell, client: AsyncFo
     assert (result["exit_code"], result["status"], len(result["pending"])) == (3, "awaiting_tool_results", 1)
     done = await cell.run("run", "--agent", agent.id, "[[script:ask]]")
     assert done.code == 3
-    assert 'ask {"question": "Which one?"}  waits for an answer' in done.err
+    assert 'ask {"question": "Which one?"}  waits for a result' in done.err
 
 
 async def test_pending_calls_are_approved_or_denied(cell: Cell, client: AsyncFootplate) -> None:
@@ -202,7 +202,7 @@ async def test_the_rules_of_the_organisation_are_set_and_shown(cell: Cell, clien
         assert (with_expiry["approvals"]["expires_after_seconds"], with_expiry["approvals"]["two_people"]) == (60, True)
         assert await _json(cell, "policy", "policy", "show") == with_expiry
         shown = await cell.run("policy", "show")
-        for expected in ("deny", "Bash(never *)", "PreToolUse Bash: true", "after 60 s without an answer: deny"):
+        for expected in ("deny", "Bash(never *)", "PreToolUse Bash: true", "deny after 60 s without a decision"):
             assert expected in shown.out
     finally:
         await client.policies.update(permissions={}, approvals={})

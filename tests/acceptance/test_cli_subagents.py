@@ -131,6 +131,6 @@ async def test_a_decision_from_another_client_closes_the_prompt(
         assert await wait_until(partial(terminal.shows, f"footplate approve {asks[second].id}"), 60)
         assert count_effects(tmp_path) == 0
         await client.approvals.allow(asks[second])
-    assert "It was denied meanwhile: not today" in terminal.text
+    assert "Already denied by someone else: not today" in terminal.text
     assert "Both looked." in terminal.lines
     assert count_effects(tmp_path) == 1

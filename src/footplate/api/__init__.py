@@ -1,3 +1,3 @@
-"""The HTTP API: routes, wire models and authentication. It reaches the rest of the server through the ports in
-`domain.services`.
+"""The HTTP API: routes, wire models and authentication. It reaches the database, the event streams and other services
+through the interfaces (ports) in `footplate.domain`.
 """

@@ -1,4 +1,4 @@
-"""Builds the ASGI application from its routes and middleware, without global state."""
+"""Builds the ASGI application of the API from its routes and middleware, without global state."""
 
 from importlib.metadata import version
 

@@ -1,5 +1,5 @@
-"""Authenticates requests by API key, sent as a bearer token (official SDKs) or as `x-api-key` (curl examples, older
-clients).
+"""Authenticates requests by API key. The key is sent as a bearer token (official SDKs) or in the header `x-api-key`
+(curl examples, older clients).
 """
 
 from typing import Annotated

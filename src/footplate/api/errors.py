@@ -1,8 +1,7 @@
-"""Builds the JSON error response for every refusal and failure, so that the official SDKs raise their own typed
-exceptions.
+"""Builds the JSON error responses of the API, in the format that the official SDKs convert to typed exceptions.
 
-`error.type` is one of the reference API's fixed types. Footplate adds its own keys for people: a title, a help text,
-the field, and a link to the documentation.
+`error.type` is one of the fixed types of the reference API (Anthropic's managed agents). Footplate adds fields for
+people: a title, a help text, the name of the invalid field, and a link to the documentation.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Encodes JSON responses. Plain dictionaries go straight through orjson, so that nothing is validated twice."""
+"""Encodes plain dictionaries as JSON responses with orjson. Responses are not validated against a model at run time."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Counts open streams and the memory of request bodies in this process, for each API key and in total."""
+"""Limits the open streams and the memory for request bodies in this process, for each API key and in total."""
 
 from collections import Counter
 from types import TracebackType

@@ -1,7 +1,7 @@
-"""Builds the OpenAPI document. Endpoints read request bodies and query strings themselves, so each route declares them
-explicitly.
+"""Builds the OpenAPI document of the API. Each route declares its request body and query string explicitly, because
+FastAPI does not read them.
 
-Each schema name belongs to one model. FastAPI ensures this only for response models, because it does not know the
+Two models must not share a schema name. FastAPI ensures this only for response models, because it does not know the
 request bodies.
 """
 

@@ -1,4 +1,6 @@
-"""Page cursors of lists. A cursor is opaque to clients, bound to one list and one order, and validated before use."""
+"""Encodes and decodes the page cursors of lists. A cursor is opaque to clients, bound to one list and one order, and
+validated before use.
+"""
 
 import base64
 import binascii

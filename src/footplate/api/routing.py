@@ -1,7 +1,8 @@
-"""A FastAPI route that calls its endpoint function directly.
+"""A FastAPI route that calls its endpoint function directly, without FastAPI's parameter injection.
 
-FastAPI only describes the routes for the OpenAPI document. Its parameter injection costs ten times as much as the
-endpoint itself, and the only value to inject is the principal: endpoints read bodies and query strings themselves.
+The injection costs ten times as much as the endpoint itself. Endpoints need only the principal (the authenticated
+caller), and read the body and the query string themselves. FastAPI is used only to describe the routes in the OpenAPI
+document.
 """
 
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""The ports and settings that the API receives from the composition root."""
+"""`ApiServices`: the services and settings that the composition root (`footplate.wiring`) passes to the API."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Registers all commands with their help texts. docs/cli.md lists the exit codes.
+"""Registers all commands with their help texts. `docs/cli.md` lists the exit codes.
 
-This module and the modules it imports load nothing heavy, because every command waits for them at startup.
+This module and its imports must load quickly, because every command waits for them at startup.
 """
 
 from typing import Annotated

@@ -1,7 +1,7 @@
-"""Completes ids of sessions, agents and other resources in shells. Typer completes commands and options.
+"""Shell completion for ids of sessions, agents and other resources. Typer completes commands and options.
 
-The user waits while this runs, so it imports only the standard library. Text from the server reaches a shell that may
-evaluate it, so only harmless characters are printed.
+The module imports no third-party library, because the user waits for it. Only harmless characters are printed, because
+a shell may evaluate text that comes from the server.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""Connects a command to its server: finds the server, runs the command's work with a client and reports errors."""
+"""Connects a command to its server: selects the server, runs the command's function with an API client, and reports
+errors.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

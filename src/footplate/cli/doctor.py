@@ -1,4 +1,4 @@
-"""Implements `footplate doctor`: reports what works, what is missing or unreachable, and how to fix it."""
+"""Implements `footplate doctor`: prints the findings of its checks, with advice on how to fix each problem."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

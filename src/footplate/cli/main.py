@@ -1,4 +1,4 @@
-"""Entry point of the command line. Completion of ids bypasses all slow imports."""
+"""Entry point of the `footplate` command. Shell completion of ids skips all slow imports."""
 
 import os
 import sys

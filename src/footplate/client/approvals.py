@@ -1,4 +1,4 @@
-"""Tool calls that wait for approval, across all sessions, and the decisions on them."""
+"""Client methods for approvals: list tool calls that wait for approval, across all sessions, and allow or deny them."""
 
 from collections.abc import Mapping
 from typing import Any, Literal

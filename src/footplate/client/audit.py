@@ -1,4 +1,4 @@
-"""The audit trail: the gate's decisions, people's decisions, and a check that no entry was changed."""
+"""Client methods for the audit trail: list its entries, and verify that no entry was changed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The client's exceptions. Each has a `message` (what happened) and, where known, a `help` text (what to do next).
+"""The client's exceptions. Each has a `message` and, where known, a `help` text that says how to continue.
 
 ClientError
 ├── Unreachable           the server does not respond, or stopped responding

@@ -1,8 +1,8 @@
-"""Session events: send, list, and a stream that resumes after a lost connection.
+"""Client methods for session events: send, list, and a stream that resumes after a lost connection.
 
-The stream prevents a race: a connection breaks, events happen, and a new connection that starts "now" never shows them.
-Each frame carries its position, and a new connection starts after the last one received. If no position is known yet,
-the stream raises `StreamLost` rather than skip events silently; `after="0"` (or a turn's `first_seq`) avoids that.
+Each frame of the stream has a position, and a new connection starts after the last position received, so no event is
+skipped. If no position is known yet, the stream raises `StreamLost` instead of skipping events silently. To avoid that,
+start with `after="0"` or a turn's `first_seq`.
 """
 
 import json

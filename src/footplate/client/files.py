@@ -1,4 +1,4 @@
-"""Files: uploaded once, then referenced in messages by id."""
+"""Client methods for files, which are uploaded once and then referenced in messages by id."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any

@@ -1,4 +1,6 @@
-"""Permission rules: the organisation's policy, the import of a settings file, and a replay of past calls."""
+"""Client methods for permission rules: read and update the organisation's policy, import a settings file, and evaluate
+proposed rules against past calls.
+"""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any

@@ -1,6 +1,7 @@
-"""Agents, environments, projects, workspaces, sessions and turns: one class per resource, one method per route.
+"""Client methods for agents, environments, projects, workspaces, sessions and turns: one class per resource, one method
+per route.
 
-Pass further fields of a request body as keywords, under the API's names.
+Further fields of a request body can be passed as keyword arguments, under their names in the API.
 """
 
 import itertools

@@ -1,4 +1,6 @@
-"""HTTP transport: retries requests without repeating their effect, and raises error responses as exceptions."""
+"""HTTP transport of the client: retries requests without repeating their effect, and raises exceptions for error
+responses.
+"""
 
 import ipaddress
 import json

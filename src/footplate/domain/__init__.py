@@ -1,1 +1,3 @@
-"""The pure core: values, events, decisions and ports. It does no I/O and imports no other package of Footplate."""
+"""The domain model: data types, events, decisions and ports (interfaces). It does no I/O and imports no other package
+of Footplate.
+"""

@@ -1,8 +1,8 @@
-"""The audit trail: the gate's decisions, people's decisions and policy changes, in a tamper-evident hash chain.
+"""The audit trail: decisions of the gate and of people, and policy changes, in a tamper-evident hash chain.
 
-An entry holds the hash of its content, and the hash of a call's input instead of the input. Content can therefore be
-erased on request without breaking the chain. Entries are sealed in batches: the hash of a batch covers its entries, in
-order, and the hash of the previous batch.
+The chain covers the hash of an entry's content, not the content itself, which is stored beside the hash. Content can
+therefore be erased without breaking the chain. The input of a tool call is recorded only as a hash. Entries are sealed
+in batches: the hash of a batch covers its entries and the hash of the previous batch.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The error hierarchy. The class of an error decides what happens next; no code matches on message text.
+"""The hierarchy of errors. The class of an error decides how it is handled; no code compares message texts.
 
 FootplateError
 ├── Refused                the request cannot be carried out as it is; a retry would not help

@@ -1,7 +1,7 @@
 """Generates ids: a prefix that names the type of object, then a time-ordered, unguessable body.
 
-The body is a UUIDv7 in Crockford base 32: 48 bits of milliseconds, then 74 random bits. Later ids sort later, so index
-inserts stay at the right edge.
+The body is a UUIDv7 in Crockford base 32: 48 bits of milliseconds, then 74 random bits. Later ids sort later, so new
+rows are added at the end of an index.
 """
 
 import secrets

@@ -1,4 +1,4 @@
-"""Pagination: which page of a list a caller requests."""
+"""`Page`: the position, order and filters of the page that a caller requests from a list."""
 
 from dataclasses import dataclass
 from datetime import datetime

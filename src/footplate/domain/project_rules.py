@@ -1,4 +1,6 @@
-"""The names that migration 0018 imports. Migrations never change; the code is in `footplate.domain.projects`."""
+"""The names under which database migration 0018 imports two functions of `footplate.domain.projects`. Migrations never
+change.
+"""
 
 from footplate.domain.projects.project_rules import merge_rules
 from footplate.domain.projects.project_rules import project_location as place_of

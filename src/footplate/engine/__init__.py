@@ -1,1 +1,1 @@
-"""Runs turns: Temporal workflows and activities, the worker, and everything that a turn needs while it runs."""
+"""Runs turns: Temporal workflows and activities, the worker, and the resources of a running turn."""

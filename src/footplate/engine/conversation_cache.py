@@ -1,9 +1,8 @@
 """Caches the conversations of sessions that run on this worker, so that a turn reads only the new entries.
 
-Entries never change and are only appended under the epoch, so a cached prefix is always valid. Entries that another
-worker appended in between are read from the end of the cached prefix.
-
-The cache is limited in bytes and in time, because small long-lived objects fragment the memory.
+Entries of a conversation never change, and only the worker that holds the session can append more. A cached prefix is
+therefore always valid; entries that another worker appended are read from its end. The cache is limited in bytes and in
+time, because small long-lived objects fragment the memory.
 """
 
 import time

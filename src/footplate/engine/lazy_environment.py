@@ -1,4 +1,4 @@
-"""An environment that is opened at its first use, because most turns of a conversation run no tool."""
+"""An environment (such as a sandbox or container) that is opened at its first use, because most turns run no tool."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence

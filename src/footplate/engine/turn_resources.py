@@ -1,4 +1,6 @@
-"""The resources of a turn: its environment and its permission to call models. Opened for a turn or ahead of it."""
+"""The resources of a turn: its environment and its permission to call models. They are opened when the turn starts, or
+earlier by prewarming.
+"""
 
 import contextlib
 import json

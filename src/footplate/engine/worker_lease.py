@@ -1,13 +1,13 @@
-"""Renews this worker's lease, and notifies each of its turns that has lost it.
+"""Renews this worker's lease, and notifies each of its turns that has lost the lease.
 
-Effects are fenced as well as writes. The order of these steps makes it safe, even if the process stops in between:
+No command may outlive the lease, even if the machine is suspended. The worker therefore renews the lease in this order:
 
-1. the worker notes the time (CLOCK_BOOTTIME, which also advances while a process is suspended);
-2. it renews its lease in the database, where the lease starts later than the time in step 1;
-3. only then may the guardians of its turns live until that time plus the lease.
+1. notes the time (CLOCK_BOOTTIME, which also advances while the machine is suspended);
+2. renews the lease in the database, where the lease starts later than that time;
+3. lets the commands of its turns run until that time plus the lease duration.
 
-So no command outlives its worker's lease in the database. A turn whose deadline has passed once stays lost even if the
-next renewal succeeds, because another worker may have claimed it in between.
+A turn whose deadline has passed stays lost even if a later renewal succeeds, because another worker may have claimed
+it.
 """
 
 import asyncio

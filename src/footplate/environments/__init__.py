@@ -1,1 +1,4 @@
-"""Environments that run a turn's commands (unsandboxed, sandbox, docker), and end all its processes with the turn."""
+"""Environments run the commands of a turn in one of three backends: unsandboxed, sandbox (bubblewrap) or docker.
+
+When a turn ends, its environment kills all of the turn's processes.
+"""

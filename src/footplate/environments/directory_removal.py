@@ -1,7 +1,7 @@
-"""Removes a directory that an agent filled, however deeply it is nested and whatever permissions the agent removed.
+"""Removes a directory tree that an agent created, even if it is nested very deeply or its permissions were changed.
 
-Uses `rm` and `chmod`, which follow no symbolic link on the way down and handle ten thousand levels. Python's own
-`shutil.rmtree` fails at its recursion limit.
+Uses the programs `rm` and `chmod`. They do not follow symbolic links inside the directory, and can handle a directory
+that is nested ten thousand levels deep. Python's `shutil.rmtree` would exceed the recursion limit.
 """
 
 import asyncio

@@ -1,12 +1,12 @@
-"""Base class of the environments with an isolation boundary: one enclosure (sandbox or container) per turn.
+"""Base class of the `sandbox` and `docker` environments, which run a turn in one enclosure: a sandbox or a container.
 
-It enforces the limits of the enclosure and explains them in the results of commands.
+It enforces the disk limit of the turn, and reports exceeded limits in the results of commands.
 
     worker ── guardian (lease) ── anchor process ── init process ── shell, programs, file access
        └───────────────────── socket ──────────────────┘
 
-The anchor process is a child of the guardian: bubblewrap, or the process that holds the lifeline of a container. When
-the guardian ends, the anchor process ends, and everything inside ends with it.
+The anchor process is a child of the guardian process: bubblewrap, or a process that holds a connection to the
+container. When the guardian ends, the anchor process and all processes in the enclosure end too.
 """
 
 import abc

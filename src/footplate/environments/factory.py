@@ -1,4 +1,4 @@
-"""Opens a turn's environment: chooses its directories, its user and its backend."""
+"""Opens the environment of a turn: chooses its directories, the user for its commands, and its backend."""
 
 import asyncio
 import os

@@ -1,6 +1,7 @@
-"""Base class of all environments: the lease, the guardian, the persistent shell, and programs beside the shell.
+"""Base class of all environments: manages the lease, the guardian process, the persistent shell and other programs.
 
-A subclass provides the spawner that starts commands (`_get_spawner`) and the file access.
+The guardian process starts the turn's commands, and kills them when the lease expires. A subclass implements file
+access, and may start commands through another process (`_get_spawner`).
 """
 
 import asyncio

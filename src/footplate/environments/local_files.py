@@ -1,5 +1,6 @@
-"""Reads, writes and lists files on the worker's own file system. The calls block, so the environment runs them in a
-thread.
+"""Reads, writes and lists files on the worker's own file system.
+
+The functions block, so the environment calls them in a thread.
 """
 
 import os

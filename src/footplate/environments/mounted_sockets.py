@@ -1,4 +1,4 @@
-"""Unix sockets of the worker that are mounted into a turn's environment, in a directory that belongs to the turn."""
+"""Creates the worker's unix sockets that are mounted into the environment of a turn, in a directory of that turn."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""The locations of a session's trees: on this host, and as processes inside the environment see them."""
+"""Determines the paths of a session's working trees: on this host, and as commands inside the environment see them."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
-"""The environment without an isolation boundary: commands run on the worker's own machine, as the worker's user.
+"""The `unsandboxed` environment: commands run on the worker's machine as the worker's user, without isolation.
 
-It still guarantees an end: every process that a turn starts runs under the turn's guardian, and dies with the turn or
-its lease. Writing files ends with the lease as well, so that a worker that was suspended and resumed changes nothing.
+Every process of a turn runs under the turn's guardian process, and is killed when the turn or its lease ends. Files can
+be written only until the lease ends, so a worker that was suspended and resumed cannot change them.
 """
 
 import asyncio

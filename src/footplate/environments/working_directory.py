@@ -1,4 +1,4 @@
-"""Chooses a session's working directory: its own, or one that the session names if the operator allows that."""
+"""Chooses the working directory of a session: its own, or one that the client names, if the operator allows it."""
 
 import json
 from collections.abc import Mapping

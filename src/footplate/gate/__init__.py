@@ -1,4 +1,4 @@
 """The permission gate: decides whether a tool call is allowed, denied or needs approval, and why.
 
-Evaluating rules has no side effects. Hooks and file system access are in modules of their own.
+Evaluating rules has no side effects. Separate modules run hooks and access the file system.
 """

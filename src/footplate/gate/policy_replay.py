@@ -1,9 +1,8 @@
-"""Evaluates proposed rules against past tool calls. It has no side effects, because the environment of a past call is
-gone.
+"""Evaluates proposed rules against past tool calls, without side effects.
 
-The targets of links are no longer known. A call is therefore evaluated twice, once as if there were no links and once
-as if no link could be resolved. If the two results differ, the result is marked as depending on links. Hooks do not run
-again.
+The environment of a past call no longer exists, so the targets of symbolic links are unknown. Each call is therefore
+evaluated twice: as if there were no links, and as if no link could be resolved. If the results differ, the result is
+marked as depending on links. Hooks do not run again.
 """
 
 import posixpath

@@ -1,8 +1,8 @@
-"""Decides the tool calls of one turn: loads the current rules, resolves links in the environment, evaluates rules and
-runs hooks.
+"""Decides the tool calls of one turn: loads the current rules, resolves symbolic links in the environment, evaluates
+the rules and runs hooks.
 
-Rules are reloaded while a turn runs, so a new rule also applies to turns that are already running. If a rule cannot be
-parsed, every call is denied until it is fixed.
+Rules are reloaded while a turn runs, so a new rule also applies to running turns. If a rule cannot be parsed, every
+call is denied until the rule is fixed.
 """
 
 import asyncio

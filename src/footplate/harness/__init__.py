@@ -1,1 +1,1 @@
-"""Harnesses, which decide the next action of a turn. Built-in and third-party harnesses are found by entry point."""
+"""Harnesses run the turns of an agent. Built-in and third-party harnesses are found by their Python entry points."""

@@ -1,6 +1,6 @@
-"""Resolves a host name and checks its addresses against the policy, for requests that a worker makes for an agent.
+"""Resolves a host name and checks its addresses against the address policy, before a worker connects for an agent.
 
-Callers must connect to the addresses returned here. If they connected by name, the name could resolve to another
+Callers must connect to the returned addresses. If they connected by name, the name could resolve to another
 address after the check.
 """
 

@@ -1,8 +1,8 @@
-"""Tracks tool calls that need a person's approval, for every harness. Does no I/O.
+"""Tracks tool calls that need a person's approval, for all harnesses and without I/O.
 
-A request for approval is an event, plus a mark in the conversation in the same commit. The decision is an event that
-the API appends. Before an approved call starts, a second mark is written. An attempt that finds this mark but no result
-does not run the call again, on any host.
+A request for approval is an event in the log and a mark (an entry in the conversation), written in one commit. The API
+appends the decision as another event. Before an approved call starts, a second mark is written. If an attempt finds
+this second mark but no result, it does not run the call again.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Fetches the files that an input names by URL, with the address, size and time limits of `web_fetch`.
+"""Downloads the attachments that a message names by URL, with the address, size and time limits of `web_fetch`.
 
-Redirects are followed. Each host is resolved once and checked, and the connection uses a checked address.
+Redirects are followed. Each host name is resolved once, and the connection uses an address that was checked.
 """
 
 import ssl

@@ -1,4 +1,4 @@
-"""Runs work that a user may interrupt."""
+"""Runs an awaitable of a turn, and cancels it if the user interrupts the turn."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -1,7 +1,7 @@
-"""Imports libraries when they are first needed, one at a time across all threads.
+"""Imports a library when it is first needed. A lock allows only one such import at a time in the process.
 
-Two threads that import parts of the same library in different orders can deadlock. Python detects this and aborts one
-of the imports, which leaves the library half-imported until the process ends.
+Two threads that import parts of the same library in different orders can deadlock. Python detects the deadlock and
+aborts one import. The library then stays half-imported until the process ends.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Computes the cost of model requests from the price list in the installed `genai-prices` package.
+"""Computes the cost of model requests from the price list in the installed package `genai-prices`.
 
-This makes no network request: the package's updater has to be started explicitly, and Footplate does not start it.
+It makes no network requests, because Footplate does not start the package's updater.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Results and events for work that a lost attempt left unfinished, for every harness."""
+"""Texts, results and events that close the unfinished work of a lost attempt. All harnesses use them."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,6 +1,6 @@
-"""Finds installed harnesses by name through their entry points.
+"""Finds installed harnesses by name, through their Python entry points.
 
-A harness is imported at its first use, so that a worker's start-up does not load harnesses that no agent uses.
+A harness is imported when it is first used, so that a worker does not load harnesses that no agent uses.
 """
 
 from functools import cache

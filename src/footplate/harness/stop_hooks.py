@@ -1,7 +1,7 @@
-"""Runs the `Stop` hooks at the end of a turn, for every harness. A hook may block the end and say what is left to do.
+"""Runs the `Stop` hooks at the end of a turn. All harnesses use this module.
 
-The hook's feedback joins the conversation like a user's message. If an attempt is lost, the next one may run the hooks
-again.
+A hook can prevent the end of the turn. Its feedback is then added to the conversation like a message of the user. If an
+attempt is lost, the next attempt may run the hooks again.
 """
 
 from typing import Final

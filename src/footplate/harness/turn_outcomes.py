@@ -1,4 +1,4 @@
-"""Outcomes of a turn that ends without an exception, for every harness."""
+"""Creates the outcomes of turns that end without an exception. All harnesses use these functions."""
 
 from collections.abc import Sequence
 

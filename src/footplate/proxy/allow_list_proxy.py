@@ -1,8 +1,8 @@
-"""The allow-list proxy of a turn: the only way out of a sandbox that may reach a list of hosts.
+"""The HTTP proxy of a turn whose commands may reach only a list of hosts. It is the only way out of such a sandbox.
 
-It accepts CONNECT, and requests with complete `http://` URLs. It checks the host name against the list, resolves it
-once, checks the addresses against the address policy, and connects to one of the checked addresses. Redirects are left
-to the client: they arrive here as new requests.
+The proxy accepts CONNECT requests and requests with complete `http://` URLs. It checks the host name against the list,
+resolves it once, and connects only if the address policy permits all its addresses. Redirects are not followed; the
+client sends them as new requests.
 """
 
 import asyncio

@@ -1,8 +1,9 @@
-"""Serves an ASGI application on sockets that are opened and closed with turns. Uses uvicorn's protocol without its
-server.
+"""Serves an ASGI application on sockets that are opened and closed with turns. It uses uvicorn's protocol without
+uvicorn's server.
 
-A sandbox is at the other end of some sockets. So the size of a request's head is limited (by h11; httptools would not),
-and so are its time and the number of connections, because they use file descriptors that all turns of the worker share.
+The client may be an untrusted process in a sandbox. Three limits therefore apply: the size of the request head
+(enforced by h11), the time to send it, and the number of connections. Connections use file descriptors, which all turns
+of the worker share.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Forwards one model request from a turn to its provider and streams the response back. An ASGI application.
+"""An ASGI application that forwards one model request from a turn to its provider and streams the response back.
 
-Each chunk of a response is forwarded as it arrives. When one side ends, the other is closed: a client that disconnects,
-a turn that ended or lost its lease, a provider that aborts. A truncated response stays truncated and is never completed
-here.
+Each chunk of the response is forwarded as it arrives. If the client or the provider closes its connection, the other
+connection is closed as well. Both are closed when the turn ends or loses its lease. A truncated response is never
+completed here.
 """
 
 import asyncio

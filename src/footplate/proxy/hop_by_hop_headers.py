@@ -1,4 +1,4 @@
-"""Filters hop-by-hop headers, which belong to one connection and are not forwarded. Pure functions."""
+"""Removes hop-by-hop headers, which belong to one connection and must not be forwarded. All functions are pure."""
 
 from collections.abc import Iterable
 from typing import Final, TypeAlias

@@ -1,4 +1,4 @@
-"""One client connection of the HTTP proxy: parses its request with h11 and relays the data.
+"""One client connection of the allow-list proxy: parses the request with h11 and relays the data.
 
 A connection serves one request and is then closed, so no later request can bypass the checks.
 """

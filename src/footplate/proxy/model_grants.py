@@ -1,4 +1,4 @@
-"""Access tokens for models: each turn has one, valid while the turn runs and holds its lease."""
+"""Access tokens for model requests. Each turn has one token, which is valid while the turn runs and holds its lease."""
 
 import asyncio
 import hmac

@@ -4,7 +4,7 @@
     program on the host ──────── loopback ─┼─ token checked ── credential added ── provider
     process in a sandbox ── turn's socket ─┘
 
-All use the turn's token. A turn's socket accepts only that turn's token.
+Every request carries the token of its turn. The socket of a turn accepts only the token of that turn.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Sends requests to model providers. The only module that puts a provider's credential into a request."""
+"""Sends requests to model providers. This is the only module that puts a provider's credential into a request."""
 
 import re
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,6 @@
-"""Checks a model request's token, sends it to the provider with the real credential, and filters the response."""
+"""Checks the token of a model request, sends the request to the provider with the real credential, and filters the
+response.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Final

@@ -1,8 +1,8 @@
-"""The providers' wire formats, as far as the proxy needs them: allowed requests, headers and error bodies. Pure
-functions.
+"""The parts of the providers' wire formats that the proxy needs: allowed requests, headers and error bodies. All
+functions are pure.
 
-Anything that is not listed here is refused. That includes everything that persists at the provider (files, batches,
-stored responses), because it would belong to the account and so be shared by all sessions.
+All other requests are rejected. These include requests that store data at the provider (files, batches, stored
+responses), because all sessions share the provider's account.
 """
 
 import json

@@ -1,6 +1,7 @@
-"""Finds the executables of PostgreSQL, Redis and Temporal in the installed wheels; Temporal's also on the PATH.
+"""Finds the executables of PostgreSQL, Redis and Temporal in the installed Python packages.
 
-The wheels' own modules are not imported, because they start processes, print warnings and take locks on import.
+Temporal is also searched on the PATH. The packages are not imported, because their import starts processes, prints
+warnings and takes locks.
 """
 
 import shutil

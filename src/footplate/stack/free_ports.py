@@ -1,7 +1,8 @@
-"""Finds free TCP ports on loopback, below the kernel's range for outgoing connections.
+"""Finds free TCP ports on loopback, below the kernel's range of ports for outgoing connections.
 
-A port inside that range is unsafe for a server that may be restarted: while it is down, the kernel may give its port to
-an outgoing connection, even to one that tries to reach that server and then connects to itself.
+A port inside that range is unsafe for a server that may restart. While the server is down, the kernel may
+assign its port to an outgoing connection. Even a client of that server may get the port as its own, and would
+then connect to itself.
 """
 
 import random

@@ -1,4 +1,7 @@
-"""Starts and stops PostgreSQL, Redis and Temporal together. For each, the address of a running server can be given."""
+"""Starts and stops PostgreSQL, Redis and Temporal together.
+
+A service is not started if the address of a running server is given instead.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence

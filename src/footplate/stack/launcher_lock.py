@@ -1,4 +1,7 @@
-"""Allows one launcher per data directory. The kernel releases the lock when its holder ends, however it ends."""
+"""A file lock that allows only one launcher per data directory.
+
+The kernel releases the lock when the launcher process ends, even if it is killed.
+"""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Isolates a server that has no authentication in a network namespace, if this machine permits it."""
+"""Isolates a server that has no authentication in its own network namespace, if the kernel permits it."""
 
 import hashlib
 import os

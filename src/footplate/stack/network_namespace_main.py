@@ -2,12 +2,9 @@
 
     python network_namespace_main.py PARENT SOCKET PORT COMMAND…
 
-It is started by path in an isolated interpreter, so it imports no other Footplate module. It enters the namespace,
-brings loopback up, starts the command there and forwards each connection on SOCKET to 127.0.0.1:PORT. A connection
-starts with an HTTP `CONNECT`, because Temporal's client uses a unix socket that way; the requested target is ignored.
-This process ends with the command's exit code, and the kernel ends the command with this process.
-
-Without arguments, it only enters a namespace: exit code 0 means that this machine permits it.
+It starts COMMAND in the namespace and forwards each connection on SOCKET to 127.0.0.1:PORT there. It exits with the
+exit code of COMMAND, and if it dies, the kernel kills COMMAND. Without arguments, it only enters a namespace: exit code
+0 means that the machine permits it. It runs in an isolated interpreter and imports no other Footplate module.
 """
 
 from __future__ import annotations
@@ -138,7 +135,9 @@ class ForwardingHalf(asyncio.Protocol):
 
 
 class ClientHalf(ForwardingHalf):
-    """The client's half: after its `CONNECT` request it is joined with the server's half."""
+    """The client's half: after its `CONNECT` request it is joined with the server's half. Temporal's client sends
+    `CONNECT` on a unix socket; the requested target is ignored.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port

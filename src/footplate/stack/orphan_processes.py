@@ -1,8 +1,8 @@
-"""Finds and ends processes that an earlier launcher left running, by their program and working directory.
+"""Finds and ends server processes that an earlier launcher left running, by their program and working directory.
 
-A pid file is not reliable, because another process may have the pid by now. Every server works in its own data
-directory, so a process that runs the same program there can only be an earlier start of it. The launcher's lock on the
-directory (`launcher.py`) guarantees that no other live launcher owns it.
+A pid file is not reliable, because another process may have got the same pid. Every server runs in its own data
+directory, so a process with the same program and directory must come from an earlier start. The launcher's lock
+(`launcher_lock.py`) ensures that no other launcher uses the directory.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Creates a server's password at its first start and stores it in a file that only its owner can read.
+"""Creates a server's password at its first start, and stores it in a file that only its owner can read.
 
 The servers listen on loopback, where every user of the machine can connect. The password keeps other users out.
 """

@@ -1,13 +1,6 @@
-"""Builds the command line of a child process that never outlives its launcher, and that runs PostgreSQL without root.
+"""Builds command lines for child processes that end when their launcher ends, and that can drop root for PostgreSQL.
 
-`setpriv` asks the kernel to signal the child when the *thread* that started it ends, so children are started on the
-event loop's thread. The launcher may die between the fork and that request, so a shell first checks that its parent is
-still the launcher, and then executes the program.
-
-PostgreSQL refuses to run as root. If the launcher is root, PostgreSQL runs as another user, with the one capability
-that lets this user reach programs and data below directories that only root may enter (`/root`, a private temporary
-directory). No directory's permissions change, and no user namespace is needed. `no_setuid_fixup` makes the capability
-apply to access(2) as well, which PostgreSQL uses to find its own executable.
+PostgreSQL refuses to run as root, so it runs as another user if the launcher is root.
 """
 
 import os
@@ -25,7 +18,12 @@ _CHECK_PARENT_SCRIPT: Final = '[ "$PPID" = "$0" ] || exit 125; exec "$@"'
 def command_bound_to_launcher(
     argv: Sequence[str], *, death_signal: signal.Signals, user: pwd.struct_passwd | None = None
 ) -> list[str]:
-    """Returns the command line that runs `argv` and ends it with `death_signal` when this process dies."""
+    """Returns the command line that runs `argv` and ends it with `death_signal` when this process dies.
+
+    `setpriv` asks the kernel to signal the child when the *thread* that started it ends. Children are therefore started
+    on the event loop's thread. The launcher may die between the fork and that request. A shell therefore checks that
+    its parent is still the launcher before it executes the program.
+    """
     setpriv = shutil.which("setpriv") or "/usr/bin/setpriv"
     name = death_signal.name.removeprefix("SIG")
     as_user = [] if user is None else _setpriv_user_options(user)
@@ -65,6 +63,12 @@ def change_owner(path: Path, user: pwd.struct_passwd | None) -> None:
 
 
 def _setpriv_user_options(user: pwd.struct_passwd) -> list[str]:
+    """Returns options that switch to `user` but keep the capability `CAP_DAC_OVERRIDE`.
+
+    With it, the user can access programs and data below directories that only root may enter, such as `/root`. No
+    permissions have to be changed, and no user namespace is needed. `no_setuid_fixup` makes the capability apply to
+    access(2) as well, which PostgreSQL uses to find its own executable.
+    """
     return [
         *("--securebits", "+no_setuid_fixup"),
         f"--reuid={user.pw_uid}",

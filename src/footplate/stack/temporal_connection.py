@@ -1,4 +1,4 @@
-"""Connects a client to Temporal, at `host:port` or at the unix socket (`unix:/path`) of a server of the stack."""
+"""Connects a Temporal client to `host:port`, or to the unix socket (`unix:/path`) of a server of the stack."""
 
 import logging
 from functools import cache

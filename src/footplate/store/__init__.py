@@ -1,4 +1,4 @@
-"""PostgreSQL and the object store: the session log, the queue, conversations, agents and API keys.
+"""Stores the session log, the queue, conversations, agents and API keys in PostgreSQL and the object store.
 
-This is the single source of truth. All other state can be rebuilt from it.
+All other state of Footplate can be rebuilt from this data.
 """

@@ -1,4 +1,7 @@
-"""All reads of the API. Every query filters by organisation, so an id of another organisation is not found."""
+"""All database reads of the API.
+
+Every query filters by organisation, so a resource of another organisation is not found.
+"""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, replace

@@ -1,4 +1,4 @@
-"""The connection pool, the named SQL queries, and the translation of database driver errors to Footplate's errors."""
+"""The PostgreSQL connection pool, the named SQL queries, and the conversion of driver errors to Footplate's errors."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence

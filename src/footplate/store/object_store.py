@@ -1,7 +1,7 @@
-"""The object store: event bodies that are too large for a row, archives, files and snapshots.
+"""Reads and writes the object store: event bodies that are too large for a row, archives, files and snapshots.
 
-A large body is stored as an object, and its row keeps a readable, shortened version. An object is written before the
-row that names it is committed, so a crash may leave an unused object, but never a row whose object is missing.
+The row of a large body keeps a shortened, readable version. An object is written before the row that refers to it is
+committed. A crash may therefore leave an unused object, but never a row whose object is missing.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""Builds the query for a page of agents, sessions or other resources. It is the only query that depends on its filters.
+"""Builds the SQL query for one page of agents, sessions or other resources.
 
-It uses keyset pagination on (created_at, id), so page one thousand costs the same as page one. Values are always passed
-as arguments and never become part of the SQL text.
+It is the only SQL that is assembled at run time, because its conditions depend on the filters. It uses keyset
+pagination on (created_at, id), so a late page costs as much as the first. Values are always passed as query arguments,
+never as part of the SQL text.
 """
 
 from collections.abc import Mapping

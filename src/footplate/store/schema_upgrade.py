@@ -1,4 +1,4 @@
-"""Upgrades a database to the schema of this version."""
+"""Upgrades a database to the schema of this version of Footplate, with Alembic."""
 
 import asyncio
 import threading

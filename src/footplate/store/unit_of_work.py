@@ -1,4 +1,7 @@
-"""The unit of work: all changes of one API request in one transaction. A retried request takes effect once."""
+"""The unit of work of an API request: all its changes in one transaction.
+
+The response is stored in the same transaction, so a request that a client retries takes effect only once.
+"""
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence

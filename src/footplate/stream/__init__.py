@@ -1,5 +1,5 @@
-"""Live streaming: publishing to Redis Streams, the gap-free tail in each API process, and SSE encoding.
+"""Live streaming of session events: publishes them to Redis Streams, and sends them from the API to clients.
 
-The log in PostgreSQL is the only source of truth. If Redis loses all its data, clients lose previews and receive events
-at most two seconds late.
+The log in PostgreSQL is the only source of truth. If Redis loses its data, clients lose previews and receive events at
+most two seconds late.
 """

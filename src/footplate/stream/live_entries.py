@@ -1,7 +1,7 @@
-r"""Encodes and decodes the entries of a live stream in Redis. Pure functions.
+r"""Encodes and decodes the entries of the live streams in Redis. Pure functions.
 
-Each entry of a stream `footplate:live:{NN}` has three fields: `s` is the session's id, `o` its organisation, and `b` a
-JSON list of `[kind, body]` in chronological order:
+An entry of the Redis stream `footplate:live:{NN}` has three fields: the session's id (`s`), its organisation (`o`) and
+a JSON list of `[kind, body]` pairs in chronological order (`b`):
 
 | kind       | body                                                | meaning                                  |
 |------------|-----------------------------------------------------|------------------------------------------|
@@ -9,10 +9,7 @@ JSON list of `[kind, body]` in chronological order:
 | `start`    | `{"id", "type", "after_seq"}`                       | a preview starts                         |
 | `delta`    | `{"id", "offset", "text"}`                          | more text of the preview                 |
 
-`offset` is the number of characters before the text. `after_seq` is the last position that the writer knew. The string
-`footplate:open:{NN}:<organisation>:<session>` holds the `start` and every `delta` of the one open preview, one per
-line, so that a client that joins midway receives the text so far. It is written *before* the entry, so a reader that
-has an entry finds at least that much in the string.
+`offset` is the number of characters before the text. `after_seq` is the last log position that the writer knew.
 """
 
 from collections.abc import Sequence
@@ -75,7 +72,12 @@ def encode_items(items: Sequence[PublishedItem]) -> bytes:
 
 
 def encode_open_preview(items: Sequence[PreviewStart | PreviewDelta]) -> bytes:
-    """Encodes the open preview, one item per line. JSON contains no raw line breaks."""
+    """Encodes the open preview, one item per line. JSON contains no raw line breaks.
+
+    The Redis string `footplate:open:{NN}:<organisation>:<session>` holds the `start` and every `delta` of the one open
+    preview. A client that joins later receives the text from it. The string is written *before* the entry, so a reader
+    of an entry finds at least that much text in the string.
+    """
     return b"".join(_encode_json(_encode_item(item)) + b"\n" for item in items)
 
 

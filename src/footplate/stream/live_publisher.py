@@ -1,8 +1,7 @@
-"""Publishes to the live stream in order and in the background, so that publishing never fails or delays its caller.
+"""Publishes live events to Redis in the background, in order. Publishing never fails and never delays the caller.
 
-Callers put commands into one bounded queue per process. A background task sends the queued commands in one pipeline.
-Commands that do not fit or cannot be sent are dropped: every reader notices the gap and reads the log instead.
-`live_entries.py` defines the entries, and `turn_publisher.py` adds the previews of a running turn.
+Callers add commands to one bounded queue per process, and a background task sends them in one pipeline. Commands that
+do not fit into the queue or cannot be sent are dropped. Every reader notices the gap and reads the log instead.
 """
 
 import asyncio

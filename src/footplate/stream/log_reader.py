@@ -1,4 +1,4 @@
-"""The port through which streams read the log. The store implements it."""
+"""The interface (port) through which streams read the session log. The store implements it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

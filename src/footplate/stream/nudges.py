@@ -1,8 +1,8 @@
-"""Nudges: notify the worker that runs a session to check its inputs now.
+"""Nudges: messages in Redis that tell the worker of a session to check its inputs now.
 
-A nudge is only an optimisation. If it is lost, the turn reads its inputs at its next check of the log. So sending never
-fails, and listening never delays a turn. All nudges use one channel that every worker subscribes to, because the API
-does not know which worker runs a session. So a turn needs no subscription of its own.
+A nudge only saves time: if it is lost, the turn reads its inputs at its next check of the log. Sending therefore never
+fails, and listening never delays a turn. All nudges use one channel, because the API does not know which worker runs a
+session. Each worker subscribes to it once.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Creates Redis clients with the timeouts that this package needs, and stops tasks that use them."""
+"""Creates Redis clients with the timeouts that the `stream` package needs, and stops tasks that use them."""
 
 import asyncio
 from typing import Final

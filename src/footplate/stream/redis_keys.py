@@ -1,4 +1,4 @@
-"""Names of Redis keys and channels. Keys are sharded by session id into 64 shards, each with one hash tag."""
+"""The names of Redis keys and channels. Keys are divided into 64 shards by session id, each with one Redis hash tag."""
 
 import zlib
 from typing import Final

@@ -1,14 +1,8 @@
-"""Orders the live entries of one watched session in one API process into a single gap-free sequence of frames.
+"""Combines live entries and the log of one session into a sequence of events without gaps, in one API process.
 
-The race this module prevents: an entry may arrive before its predecessor (a publish was lost), after it was already
-read from the log, or during a read of the log. So every entry is judged by its sequence number. The next number is
-delivered, an old one is dropped, and a gap starts a *repair*, which reads the log or the saved open preview. Until the
-repair is done, new entries wait in `_waiting`.
-
-A preview is shown only while it is known to be open. If its writer had not seen all positions that we have, it may
-already be finished. Then the log decides, so that no preview follows the event that finishes it. A preview that starts
-while another is open may be the *older* one, because the saved open preview is ahead of the stream. Then the saved one
-decides, so that no preview starts twice.
+A live entry may arrive early because another entry was lost, late after it was read from the log, or during such a
+read. The next sequence number is delivered, and an old one is dropped. A gap starts a repair, which reads the log or
+the saved preview. New entries wait until the repair is done.
 """
 
 import asyncio
@@ -42,6 +36,16 @@ class _WaitingEntry:
 
 
 class SessionChannel:
+    """The channel of one session, shared by all its subscribers.
+
+    A preview is shown only while it is known to be open. If its writer did not know all positions that this
+    channel has, the preview may already be finished. The log then decides, so that no preview follows the
+    event that finishes it.
+
+    A preview that starts while another one is open may be the *older* one, because the saved preview is ahead of the
+    stream. The saved preview then decides, so that no preview starts twice.
+    """
+
     def __init__(
         self, organisation: str, session_id: str, log_reader: LogReader, read_open_preview: ReadOpenPreview
     ) -> None:

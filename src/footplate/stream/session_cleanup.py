@@ -1,4 +1,4 @@
-"""Removes a deleted session from Redis: its open preview and its entries in the live stream."""
+"""Removes the data of a deleted session from Redis: its open preview and its entries in the live stream."""
 
 from typing import Final, cast
 

@@ -1,7 +1,7 @@
-"""Reads the live streams of an API process, with one `XREAD` over all watched shards.
+"""Reads the Redis streams of all watched shards for an API process, with one `XREAD` command at a time.
 
-A shard is read from its newest entry at the time when reading starts. The start is reported, because everything
-published before it has to be read from the log. redis-py reconnects by itself, for as long as it takes.
+A shard is read from its newest entry at the time when reading starts. The caller is told of this start, because earlier
+events have to be read from the log. If Redis is down, redis-py reconnects until it succeeds.
 """
 
 import asyncio

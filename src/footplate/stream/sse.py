@@ -1,8 +1,8 @@
-"""Encodes server-sent events and parses cursors. Pure functions.
+"""Encodes server-sent events, and parses the cursors with which clients resume a stream. Pure functions.
 
-A durable frame has `id: <seq>`. A preview frame has `id: <seq>.<event id>.<offset>`: `seq` is the last durable position
-before it, and `offset` the number of preview characters that the client has after this frame. A stream without a cursor
-first sends its start position as the id of a `ping`, which clients know and ignore.
+The id of a durable event is `<seq>`, and the id of a preview is `<seq>.<event id>.<offset>`. Here `seq` is the last
+durable position, and `offset` the number of preview characters that the client has received. A stream without a cursor
+first sends its start position as the id of a `ping` event.
 """
 
 import re

@@ -1,8 +1,7 @@
-"""Streams sessions to all clients of one API process: one Redis reader, one check of the log's heads per second, and
-fan-out in memory.
+"""Streams session events to all clients of one API process. Implements the `EventStreams` port.
 
-Implements the `EventStreams` port. A client receives everything from its session's `SessionChannel`, or directly from
-the log while it is behind.
+It uses one Redis reader, fan-out in memory, and one query per second for the last log position of each watched session.
+A client receives events from the `SessionChannel` of its session, or directly from the log while it is behind.
 """
 
 import asyncio

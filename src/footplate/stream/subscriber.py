@@ -1,7 +1,7 @@
 """One client connection of a stream: its position, its options, and a bounded queue of outgoing data.
 
-The channel appends shared bytes and never waits. A client that does not read fills its queue, loses it and is marked as
-behind. When it reads again, it continues from the log at its last delivered position.
+The session's channel adds data to the queue and never waits. If a client reads too slowly and its queue is full, the
+queue is dropped. The client then continues from the log, at the last position that it received.
 """
 
 import asyncio

@@ -1,14 +1,6 @@
-"""Publishes a running turn: coalesced previews, in one order with the turn's durable events.
+"""Publishes the live events of a running turn in their order: text previews, and events that are already in the log.
 
-A model writes many small pieces of text. The first is sent immediately, so that the first token is not delayed. Those
-that follow within the flush interval are sent as one entry. The interval is short while the process has nothing else to
-send, so pieces at a model's usual pace are sent one by one. It is longer while other data is queued, to reduce the
-load. Text that cannot be sent waits in a bounded buffer. Text beyond the bound is omitted from the preview: the
-finished event has all of it.
-
-Durable events are sent immediately too, except those that others follow within milliseconds: the start of a turn and
-the end of a model request wait for the next event, for at most `_HOLD_SECONDS`. Everything sent at one time is one
-entry.
+Small pieces of text are sent together if they follow each other quickly.
 """
 
 import asyncio
@@ -88,6 +80,12 @@ class TurnPublisher:
         return opened
 
     def write(self, preview: OpenPreview, text: str) -> None:
+        """Adds text to a preview. The first piece is sent immediately, so that the first token is not delayed. Pieces
+        that follow within the flush interval are sent as one entry.
+
+        The interval is short while the process has nothing else to send, and longer while other data is queued. Text
+        beyond `MAX_TEXT` is omitted from the preview; the finished event has all of it.
+        """
         if (
             preview is not self._open_preview
             or preview.event_type not in live_entries.TEXT_PREVIEW_TYPES
@@ -104,7 +102,11 @@ class TurnPublisher:
             self._flush_by(self._next_flush)
 
     async def publish(self, positions: Sequence[Position]) -> None:
-        """Publishes events after any buffered preview text. Returns immediately."""
+        """Publishes events after any buffered preview text. Returns immediately.
+
+        The start of a turn and the end of a model request wait for the next event, for at most `_HOLD_SECONDS`. Other
+        events are sent at once.
+        """
         if not positions:
             return
         self._move_text_to_items()
@@ -118,6 +120,9 @@ class TurnPublisher:
             self.flush()
 
     def flush(self) -> None:
+        """Sends all waiting text and events as one entry. If the queue is full, only the items of the
+        open preview are kept.
+        """
         self._stop_timer()
         self._move_text_to_items()
         if not self._items:

@@ -1,8 +1,7 @@
-"""Converts the frames of a stream to WebSocket messages, each a JSON object with the frame's three fields. Pure
-functions.
+"""Converts server-sent events to WebSocket messages, without parsing their data. Pure functions.
 
-Example: `{"event": "agent.message", "id": "12", "data": {…}}`. Frames are encoded once, as server-sent events, and
-shared by all clients. They are converted here without being parsed, so the two formats can never differ.
+A message is a JSON object such as `{"event": "agent.message", "id": "12", "data": {…}}`. Events are encoded once, as
+server-sent events, and shared by all clients. The data of the two formats can therefore never differ.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,7 @@
 """Reports unexpected exceptions to an OTLP endpoint, to Sentry, or to both.
 
-Exceptions are reported where they are logged: every log line of level error with an exception is sent, so other code
-need not call this module. A report contains the exception, its stack without variables, and the ids of the log line.
-Text that looks like a credential is removed.
+Every log line of level error with an exception is reported, so other code need not call this module. A report contains
+the exception, its stack without variables, and the ids of the log line. Text that looks like a credential is removed.
 """
 
 import sys

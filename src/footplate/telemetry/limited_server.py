@@ -1,4 +1,4 @@
-"""A threaded HTTP server with a limit on connections and on the time of each."""
+"""A threaded HTTP server that limits the number of connections and the duration of each connection."""
 
 import socket
 import time

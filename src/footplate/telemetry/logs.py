@@ -1,7 +1,8 @@
 """Configures logging once per process: readable lines on a terminal, JSON otherwise.
 
 Every line has an `action`, and the ids that were bound with `structlog.contextvars` (`request_id`, `session`, `turn`,
-`attempt`). Lines of libraries, which use the standard logging, have the same format, with the action `library.<name>`.
+`attempt`). Log lines of libraries, which use Python's `logging` module, have the same format and the action
+`library.<name>`.
 """
 
 import logging

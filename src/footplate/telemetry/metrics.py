@@ -1,10 +1,8 @@
-"""Defines all metrics. Counters belong to a process and start at zero with it, as Prometheus expects.
+"""Defines all Prometheus metrics. Counters belong to one process and start at zero with it.
 
-The process that writes an event counts it after the log has acknowledged it, so the sum over all processes matches the
-log. A process that is killed, or loses a turn in the middle of a commit, cannot count it. Use `GET /v1/usage`, which
-reads the log, where exact numbers are required.
-
-No label contains free text from a client: values come from a fixed set, or are the first hundred that were seen.
+The process that writes an event counts it after the log has acknowledged it. A process that is killed in between does
+not count it, so use `GET /v1/usage`, which reads the log, for exact numbers. Label values come from a fixed set or are
+the first hundred values seen, never free text from a client.
 """
 
 from collections.abc import Collection

@@ -1,6 +1,7 @@
 """Serves `GET /metrics` on a separate address, for the operator only.
 
-Every user of the machine can connect to loopback, so a request needs a token, and requests from web pages are refused.
+Every user of the machine can connect to a loopback address. A request therefore needs a token, and requests from web
+pages are rejected.
 """
 
 import hmac

@@ -1,7 +1,7 @@
-"""Removes credentials from text that leaves the process. Pure functions.
+"""Removes credentials from text that leaves the process, such as error reports. All functions are pure.
 
-It recognises common formats of keys, tokens and passwords. This is a second line of defence: conversation texts,
-headers and variables are never put into a report in the first place.
+Common formats of keys, tokens and passwords are recognised. This is a second line of defence, because reports never
+contain conversation texts, headers or variables.
 """
 
 import re

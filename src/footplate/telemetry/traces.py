@@ -1,8 +1,8 @@
-"""Records OpenTelemetry spans and sends them to the OTLP endpoint that the environment names. Without an endpoint,
-OpenTelemetry is not imported, and all span calls do nothing.
+"""Records OpenTelemetry spans and sends them to the OTLP endpoint that the environment variables name. Without an
+endpoint, OpenTelemetry is not imported, and all span functions do nothing.
 
-A span's context crosses processes as a W3C `traceparent`, which is stored with the input of a request. Every process
-that runs the turn, in any attempt, continues the trace of that request.
+The trace context of a request is stored with its input as a W3C `traceparent`. Every process that runs the turn, in any
+attempt, continues the trace of that request.
 """
 
 import threading

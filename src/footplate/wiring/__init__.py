@@ -1,7 +1,7 @@
 """The composition root: builds the API process, the worker process and the administrative commands from all packages.
 
-A process imports only the packages that it needs: a worker loads no web framework, a migration no engine. Processes are
-restarted often, for example after a crash, and the first turn waits for the start.
+Each process imports only the packages that it needs: a worker loads no web framework, and a migration loads no engine.
+Start-up must be fast, because processes are restarted often and the first turn waits for the start.
 """
 
 import gc

@@ -1,4 +1,6 @@
-"""Creates the environment backend that the operator selected. A worker does not start if it is unavailable."""
+"""Creates the environment backend that the operator selected: sandbox, Docker or no isolation. A worker does not start
+if the backend is unavailable.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence

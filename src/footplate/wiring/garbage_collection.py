@@ -1,4 +1,4 @@
-"""Garbage collection of the object store: the `footplate gc` command, and a daily run by one of the workers."""
+"""Runs the garbage collection of the object store: for the command `footplate gc`, and daily on one of the workers."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,6 @@
-"""Builds what the API and the worker share: database, Temporal client, backend, allowed directories and mirrors."""
+"""Builds the components that the API and the worker share: database, Temporal client, backend, allowed directories and
+git mirrors.
+"""
 
 import gc
 import os

@@ -160,7 +160,7 @@ async def test_an_unsupported_media_type_is_refused_by_name(
 
 
 async def test_text_that_is_not_utf8_is_refused(files: FakeEnvironment) -> None:
-    with pytest.raises(AttachmentRefused, match="text/plain that is no UTF-8"):
+    with pytest.raises(AttachmentRefused, match="text/plain that is not UTF-8"):
         await inputs(files).resolve_attachments([block("document", base64_of(b"\xff", "text/plain"))])
 
 
@@ -168,7 +168,7 @@ async def test_inline_attachments_have_a_size_limit(files: FakeEnvironment, monk
     monkeypatch.setattr(attachments, "MAX_INLINE_BYTES", 5)
     one = block("image", base64_of(b"xyz", "image/png"))
     assert await inputs(files).resolve_attachments([one]) == [one]
-    with pytest.raises(AttachmentRefused, match="at most 5"):
+    with pytest.raises(AttachmentRefused, match="the limit is 5 bytes"):
         await inputs(files).resolve_attachments([one, one])
 
 
@@ -222,7 +222,7 @@ async def test_steering_reports_attachments_above_the_size_limit(
     one = block("image", base64_of(b"xyz", "image/png"))
     first, second = await inputs(files).resolve_steering([one, one])
     assert first == one
-    assert "at most 5" in str(second["text"])
+    assert "the limit is 5 bytes" in str(second["text"])
 
 
 async def test_text_counts_towards_the_limit_and_larger_files_are_not_loaded(
@@ -237,7 +237,7 @@ async def test_text_counts_towards_the_limit_and_larger_files_are_not_loaded(
         with pytest.raises(AttachmentRefused, match=r"has at least 7 bytes .* text included; the limit is 6"):
             await inputs(files, known=known).resolve_attachments(blocks)
     assert known.loaded == ["file_1"], "the first time it was known before"
-    with pytest.raises(AttachmentRefused, match="at most 6"):
+    with pytest.raises(AttachmentRefused, match="the limit is 6 bytes"):
         await inputs(files).resolve_attachments(
             [block("document", {"type": "text", "media_type": "text/plain", "data": "7 bytes"})]
         )

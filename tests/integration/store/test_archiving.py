@@ -19,6 +19,7 @@ from footplate.engine.conversation_cache import ConversationCache
 from footplate.stack import Stack
 from footplate.stack.orphan_processes import wait_until
 from footplate.store.archive import archived_events, writer
+from footplate.store.archive import format as archive_format
 from footplate.store.resources.usage_report import UsageReader
 from footplate.stream.stream_hub import StreamHub
 
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.timing
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes blocks small, so that a session of a few dozen events has many."""
-    monkeypatch.setattr(format, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(archive_format, "BLOCK_BYTES", 3000)
     monkeypatch.setattr(writer, "_PAGE_ROWS", 7)
 
 

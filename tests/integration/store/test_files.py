@@ -54,7 +54,7 @@ async def _sweep(cell: Cell) -> None:
 
 
 async def test_an_uploaded_file_is_read_back(cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "PART", 4)
+    monkeypatch.setattr(files, "OBJECT_PART_BYTES", 4)
     made = await upload(cell, principal, b"abc", b"defghij")
     assert len(_objects_of(cell, principal, made.id)) == 3
     assert await _read(cell, principal, made.id) == b"abcdefghij"

@@ -74,7 +74,7 @@ async def test_a_waiter_that_times_out_learns_the_holder_and_since_when(cell: Ce
     error = caught.value
     assert error.status == 409
     assert "the branch main: the merge of session sesn_1, since 20" in error.message
-    assert "Waited 0 s" in error.message
+    assert "The request waited 0 s" in error.message
     assert "1 more" in error.message
     assert abs((datetime.now(UTC) - error.since).total_seconds()) < 30
     async with leases.hold(organisation, TARGET, owner="late", wait=5):  # no queue entry of theirs remains
@@ -92,7 +92,7 @@ async def test_the_lease_of_a_dead_holder_expires_and_its_token_is_fenced(cell: 
     dead = leases.hold(organisation, TARGET, owner="dead")
     lease = await dead.__aenter__()
     for task in asyncio.all_tasks():  # like a stopped process, it renews nothing
-        if getattr(task.get_coro(), "__name__", "") == "renewing":
+        if getattr(task.get_coro(), "__name__", "") == "renew_until_cancelled":
             task.cancel()
     began = time.monotonic()
     async with leases.hold(organisation, TARGET, owner="next", wait=30) as following:

@@ -1,4 +1,6 @@
-"""Refuses requests for unknown hosts and from web pages of other origins, with the API's error response."""
+"""Middleware that rejects requests with an unknown `Host` header or from web pages of other origins. The error has the
+format of the API's other errors.
+"""
 
 from footplate.api import errors
 from footplate.domain.network.request_guard import ForeignRequest, GuardedApp, Scope

@@ -1,8 +1,8 @@
-"""The outermost middleware. It assigns each request its id, adds the id to the response, and turns uncaught exceptions
-into error responses.
+"""The outermost ASGI middleware of the API. It assigns an id to each request, adds the id to the response, and turns
+uncaught exceptions into error responses.
 
-It is plain ASGI, so that streams pass through unbuffered. It handles uncaught exceptions itself because the framework's
-own handler runs outside of all middleware and would respond without the request id.
+The middleware uses ASGI directly, so that streams pass through unbuffered. Starlette's own exception handler runs
+outside of all middleware and would respond without the request id.
 """
 
 from typing import Final

@@ -1,5 +1,6 @@
-"""Records metrics, a trace span and log context for one request. All of them end when the response starts, because a
-stream may stay open for days.
+"""Records the metrics and the trace span of one request, and adds the request's ids to log lines.
+
+The measured duration and the span end when the response starts, because a stream may stay open for days.
 """
 
 import time

@@ -1,5 +1,5 @@
-"""Receives a multipart form with one file. The file is spooled to disk, so that no database connection waits for a slow
-client.
+"""Receives a multipart form with one file. The file is first spooled to disk, so that no database connection is held
+while a slow client sends it.
 """
 
 import hashlib

@@ -1,10 +1,10 @@
-"""Executes a change in one transaction that takes effect once, however often the client retries the request.
+"""Executes a change in one database transaction that takes effect only once, even if the client retries the request.
 
-The first response is stored and returned to retries. It is deleted as soon as the client has received it, so that the
-same request, sent again deliberately, is a new request.
+The first response is stored and returned to retries. It is deleted once a client has received it, so that the same
+request, sent again on purpose, is a new request.
 
-The client waits only for the commit. Other components are notified after the response was sent. If the process dies
-before that, the change is in the log, and the sweep wakes the sessions that were not woken.
+Other components are notified after the response was sent. If the process dies before that, a periodic scan (the sweep)
+wakes the session.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Measures the nesting depth and the number of values of JSON text before it is parsed.
+"""Limits the nesting depth and the number of values of JSON text before it is parsed.
 
-A parser allocates about 100 bytes for each `{}`, so a small body can take a lot of memory and time. The scan looks only
-at structural characters outside strings, in windows, and stops at the first exceeded limit. In invalid JSON, the
-measurement can be wrong only after the position where the parser stops.
+A parser allocates about 100 bytes for each `{}`, so a small body can take a lot of memory and time. The scan counts
+brackets and commas outside of strings and stops at the first exceeded limit. If the text is not valid JSON, the counts
+are correct up to the first syntax error, where the parser stops anyway.
 """
 
 from itertools import accumulate

@@ -1,7 +1,7 @@
-"""Spools a request of many lines to disk while it is received, because it may be too large for memory.
+"""Spools a request body of JSON lines to disk while it arrives, because it may be too large for memory.
 
-The lines are read twice, once to validate and once to store them, and only after all have arrived: no database
-connection waits for a slow client.
+After the whole body has arrived, its lines are read twice: once to validate them and once to store them. No database
+connection is held while a slow client sends the body.
 """
 
 import asyncio

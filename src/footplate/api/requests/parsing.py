@@ -1,7 +1,7 @@
-"""Reads requests: the JSON body, the query string, and the retry headers.
+"""Reads and validates the JSON body, the query string and the retry headers of a request.
 
-The body is not read by the framework, for three reasons: the raw bytes are needed to recognise retries, orjson is
-several times faster, and the operator chooses whether unknown fields are refused or ignored.
+FastAPI does not read the body, for three reasons. The raw bytes are needed to recognise retries, orjson is several
+times faster, and the operator chooses whether unknown fields are rejected or ignored.
 """
 
 import asyncio

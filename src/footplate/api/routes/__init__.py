@@ -1,1 +1,3 @@
-"""One module for each resource. A route reads the request, calls a port and builds the response."""
+"""The routes of the HTTP API, one module for each resource. A route reads the request, calls a service and builds the
+response.
+"""

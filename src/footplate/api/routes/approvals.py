@@ -1,5 +1,5 @@
-"""`/v1/approvals`: tool calls of all sessions that wait for a person's decision. A decision is sent as
-`user.tool_confirmation`.
+"""`/v1/approvals`: lists the tool calls of all sessions that wait for a person's decision. The decision is sent to the
+session as a `user.tool_confirmation` event.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`/v1/audit`: decisions of the gate and of people, and a check that the recorded entries are unchanged."""
+"""`/v1/audit`: lists the entries of the audit trail, and verifies that no entry was changed."""
 
 from datetime import datetime
 

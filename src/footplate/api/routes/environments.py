@@ -1,4 +1,4 @@
-"""`/v1/environments`: configurations of the environments in which commands run."""
+"""`/v1/environments`: configurations of the environments in which agents run commands."""
 
 from fastapi import Request
 from starlette.responses import Response

@@ -1,5 +1,5 @@
-"""`/v1/policies`: the organisation's permission rules. Projects, agents and sessions have their rules in their own
-fields.
+"""`/v1/policies`: reads and updates the organisation's permission rules, imports settings files, and evaluates proposed
+rules against past calls. The rules of projects, agents and sessions are fields of those resources.
 """
 
 import asyncio

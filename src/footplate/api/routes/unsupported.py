@@ -1,6 +1,8 @@
-"""Routes of the reference API that this server does not support. They return an error that names the missing feature.
+"""Routes of the reference API (Anthropic's managed agents) that this server does not support. Each returns an error
+that names the missing feature.
 
-Without them an SDK would receive "not found", which means something else. They are not in the OpenAPI document.
+Without these routes, an SDK would receive "not found", as for an object that does not exist. The routes are not in the
+OpenAPI document.
 """
 
 from collections.abc import Awaitable, Callable

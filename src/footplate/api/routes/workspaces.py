@@ -1,4 +1,4 @@
-"""`/v1/workspaces`: ordered lists of projects."""
+"""`/v1/workspaces`: ordered lists of projects. A session can be created with the projects of a workspace."""
 
 from fastapi import Request
 from starlette.responses import Response

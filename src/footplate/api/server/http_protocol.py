@@ -1,7 +1,8 @@
-"""Adds limits on headers, slow clients, pipelining and connections to uvicorn's HTTP/1.1 protocol.
+"""Extends uvicorn's HTTP/1.1 protocol with limits on headers, slow clients, pipelined requests and connections.
 
-Plain uvicorn reads headers and trailers of any size, waits forever for a request to become complete, and loses track of
-the running request when a connection with pipelined requests is lost. All of that is reachable without an API key.
+Plain uvicorn reads headers and trailers of any size, and waits forever for a request to become complete. When a
+connection with pipelined requests is lost, it loses track of the running request. Clients can cause these problems
+without an API key.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Adds limits on frames and on clients that do not read to uvicorn's WebSocket protocol."""
+"""Extends uvicorn's WebSocket protocol: limits the frames that a client sends per second, and the time for which it may
+stop reading.
+"""
 
 import asyncio
 from typing import Any, Final

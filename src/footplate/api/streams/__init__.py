@@ -1,1 +1,1 @@
-"""Streamed responses: server-sent events, WebSocket messages and bytes of open resources."""
+"""Streamed responses: server-sent events, WebSocket messages, and bytes from a resource that must stay open."""

@@ -1,8 +1,8 @@
-"""Sends server-sent events as a plain ASGI response.
+"""An ASGI response that sends server-sent events.
 
-The headers are sent as soon as the start position of the stream is fixed: clients open the stream before they send a
-message, and wait for the headers. A client cannot slow down or stop a turn: the tail drops events that a slow client
-does not read, and closing the stream ends only the tasks in this module.
+The response starts only when the start position of the stream is fixed, because clients then send a message and expect
+to see it. A slow client never delays a turn: events that do not fit into the client's queue are read from the log
+later. Closing the stream ends only the tasks of this response.
 """
 
 import asyncio

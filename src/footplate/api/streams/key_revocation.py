@@ -1,4 +1,5 @@
-"""Ends a stream after its API key is revoked. A stream can stay open for hours after its key was checked."""
+"""Ends an open stream when its API key is revoked, because a stream can stay open for hours after the key was checked.
+"""
 
 import asyncio
 from typing import Final

@@ -1,7 +1,7 @@
-"""Streams bytes from a resource that stays open meanwhile, such as a git process or a slot of a limited pool.
+"""A streaming response that holds a resource open, such as a git process or a slot of a limited pool.
 
-The resource is closed with the response, even if no byte was sent. A plain generator whose client disconnects before
-the first byte would hold it open until garbage collection.
+The resource is closed when the response ends, even if no byte was sent. With a plain generator, a client that
+disconnects before the first byte would leave the resource open until garbage collection.
 """
 
 from collections.abc import AsyncIterator

@@ -1,9 +1,8 @@
-"""Streams events over an open WebSocket. Messages go only from the server to the client.
+"""Streams events over an open WebSocket, only from the server to the client.
 
-Two tasks run: one sends events, the other detects that the client disconnected or sent a message. When either ends, the
-other is cancelled, and the connection is closed with a code that tells the client what to do next; `docs/streams.md`
-lists the codes. As with server-sent events, a client that does not read costs a bounded queue and slows down no other
-client.
+One task sends events, one waits for the client to disconnect or to send a message, and one waits until the API key is
+revoked. When one of them ends, the others are cancelled and the connection is closed. The close code tells the client
+how to continue; `docs/streams.md` lists the codes.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""The wire format as pydantic models: request bodies, query strings and responses."""
+"""Pydantic models of the API's wire format: request bodies, query strings and responses."""

@@ -1,7 +1,7 @@
-"""Base classes and field types that all request models share. Unknown fields are refused.
+"""Base classes and field types of the request models. The models reject unknown fields.
 
-An accepted field is enforced. A field of the reference API that has no effect on this server has a type that refuses
-values: the error then names the field as unsupported, instead of calling it unknown or silently ignoring it.
+Some fields of the reference API (Anthropic's managed agents) are not supported by this server. Their type accepts only
+null or an empty list, so the error calls the field unsupported instead of unknown.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Wire models of environments. `cloud` is the operator's own backend. Settings that it cannot enforce are refused by
-name.
+"""Wire models of environments. Environments of type `cloud` run in the operator's own backend. A setting that the
+backend cannot enforce is rejected with an error that names the setting.
 """
 
 from collections.abc import Callable

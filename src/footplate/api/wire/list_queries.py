@@ -1,4 +1,6 @@
-"""Query strings of the lists of agents, versions and environments."""
+"""Query parameters for lists of agents, agent versions and environments, and for routes that take a version or no
+parameters.
+"""
 
 from typing import Annotated
 

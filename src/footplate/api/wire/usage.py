@@ -1,4 +1,4 @@
-"""Wire models of usage: the query parameters and the response."""
+"""Wire models of usage reports: the query parameters and the response."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Final, Literal

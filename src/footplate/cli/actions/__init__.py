@@ -1,1 +1,1 @@
-"""What each command does."""
+"""Implementations of the commands. `footplate.cli.commands` defines their names, options and help texts."""

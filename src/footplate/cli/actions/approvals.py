@@ -1,4 +1,4 @@
-"""Implements the approval commands: approvals, approve and deny."""
+"""Implements the commands `footplate approvals`, `approve` and `deny`."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence

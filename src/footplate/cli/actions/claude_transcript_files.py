@@ -1,7 +1,7 @@
 """Finds, reads and writes Claude Code's transcript files on this machine.
 
-Content of transcripts and of server responses is untrusted. A name that could lead out of its directory is rejected,
-and an existing file is replaced only if the new one extends it, or with `--force`.
+Transcripts and server responses are untrusted. A name that could lead out of its directory is rejected. An existing
+transcript is replaced only if the new one extends it, or with `--force`.
 """
 
 import json

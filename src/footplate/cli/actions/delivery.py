@@ -1,4 +1,4 @@
-"""Implements the delivery commands: apply, merge, push and export."""
+"""Implements `footplate apply`, `merge`, `push` and `export`, which deliver a session's work."""
 
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -1,4 +1,6 @@
-"""The checks of `footplate doctor`. Each check returns a finding and never raises for a problem that it looks for."""
+"""The checks of `footplate doctor`. Each check returns a finding, and raises no exception for a problem that it looks
+for.
+"""
 
 import asyncio
 import shutil

@@ -1,4 +1,6 @@
-"""Implements `footplate gc`: removes unused objects, and reports what is retained and what workers will remove."""
+"""Implements `footplate gc`: deletes unused objects from the object store, and reports retained objects and data that
+workers will delete.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,6 @@
-"""Implements `import` and `pull`: moves Claude Code conversations from this machine to a server and back."""
+"""Implements `footplate import` and `pull`, which copy Claude Code conversations from this machine to a server and
+back.
+"""
 
 import os
 import shlex

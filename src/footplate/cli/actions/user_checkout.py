@@ -1,4 +1,5 @@
-"""Applies a session's changes to the user's own checkout with the user's own git, completely or not at all.
+"""Applies a session's changes to the user's own checkout with the user's own git. Either all changes are applied or
+none.
 
 If a patch does not apply directly, a three-way merge is computed from the session's base, the session's result and the
 files in the checkout. The merge uses a separate index and object directory, so the checkout is written only if there is

@@ -1,1 +1,1 @@
-"""The commands of the command line: names, options and help. Implementations are imported when a command runs."""
+"""Definitions of the commands: names, options and help texts. A command imports its implementation when it runs."""

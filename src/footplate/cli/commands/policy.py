@@ -1,4 +1,6 @@
-"""Defines `footplate policy`: shows and sets the organisation's rules, and tries rules on commands and past calls."""
+"""Defines `footplate policy`: shows and sets the organisation's rules, and evaluates rules on commands and past tool
+calls.
+"""
 
 from enum import StrEnum
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Defines the server commands: dev, api, worker, migrate, doctor, gc, env, version. Code is imported when needed."""
+"""Defines the server commands: dev, api, worker, migrate, doctor, gc, env and version. Each command imports its
+implementation when it is called.
+"""
 
 import os
 from pathlib import Path

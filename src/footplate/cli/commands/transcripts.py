@@ -1,4 +1,6 @@
-"""Defines `footplate import` and `pull`, which exchange transcripts with Claude Code. Code is imported when needed."""
+"""Defines `footplate import` and `pull`, which exchange transcripts with Claude Code. Each command imports its
+implementation when it is called.
+"""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,1 +1,1 @@
-"""`footplate dev`: the whole product on one machine."""
+"""`footplate dev`: runs all services of Footplate on one machine."""

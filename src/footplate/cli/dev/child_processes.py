@@ -1,6 +1,6 @@
 """Defines the child processes of `footplate dev`: the API, the workers and the scripted model.
 
-Each gets only the environment variables that it needs.
+Each process gets only the environment variables that it needs.
 """
 
 import os

@@ -1,6 +1,7 @@
-"""Kills the demo's worker once, in the middle of a command, and starts another one.
+"""Kills the worker of the demo scenario once, in the middle of a command, and starts another worker.
 
-This shows new users how a session survives a crash. It is announced on screen and happens only in the demo.
+The crash shows new users that a session survives it. The command reports the crash on the screen, and only the demo
+scenario has one.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Implements `footplate dev`: starts all services on this machine and stops them when the command ends.
 
-Nothing is restarted silently: if a service dies, the command reports which one and where its log is, stops the rest and
-fails. If the command itself is killed, the kernel ends its processes (see `stack.spawn`), and the next start finds the
-state unchanged.
+No service is restarted silently. If a service dies, the command reports its name and log file, stops the other services
+and fails. If the command itself is killed, the kernel ends its child processes (see `stack.spawn`). The next start
+continues with the same data.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Finds the scenario of `footplate dev --scripted`: a built-in one, or the user's script file."""
+"""Finds the script for `footplate dev --scripted`: a built-in scenario, or a file of the user."""
 
 from pathlib import Path
 from typing import Final

@@ -1,1 +1,1 @@
-"""Follows a running session: events, approvals and reconnects."""
+"""Follows a running session: shows its events, asks for approvals and reconnects."""

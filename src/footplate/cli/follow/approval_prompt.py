@@ -1,4 +1,4 @@
-"""Asks the user at the terminal to approve pending calls, while `run` or `attach` follows the turn."""
+"""Asks the user at the terminal to approve pending tool calls, while `run` or `attach` follows the turn."""
 
 import asyncio
 import sys

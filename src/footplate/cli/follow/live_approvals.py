@@ -1,8 +1,7 @@
-"""Asks the watching user to approve subagent calls while their turn is still running.
+"""Asks the user who follows a turn to approve tool calls of subagents while the turn is still running.
 
-Questions are asked one at a time, and events that arrive during a question are shown after it. A question ends early if
-another person decides or the call times out: both appear as an event in the log. Input typed for one question is
-never used for the next one.
+Questions are asked one at a time, and events that arrive during a question are shown after it. A question is withdrawn
+if another person decides or the call times out. Input typed for one question is never used for the next one.
 """
 
 import asyncio

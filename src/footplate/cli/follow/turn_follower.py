@@ -1,4 +1,4 @@
-"""Follows one turn to its end: reads the stream, handles Ctrl-C and the time limit, and returns the result."""
+"""Follows one turn to its end: reads the event stream, handles Ctrl-C and the time limit, and returns the result."""
 
 import asyncio
 import signal

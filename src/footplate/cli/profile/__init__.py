@@ -1,1 +1,1 @@
-"""Profiles: the servers that a user works with, and their keys."""
+"""Profiles: the servers that a user works with, and their API keys."""

@@ -1,7 +1,7 @@
 """Verifies that `dev.json` was written by a `footplate dev` that still runs, before a command sends it an API key.
 
-A process id proves nothing, because the id and the port may have been reused. The process must have the same start
-time, and the socket that listens on the port must belong to its child, the API.
+A process id alone proves nothing, because ids and ports are reused. The process must have the recorded start time. The
+socket that listens on the port must belong to its child process, the API.
 """
 
 import os

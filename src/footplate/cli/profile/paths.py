@@ -1,7 +1,7 @@
 """Paths of the command line's files: in the XDG directories, or in APPDATA on Windows.
 
-`footplate.config` has the same rule for the data directory. It is repeated here because loading the settings is too
-slow for shell completion.
+`footplate.config` computes the data directory in the same way. The code is duplicated here, because loading the
+settings is too slow for shell completion.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Remembers ids for each server: the agent and environment that the command line created, and the last used session.
+"""Stores ids for each server: the agent and environment that the command line created, and the last used session.
 
-The file may be lost: the ids are looked up or created again. An id that the server no longer knows is forgotten.
+If the file is lost, the ids are looked up or created again. An id that the server no longer knows is removed.
 """
 
 import json

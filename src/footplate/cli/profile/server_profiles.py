@@ -1,7 +1,8 @@
 """Loads and saves server profiles, and selects the server that a command uses.
 
-The first match wins: `--profile`, `FOOTPLATE_BASE_URL`, the profile selected with `config use`, a `footplate dev` on
-this machine. The last one is also the profile named `local`.
+The first match is used: `--profile` or `FOOTPLATE_PROFILE`, `FOOTPLATE_BASE_URL`, the profile selected with `config
+use`, or a running `footplate dev` on this machine. The running `footplate dev` is also available as the profile
+`local`.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Draws tables, calls, diffs and prompts on the terminal."""
+"""Prints tables, tool calls, diffs and prompts on the terminal."""

@@ -1,6 +1,6 @@
 r"""Formats a tool call for the person who approves it, so that its content cannot imitate other lines on the screen.
 
-A field starts with its name. Each further line of its text starts with `|`, and a line that was wrapped because the
+Each field starts with its name. Each further line of its text starts with `|`, and a line that was wrapped because the
 screen is narrow starts with `\`. A value that is not a string is marked `(json)`. `read_call` recovers the input.
 """
 

@@ -1,9 +1,8 @@
-"""Writes all terminal output: results, messages, questions and machine formats. No other module does.
+"""Functions through which commands write to the terminal: results, messages, prompts and machine-readable output.
 
-Untrusted text is escaped (`domain/text/visible_text.py`) wherever a person may read it. Machine formats stay exact:
-JSON writes such characters as escape sequences, which are equivalent, and bytes are escaped only on a terminal.
-
-The module imports nothing heavy, because shell completion waits for it.
+Untrusted text is escaped before a person sees it (see `domain/text/visible_text.py`). JSON output uses JSON escape
+sequences, so its values do not change. Raw bytes are escaped only if stdout is a terminal. The module imports nothing
+heavy, so that commands start quickly.
 """
 
 from __future__ import annotations

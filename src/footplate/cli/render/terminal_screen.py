@@ -1,7 +1,8 @@
-"""Writes streamed text to stdout and lines to stderr, with a live status line at the bottom of a terminal.
+"""Writes the agent's streamed text to stdout and other lines to stderr, with a live status line at the bottom of the
+terminal.
 
 The status line shows the current activity and its duration. It is drawn only on a terminal and erased before any other
-output. A pipe from stdout receives only the agent's text.
+output. If stdout is a pipe, the pipe receives only the agent's text.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Agents, environments and the configuration that a turn runs with.
+"""Agents, environments, and the configuration with which a turn runs.
 
-A turn merges an agent version, the session's overrides and its own overrides into one `ResolvedConfig`. The result is
+The session's copy of an agent version and the turn's overrides are merged into one `ResolvedConfig`. The result is
 stored with the turn, so the configuration of a past turn is known even after the agent has changed.
 """
 

@@ -1,7 +1,7 @@
 """The configuration of a session's environment, and the check that the operator's backend supports it.
 
-An environment can narrow what the operator allows and never widen it. Unsupported configurations are refused by the API
-when they are requested, and by the worker in case the operator has changed the backend since.
+An environment can restrict the access that the operator allows, but never extend it. The API rejects unsupported
+configurations. The worker checks them again, in case the operator has changed the backend since.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The MCP servers of an agent, their enabled tools, and the tool names that a model sees.
 
-A model sees one name per tool, built from the names of the server and the tool with the characters that providers
-accept. Events have the two names in separate fields, as in the reference API.
+The name that a model sees joins the names of the server and the tool, and uses only characters that providers accept.
+Events contain the two names in separate fields, as in the reference API (Anthropic's managed agents).
 """
 
 import re

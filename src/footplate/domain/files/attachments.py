@@ -1,7 +1,8 @@
-"""Attachments of a message (images, documents, files): which ones a model accepts inline, and the paths of the others.
+"""Attachments of a message (images, documents, files): converts them to inline content for a model, or chooses their
+paths as files.
 
-An attachment that the model does not accept is an error that names both. It is never silently turned into a file,
-because a user who asks about a picture wants the model to see it.
+If the model does not accept an attachment, the error names the model and the attachment. The attachment is never
+silently turned into a file, because a user who asks about a picture wants the model to see it.
 """
 
 import base64

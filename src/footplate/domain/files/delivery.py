@@ -1,6 +1,7 @@
-"""Delivery of a session's work: merged into a branch of its project, pushed as a new branch, or exported as a bundle.
+"""Delivery of a session's work: a merge into a branch of its project, a push of a new branch, or an export as a git
+bundle.
 
-The delivered work is one commit: the agent's own commits, with its uncommitted changes on top. The same files always
+The delivered commit contains the agent's uncommitted changes, on top of the agent's own commits. The same files always
 produce the same commit, so a repeated delivery changes nothing.
 """
 

@@ -1,6 +1,7 @@
-"""Decides which objects of the object store are still needed and which can be deleted, from what the log refers to.
+"""Decides which objects in the object store can be deleted, by the references in the log.
 
-An object is deleted only if it is certainly not needed. Every object gets exactly one reason. This module does no I/O.
+An object is deleted only if it is certainly not needed. Each object gets one verdict with one reason to keep or delete
+it. This module does no I/O.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,6 @@
-"""Names of git packs in the object store. A name says which snapshot the pack builds on, and which one it produces."""
+"""Names of git packs in the object store. A name contains the snapshot that the pack builds on and the snapshot that it
+produces.
+"""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Snapshots of a session's files, and diffs between them, as values. This module does not run git."""
+"""Data types for snapshots of a session's files and for diffs between them. This module does not run git."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """Uploaded files of an organisation. Messages and session resources refer to them by id.
 
-A file is a database row and its bytes in the object store. A deletion record is written first, then the bytes, then the
-row. A crash in between therefore leaves no orphaned bytes.
+A file is a database row and its bytes in the object store. An upload first writes a deletion record, then the bytes,
+and then the row. If an upload is interrupted, the deletion record causes the bytes to be removed.
 """
 
 import unicodedata

@@ -1,8 +1,9 @@
-"""Decides which IP addresses may be connected to for an agent: public ones, and those that the operator allows.
+"""Decides which IP addresses the server may connect to for an agent: public addresses, and those that the operator
+allows.
 
-A model reads text from strangers, who may ask it to fetch something that only this machine can reach: a database port,
-a neighbour in the private network, or the credentials that clouds serve on a link-local address. The check therefore
-applies to the address of the connection and not to the host name, because a name can resolve to any address.
+Untrusted text may tell a model to fetch something that only this machine can reach. Examples are a database port, and
+the credentials that clouds serve on a link-local address. The check applies to the address of the connection, because a
+host name can resolve to any address.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Network access of commands: none, an allow-list of hosts, or everything that the worker can reach."""
+"""Network access of commands: none, an allow-list of hosts, or the same access as the worker."""
 
 import re
 from collections.abc import Sequence

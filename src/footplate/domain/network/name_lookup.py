@@ -1,8 +1,8 @@
 """Resolves untrusted host names in a separate small thread pool, with a timeout.
 
-The owner of a domain controls how slowly its names resolve, and a lookup blocks a thread until then. These lookups
-therefore do not use the event loop's threads, each domain can block only a few threads at once, and a caller waits a
-few seconds at most. The blocking function is a parameter: this module does no I/O itself.
+The owner of a domain can make its lookups slow, and each lookup blocks a thread. The pool is therefore separate from
+the event loop's threads, and each domain can block only a few threads at once. The blocking lookup function is a
+parameter, so this module does no I/O itself.
 """
 
 import asyncio

@@ -1,13 +1,9 @@
-"""Refuses HTTP requests that a browser sends on behalf of a web page of another site. Used on every listener.
+"""Rejects HTTP requests that a web page of another site makes through the user's browser. Every listener uses it.
 
-A browser on the operator's machine can reach loopback addresses. This allows two attacks, each stopped by one header:
-
-- DNS rebinding: a page points its own host name at 127.0.0.1, so that the browser treats this server as the page's. The
-  `Host` header is then that name. Accepted: loopback names, addresses (rebinding needs a name) and names that the
-  operator lists.
-- Cross-origin requests: a browser sends them even if the page may not read the response, and opens WebSockets to any
-  site. The `Origin` header is then that of the page. Accepted: the server's own origin and those that the operator
-  lists.
+- DNS rebinding: a page points its own host name at 127.0.0.1. The `Host` header must therefore be a loopback name, an
+  IP address, or a name that the operator lists.
+- Cross-origin requests, including WebSockets: the `Origin` header, if present, must be the server's own origin or one
+  that the operator lists.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Limits on what clients may send to the API server and hold open there.
+"""Limits on the requests, connections and streams of the API's clients.
 
-Each field is a setting: `header_bytes` is `FOOTPLATE_HEADER_BYTES`. All of them apply to one API process.
+Each field is a setting: `FOOTPLATE_HEADER_BYTES` sets `header_bytes`. Each limit applies to one API process.
 """
 
 from typing import Final

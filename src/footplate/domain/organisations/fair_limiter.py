@@ -1,4 +1,4 @@
-"""Limits concurrent expensive work, and shares the slots fairly among organisations."""
+"""Limits the number of concurrent expensive operations, and shares the slots fairly among organisations."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Checks names of organisations: for creation, and for use as a directory name."""
+"""Validates the names of organisations: names of new organisations, and names that are used as a directory name."""
 
 import re
 from typing import Final

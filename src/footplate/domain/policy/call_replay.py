@@ -1,4 +1,6 @@
-"""Past tool calls from the audit trail, for replaying them against other permission rules."""
+"""Past tool calls from the audit trail and the rules of their sessions, to evaluate other permission rules against
+them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,6 @@
-"""Hook events, and the feedback of hooks. `footplate.gate` runs the hooks."""
+"""Data types for hooks: the events at which hooks run, their feedback and their limits. `footplate.gate` runs the
+hooks.
+"""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,4 +1,6 @@
-"""Permission decisions on tool calls, and the rules and roles behind them. `footplate.gate` evaluates the rules."""
+"""Data types for permission rules, their layers and roles, and the decisions on tool calls. `footplate.gate` evaluates
+the rules.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""Interfaces between the core and its adapters, by the package that uses them."""
+"""Ports: interfaces that the API, the engine and the harnesses use, and that other packages implement."""

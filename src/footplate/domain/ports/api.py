@@ -1,8 +1,8 @@
 """The ports that the API uses: reads, units of work, event streams, keys, diffs and health.
 
-Every change happens in a unit of work: one transaction, de-duplicated by the request's `RequestAttempt`, so that a
-request that is retried after a lost response takes effect once. Every method takes the organisation from the principal;
-an id of another organisation raises `NotFound`.
+Every change happens in a unit of work: one transaction, de-duplicated by the request's `RequestAttempt`. A request that
+is retried after a lost response therefore takes effect once. Methods that take a principal (the authenticated caller)
+raise `NotFound` for an id of another organisation.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""The harness interface: what a harness implements, and the environment, gate and log that it uses.
+"""The interface that a harness implements, and the interfaces of the environment, gate and log that it uses.
 
-A harness only sees a `TurnContext`. It decides the next action, and leaves storing, publishing and fencing to
-`TurnLog`.
+A harness decides the next action of a turn. It sees only a `TurnContext`, and leaves storing and publishing events to
+`TurnLog`. `TurnLog` also rejects writes after another worker has taken over the turn (fencing).
 """
 
 import asyncio

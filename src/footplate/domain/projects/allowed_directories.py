@@ -1,7 +1,7 @@
 """Checks which directories of a worker's machine a session may use as its working directory (`context.directory`).
 
-The operator assigns root directories to an organisation. The path is checked twice: by the API as text when a request
-names it, and by the worker as a real path, with all links followed, before anything runs there.
+The operator assigns root directories to an organisation. The API checks the path as text when a request names it. The
+worker checks it again before any command runs, with all symbolic links resolved.
 """
 
 from collections.abc import Mapping, Sequence

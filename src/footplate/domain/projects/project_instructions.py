@@ -1,8 +1,8 @@
 """Project instructions: the files that a repository provides for agents (CLAUDE.md, rules, skills, hooks, MCP servers).
 
-They are read from the session's base commit and not from the working tree, so an agent cannot write instructions to
-itself. This module decides which files count, which files they import, the size limits, and which of them the project's
-trust level admits. `trees` reads the files, and the harness applies them.
+The files are read from the session's base commit, not from the working tree, so an agent cannot write instructions to
+itself. This module selects the files by name, imports, size limits and the project's trust level. `trees` reads the
+files, and the harness applies them.
 """
 
 import posixpath

@@ -1,4 +1,5 @@
-"""Permission rules of projects: they belong to the project's location, and changing such a project needs a role.
+"""Permission rules of projects. Rules belong to a location, and changing a project whose location has rules requires a
+role.
 
 A location is a path below the projects root or the URL of a repository. All projects at one location share its rules,
 including archived ones. A project that is created again at the same location has the rules from the start.

@@ -1,7 +1,7 @@
-"""Write leases: at most one writer at a time for a branch or a directory.
+"""Write leases: allow at most one writer at a time for a branch or a directory.
 
-A lease is a database row with a token that only increases. The holder renews it. A holder that is dead or suspended
-loses the lease when it expires, and detects that before it writes. Other writers wait in a queue.
+A lease is a database row with a fencing token that only increases. The holder renews the lease; other writers wait in a
+queue. A holder that is dead or suspended loses the lease when it expires, and detects the loss before it writes.
 """
 
 from contextlib import AbstractAsyncContextManager

@@ -1,8 +1,8 @@
-"""Events and log positions: everything that enters or leaves a session.
+"""Events of a session, and their positions in the session's log.
 
-An *event* has an id, a type and a body. A *position* is one line of the log: it records an event at a sequence number.
-A queued input has two positions, one when it is accepted (`processed_at` is null) and one when a turn processes it, so
-events and positions are separate. Only `seq` defines the order.
+An *event* has an id, a type and a body. A *position* is one line of the log: it records an event at a sequence number
+(`seq`), which alone defines the order. A queued input has two positions: one when it is accepted (`processed_at` is
+null), and one when a turn processes it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,8 @@
 """Threads of a session: the primary thread, and one for each subagent that was given work.
 
-All threads share the session's log. Events of a subagent's thread have its id (`session_thread_id`), and so do the
-lifecycle events that report its start, work and end to the session. The primary thread shows everything that does not
-belong to a subagent. The work of a subagent is only visible in its own thread, as in the reference API; requests for
-approval of its calls, and the decisions, are visible in both.
+All threads share the session's log. An event of a subagent's thread has the thread's id in `session_thread_id`. The
+work of a subagent is visible only in its own thread, as in the reference API (Anthropic's managed agents). Its
+lifecycle events, requests for approval and decisions are also visible in the primary thread.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

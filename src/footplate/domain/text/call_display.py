@@ -1,4 +1,6 @@
-"""Renders a tool call for the person who approves or denies it: the full input, escaped, identical in every client."""
+"""Renders the full input of a tool call for the person who approves or denies it, escaped and identical in every
+client.
+"""
 
 import json
 import sys

@@ -1,7 +1,7 @@
 """Runs user-supplied regular expressions on RE2, in time linear in the length of the text.
 
 Python's own engine backtracks: a short pattern can block the interpreter for minutes. Patterns that RE2 does not
-support (backreferences, lookaround, very large repetition counts) are refused when they are written.
+support (backreferences, lookaround, very large repetition counts) are rejected.
 """
 
 from dataclasses import dataclass, field

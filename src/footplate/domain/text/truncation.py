@@ -1,4 +1,4 @@
-"""Truncates an event body that is too large for a database row: the same structure, with long texts cut.
+"""Truncates an event body that is too large for a database row: keeps its structure, and cuts long texts and lists.
 
 A truncated body has the field `truncated: {"bytes": <size of the full body>}`. Each cut text ends with a line that says
 how many characters were omitted.

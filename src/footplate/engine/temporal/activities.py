@@ -1,4 +1,6 @@
-"""The Temporal activities of a worker: running a turn, preparing a session, and the sweep."""
+"""The Temporal activities of a worker: running a turn, prewarming a session, and the periodic sweep, which wakes
+sessions whose signal was lost.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Wakes a session's workflow with one signal-with-start. The workflow id contains the organisation."""
+"""Wakes a session's Temporal workflow with one signal-with-start request. The workflow id contains the organisation."""
 
 from datetime import timedelta
 

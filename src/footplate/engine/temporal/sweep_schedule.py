@@ -1,8 +1,8 @@
-"""The Temporal schedule of the sweep. Every worker creates it if it is missing, and keeps repairing it.
+"""The Temporal schedule that starts the sweep, a periodic job. Every worker creates the schedule if it is missing, and
+repairs it.
 
 Anyone with access to Temporal can pause, change or delete a schedule, and a pause survives restarts. Without the sweep,
-no lost session is woken and no audit entry is sealed. Each worker therefore compares the schedule with the intended one
-every few seconds.
+no lost session is woken and no audit entry is sealed. Each worker therefore checks the schedule every few seconds.
 """
 
 import asyncio

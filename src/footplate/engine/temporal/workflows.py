@@ -1,9 +1,8 @@
-"""The Temporal workflows. They hold ids and flags, never a prompt, an output or a token. A turn adds a small, fixed
-number of history events, whatever happens inside it.
+"""The Temporal workflows of sessions and of the sweep. Their histories contain ids and flags, never a prompt, an output
+or a token. A turn adds a small, fixed number of history events.
 
-`SessionWorkflow` must not lose a wake that arrives while it completes. It checks the flag and returns without an await
-in between. Temporal refuses to complete a workflow with an unseen signal, and the API always uses signal-with-start. A
-wake is therefore either seen by this run or starts the next one.
+`SessionWorkflow` does not lose a wake signal that arrives while it completes. Temporal refuses to complete a workflow
+with an unseen signal, and the API uses signal-with-start, which starts a new run if necessary.
 """
 
 from contextlib import suppress

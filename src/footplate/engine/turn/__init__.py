@@ -1,1 +1,1 @@
-"""Running one turn."""
+"""Runs one turn: its log, files, attachments, hooks, approvals and time limit."""

@@ -1,7 +1,8 @@
 """Prepares the attachments of a turn's inputs: fetches them, and inlines them or writes them to files.
 
-This happens right before the input is added to the conversation, not at the start of the turn. A later attempt
-therefore fetches nothing again. An attachment always has the same path, so writing it twice is harmless.
+Attachments are fetched right before the input is added to the conversation, not at the start of the turn. After the
+input was added, later attempts do not fetch them again. An attachment always has the same path, so writing it twice is
+harmless.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Fixes the base commit of each project in the log at a session's first turn, before any file is written.
+"""Records the base commit of each project in the log at a session's first turn, before any file is written.
 
 If the worker dies right afterwards, the next worker reads the same base commits and creates the same trees, on any
 host.

@@ -1,6 +1,7 @@
-"""Control inputs of a running turn: interrupts, and messages that join it.
+"""Inputs that control a running turn: interrupts, and messages that join the turn.
 
-They are checked on every nudge, and at lease renewal in case a nudge was lost.
+The worker checks for them when the API notifies it through Redis. A lease renewal also detects them, in case a
+notification was lost.
 """
 
 import asyncio

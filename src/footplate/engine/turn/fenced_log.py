@@ -1,6 +1,7 @@
-"""Implements `TurnLog`: appends are fenced by the claim's epoch, stored durably, and then published.
+"""Implements `TurnLog`: stores the events of a turn durably, and then publishes them. A worker that lost the turn
+cannot write, because each write carries the epoch (fencing token) of its claim.
 
-The files that a call wrote are uploaded to the object store before the call's result is appended, for every harness.
+The files that a tool call wrote are uploaded to the object store before the call's result is stored.
 """
 
 from collections.abc import Sequence

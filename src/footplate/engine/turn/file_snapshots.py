@@ -1,8 +1,8 @@
 """Takes snapshots of a turn's files, and uploads them to the object store before the log refers to them.
 
-Snapshots are taken with an input that has files, before the turn's first call, with the result of each call that may
-have written files, and at the end of the turn when all its processes are dead. A tree without changes costs a scan and
-adds nothing to the log.
+A snapshot is taken when an input adds files, before the first tool call, and after each call that may have written
+files. The last one is taken when all processes of the turn have ended. If no file has changed, nothing is added to the
+log.
 """
 
 import asyncio

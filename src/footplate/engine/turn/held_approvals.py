@@ -1,4 +1,4 @@
-"""Approval of calls that a running turn holds open while it waits for a person."""
+"""Approvals of tool calls that a running turn keeps open while it waits for a person's decision."""
 
 from footplate.domain.ports.engine import Claim, LiveTurn, TurnStore
 from footplate.domain.sessions.events import Event

@@ -1,4 +1,4 @@
-"""Runs the hooks of a turn other than those of tool calls, for every harness: prompts, and requests for approval."""
+"""Runs the hooks of a turn that do not belong to tool calls: hooks for prompts and for approval requests."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """Runs one turn in this process: claims it, runs the harness, and commits the outcome.
 
-The harness decides; everything that it writes goes through `FencedLog`, fenced by the claim's epoch. The turn's
-commands are always dead before its last commit, which is one transaction.
+The harness decides the next action. All its writes go through `FencedLog`, which rejects them after another worker has
+claimed the turn. All commands of the turn have ended before its last commit, which is one transaction.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Metrics and traces of one attempt at a turn.
+"""Records metrics and traces of one attempt at a turn.
 
-They are derived from the events in the turn's log, so they work for every harness: a model request lasts from its start
-event to its end event, a tool call from its call to its result, and everything counts once it is committed. Spans
-follow the GenAI conventions of OpenTelemetry. They contain no text of the conversation, and no tool arguments or
+Both are derived from the events in the turn's log, so they work for every harness, and nothing is counted before it is
+committed. A model request lasts from its start event to its end event, and a tool call from its call to its result.
+Spans follow the GenAI conventions of OpenTelemetry. They contain no text of the conversation, and no tool arguments or
 outputs.
 """
 

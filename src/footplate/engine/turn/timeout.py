@@ -1,7 +1,8 @@
-"""Enforces a turn's time limit: the turn is interrupted, as by a person, and ends as `timed_out`.
+"""Enforces a turn's time limit: interrupts the turn, which then ends as `timed_out`, and cancels a harness that ignores
+the interrupt.
 
-The limit spans all attempts and the time between them, so the database keeps the count. This module starts with the
-time that remained at the claim. A harness that ignores the interrupt is cancelled.
+The limit covers all attempts and the time between them, so the deadline is stored in the database. The remaining time
+is read when the turn is claimed. A turn that waited for a person gets the full time again.
 """
 
 import asyncio

@@ -1,1 +1,3 @@
-"""Harness processes that stay warm after a turn or are started before one."""
+"""Warm harness processes, which keep running between turns or are started before the first turn, so that turns start
+faster.
+"""

@@ -1,9 +1,8 @@
 """Prewarming: starts and connects the harness of a new session before its first input arrives.
 
-This is only an optimisation. It runs on the worker that caches the session's workflow, where the first turn most likely
-runs. The process belongs to the session, and is used only if it matches the turn exactly, as in the warm pool. Until
-then it may not call models, depends on the worker's lease, and expires after a while. A turn that runs elsewhere, or
-differs from the expectation, starts without it.
+Prewarming runs on the worker that caches the session's workflow, where the first turn most likely runs. The process is
+used only if it matches the turn exactly, as in the warm pool. Until then it may not call models, and it ends with the
+worker's lease or after a time limit. A turn that finds no matching process starts without it.
 """
 
 import asyncio

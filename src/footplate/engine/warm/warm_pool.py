@@ -1,8 +1,8 @@
-"""The pool of warm harness processes, which stay running between the turns of a session. Limited in number and time.
+"""The pool of warm harness processes, which keep running between the turns of a session. The pool is limited in number
+and time.
 
-A warm process is only used by its own session, and only if the log shows that nothing has changed: the same number of
-entries and the same configuration. While it waits it may not call models. It depends on the worker's lease, so a lost
-worker has no warm processes.
+A warm process is used only by its own session, and only if the conversation and the configuration have not changed. It
+may not call models while it waits. It ends when the worker's lease ends.
 """
 
 import asyncio

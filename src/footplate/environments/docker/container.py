@@ -1,9 +1,9 @@
-"""Starts one container for a turn: the engine creates it, the guardian owns it, and the worker talks to it by a socket.
+"""Starts the container of one turn and connects the worker to the init process inside it.
 
-The parent of its processes is the engine, not the guardian, so the end of the guardian alone would end nothing. The
-lifeline does: a connection between a child of the guardian (the anchor process) and the container's init process. When
-the anchor process dies, because the worker, the lease or the guardian ended, the init process exits, the kernel kills
-all other processes, and the engine removes the container. No process of Footplate outside has to be alive for that.
+Docker, not the worker, is the parent of the container's processes, so they would survive the death of the worker. A
+socket connection (the lifeline) between the init process and the anchor process, a child of the turn's guardian
+process, prevents this. When the anchor process dies, the init process exits, the kernel kills all other processes in
+the container, and Docker removes it.
 """
 
 import asyncio
@@ -50,7 +50,11 @@ class ContainerLaunch(Protocol):
 
 
 class Container(Enclosure):
-    """A running container. Create it with `start`."""
+    """A running container. Create it with `start`.
+
+    The guardian kills the anchor process when the lease expires or the worker dies. From then on, the container ends
+    without the help of any Footplate process outside it. In a named container only the turn's processes end.
+    """
 
     noun = "container"
 

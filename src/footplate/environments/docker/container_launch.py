@@ -1,4 +1,4 @@
-"""Starts the init process: in a new container for the turn, or inside a named container that already runs."""
+"""Starts the init process of a turn: in a new container, or in a running container that the operator named."""
 
 import contextlib
 import secrets

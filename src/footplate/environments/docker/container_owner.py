@@ -1,7 +1,7 @@
-"""Identifies the process that owns a container, by a name that no other process ever gets.
+"""Identifies the process that owns a container by a name that is never reused.
 
-A pid alone is reused, after a reboot or without one. In another pid namespace it identifies another process, so the
-state of an owner there is unknown from here.
+A pid is not enough: pids are reused, and the same pid means another process in another pid namespace. If the owner is
+in another pid namespace, this module cannot tell whether it is alive.
 """
 
 import os

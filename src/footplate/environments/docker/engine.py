@@ -1,4 +1,4 @@
-"""Connects to the docker engine and translates its errors."""
+"""Connects to the Docker Engine API, and converts its errors to Footplate's errors."""
 
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Opens a turn's environment in a container: a new one, or one that the operator named."""
+"""Opens the environment of a turn in a container: a new container, or a running one that the operator named."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The images that turns run in: unchanged, or prepared by a setup script (see `setup_images`)."""
+"""Inspects the Docker images of environments, and names the images that setup scripts produce (see `setup_images`)."""
 
 import contextlib
 import hashlib

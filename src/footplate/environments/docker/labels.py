@@ -1,4 +1,4 @@
-"""The labels of Footplate's containers, which identify their owner."""
+"""The Docker labels of Footplate's containers. They record the owner process, the worker, the session and the turn."""
 
 from typing import Final
 

@@ -1,5 +1,6 @@
-"""Creates passwd and group files for a container: the image's own, plus an entry for the agent. Many programs require
-one.
+"""Writes a container's `/etc/passwd` and `/etc/group`: the entries of the image, and one for the agent's user.
+
+Many programs fail if their user has no entry.
 """
 
 import os

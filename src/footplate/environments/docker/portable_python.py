@@ -1,13 +1,9 @@
-"""Copies the worker's Python interpreter into a directory that any container can mount. An image needs no Python or
-libc.
+"""Copies the worker's Python interpreter and its libraries into a directory that is mounted into containers.
 
-The init process in a container needs a few modules and libraries of this interpreter. To find out which, the
-interpreter is started and reports what it has loaded. The files are copied beside the matching dynamic loader, which is
-then started explicitly. So nothing of the image is used: not its libraries, which may be musl or older, and not its
-Python.
-
-It is a copy instead of mounts of the originals for two reasons. A setup that shares directories with the engine, such
-as a worker in a container, has to share only this one. And a system upgrade does not change it under a running worker.
+The init process of a container runs in this copy, so an image needs neither Python nor glibc. The copy contains its own
+dynamic loader, which is started explicitly, so no library of the image is loaded. The original files are not mounted,
+because a worker in a container would have to share all their directories with Docker. In addition, a system upgrade
+could replace them while the worker runs.
 """
 
 import hashlib
@@ -70,9 +66,10 @@ class PortablePython:
 
 
 def prepare_python(parent: Path, filters: Mapping[str, Sequence[bytes]]) -> PortablePython:
-    """Creates the copy once for each version of its content. If the worker is killed meanwhile, a temporary directory
-    remains.
+    """Creates the copy once for each version of its content. If the worker is killed meanwhile, a
+    temporary directory remains.
 
+    A trial run of the interpreter lists the modules and libraries that the init process loads. Only these are copied.
     `filters` are the seccomp programs by purpose. The init process applies them to itself and to all its children.
     """
     interpreter = Path(os.path.realpath(sys.executable))

@@ -1,4 +1,4 @@
-"""Tests whether containers work on this machine, by starting one."""
+"""Tests whether the `docker` backend works on this machine, by starting a container and writing a file in it."""
 
 import asyncio
 import shutil

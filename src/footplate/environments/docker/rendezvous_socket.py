@@ -1,7 +1,8 @@
-"""The rendezvous socket, through which the init process of a container connects to the worker. It exists for one start.
+"""The unix socket through which the init process of a container connects to the worker.
 
-It is mounted into the container before any process of the agent runs. The listener closes once both connections exist,
-so nothing inside can reach the worker through it.
+Each start of a container uses a new socket, which is mounted into the container before any process of the agent runs.
+The worker stops listening as soon as the init process has made its two connections. After that, no process in the
+container can reach the worker through this socket.
 """
 
 import asyncio

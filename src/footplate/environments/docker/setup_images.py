@@ -1,12 +1,9 @@
-"""Runs each setup script once, and stores its result as an image of the engine.
+"""Builds Docker images by running setup scripts.
 
-The race: several turns and workers want the same result, and a worker may be killed while it runs the script. Within a
-worker there is one task per result. Between workers, the container that the script runs in is the lock: its name
-derives from the name of the result, the engine gives out a name only once, and a label names its owner. A second worker
-waits for the image, or for the end of the owner. The image exists only if the script succeeded: the engine commits and
-names it in one step.
-
-A script runs as root in its container, with the same limits, filters and network as the turns of its environment.
+Several turns and workers may need the same image at once, and a worker may be killed while it runs the script.
+The container in which the script runs is therefore a lock between workers: its name depends only on the image to
+build. A second worker waits until the image exists or the owner of the container is dead. An image exists only
+if its script succeeded.
 """
 
 import asyncio
@@ -56,7 +53,12 @@ class SetupFailed(NoContainer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageProvider:
-    """Provides the images for containers. Each image is built once, however many turns need it."""
+    """Provides the images for containers. Each image is built once, however many turns need it.
+
+    Docker creates and names an image in one step. Within one worker, one task builds an image, and all turns that need
+    the image wait for that task. A setup script runs as root in its container, with the limits and the network of the
+    turns of its environment and similar seccomp filters.
+    """
 
     host: DockerHost
     worker: str

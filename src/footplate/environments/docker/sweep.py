@@ -1,6 +1,4 @@
-"""Removes containers that belong to no living turn: their worker and guardian both died, or the machine was
-rebooted.
-"""
+"""Removes containers whose turn has ended: their worker and guardian process died, or the machine was rebooted."""
 
 import json
 import time

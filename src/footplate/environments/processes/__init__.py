@@ -1,1 +1,1 @@
-"""The worker's side of running commands: the guardian, the spawner, shells and their output."""
+"""The worker's side of running commands: clients of the guardian process, shells, and the capture of output."""

@@ -1,4 +1,7 @@
-"""Runs one program to its end and returns its result: with bounded output and a timeout, and killed on cancellation."""
+"""Runs one command until it exits and returns its result, with a time limit and limited output.
+
+If the caller is cancelled, the command is killed.
+"""
 
 import asyncio
 import os

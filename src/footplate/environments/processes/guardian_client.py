@@ -1,6 +1,6 @@
-"""The worker's side of a turn's guardian process: starts it, renews its lease and closes it.
+"""The worker's client for the guardian process of a turn: starts the process, renews its lease and stops it.
 
-If the guardian dies, for whatever reason, every caller that waits for one of its commands receives `Unavailable`.
+If the guardian process dies, every caller that waits for one of its commands receives `Unavailable`.
 """
 
 import asyncio

@@ -1,9 +1,7 @@
-"""Buffers one output stream of a command: the beginning and end in memory, more in a temporary file, the rest only
-counted.
+"""Buffers one output stream of a command without using much memory, however much the command prints.
 
-A worker runs many turns, and no command may exhaust its memory by printing. Memory therefore holds only the beginning
-and the end. If the output is larger, an unnamed file stores it up to a limit: again beginning and end, half each, the
-second half as a ring buffer.
+The beginning and the end of the output are kept in memory. If the output is larger, a temporary file also stores its
+beginning and its end, up to a limit. All other bytes are dropped, and only their number is known.
 """
 
 import os
@@ -17,6 +15,10 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class OutputBuffer:
+    """Buffers one output stream. The temporary file has no name. Its second half is a ring buffer
+    with the newest output.
+    """
+
     def __init__(self, limit: int, *, max_spooled: int = MAX_SPOOLED_BYTES) -> None:
         """`limit` is the maximum number of bytes in memory."""
         self._half = max(limit // 2, 1)

@@ -1,4 +1,7 @@
-"""Reads the output of a command continuously, so that no command blocks on the worker, and within a memory limit."""
+"""Reads the output of a command continuously, so that the command does not block when it prints.
+
+The amount of output in memory is limited (see `output_buffer`).
+"""
 
 import array
 import asyncio

@@ -1,12 +1,8 @@
-r"""The turn's persistent shell, which retains its directory, variables and functions from command to command.
+r"""Runs the persistent shell of a turn, which keeps its directory, variables and functions between commands.
 
-It is bash, or `sh` in a container whose image has no bash. It reads an endless script from its standard input: for each
-command an `eval` of the quoted text, and a line that reports the exit status on a separate descriptor. The script
-contains no loop, because a `break` or `continue` in a command would act on it. A command sees neither the script (its
-standard input is empty) nor the status descriptor.
-
-A command's output is in the pipes before its status is. So everything that is in them when the status arrives is the
-result. Output that a background job prints later belongs to the next command, as in a terminal.
+The shell is bash, or `sh` in a container without bash. It reads a script from standard input: for each command an
+`eval` line, and a line that writes the exit status to a separate descriptor. When the status arrives, all output of the
+command is already in the pipes. Output that a background job prints later is returned with the next command.
 """
 
 import asyncio
@@ -41,7 +37,11 @@ SH: Final = ShellDialect(("sh", "-s"), 9, "command eval", "printf")
 
 
 class Shell:
-    """A running shell. Create it with `start`. It runs one command at a time."""
+    """A running shell. Create it with `start`. It runs one command at a time.
+
+    The script contains no loop, because a `break` or `continue` in a command would affect that loop. A command cannot
+    read the script, because its standard input is empty, and the status descriptor is closed for it.
+    """
 
     def __init__(self, dialect: ShellDialect, output_limit: int) -> None:
         self._dialect = dialect

@@ -1,7 +1,9 @@
-"""The worker's connection to a process that starts commands: the turn's guardian, or the init process of its enclosure.
+"""The worker's connection to a process that starts commands for it: a guardian, or an init process.
 
-Everything runs on the event loop, without a thread. Requests are marshalled and carry the descriptors for the command.
-Replies are three numbers of fixed size: they may come from inside a sandbox, so nothing in them is trusted.
+A guardian process starts the commands of an unsandboxed turn, and the init process those of a sandbox or container.
+Requests use Python's `marshal` format and carry the file descriptors for the command. Replies consist of three
+fields of fixed size and are not trusted, because they may come from inside a sandbox. All I/O happens on the event
+loop, without threads.
 """
 
 import array

@@ -1,6 +1,6 @@
-"""Runs a program beside the shell for the rest of the turn, and communicates with it through its standard streams.
+"""Runs a program next to the shell until the turn ends, and communicates with it through its standard streams.
 
-Unread output waits in the pipe: a slow reader slows the program down and costs no memory.
+The program blocks if its output is not read, so a slow reader costs little memory.
 """
 
 import asyncio

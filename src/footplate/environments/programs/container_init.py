@@ -1,17 +1,10 @@
-"""The first Footplate process in a container: connects back to the worker and then becomes the init process.
-
-It runs in the worker's own interpreter, which is mounted beside it (see `portable_python`): an image needs no Python.
+"""The first process that Footplate runs in a container: connects to the worker, and then runs the init process.
 
     container_init FILTERS SOCKET UID GID [LIMIT… SOCKET…]
 
-In a container that Footplate started it is process 1, and all processes die with it. In a named container it starts as
-root and stays as a watcher, which the agent's user cannot touch; its child serves the turn.
-
-Before any process of the agent runs, it applies the same seccomp filters as in a sandbox, from files beside it. So
-commands can make the same system calls in both, whatever the engine allows.
-
-It opens two connections, in this order. The other end of the first, the lifeline, is held by a child of the guardian:
-when that child dies, everything here ends. The second carries the worker's requests.
+It runs in a mounted copy of the worker's Python interpreter (see `portable_python`), so the image needs no Python. It
+makes two connections: first the lifeline, then the connection for the worker's requests. If the lifeline closes, all
+processes of the turn end.
 """
 
 from __future__ import annotations
@@ -44,6 +37,12 @@ class FilterProgram(ctypes.Structure):
 
 
 def main() -> None:
+    """Connects and serves the turn.
+
+    In a container that Footplate created, this is process 1, and all other processes die with it. In a named container
+    it starts as root and forks a child that serves the turn as the agent's user. The parent stays as a watcher that the
+    agent's user cannot signal.
+    """
     filters, path, uid, gid, *arguments = sys.argv[1:]
     tree.set_dumpable(0)
     init_process.ignore_sigint()
@@ -67,8 +66,10 @@ def connect(path: str) -> _socket.socket:
 
 
 def apply_filters(directory: str) -> None:
-    """Applies the filters permanently to this process and all its children. The core limit is set first, because the
-    filters forbid changing it.
+    """Applies the seccomp filters permanently to this process and all its children.
+
+    They are the filters of a sandbox, so commands can make the same system calls in both backends, even if Docker
+    allows more. The core limit is set first, because the filters forbid changing it.
     """
     guardian.set_limits({"RLIMIT_CORE": 1})
     tree.libc.prctl(PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))

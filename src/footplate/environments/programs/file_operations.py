@@ -1,7 +1,8 @@
-"""Reads, writes and lists files with only the `os` module: in the worker, and in the init process of an enclosure.
+"""Reads, writes and lists files with only the `os` module.
 
-In an enclosure it runs as the agent's user, with the agent's own view of the file system. Therefore a symbolic link,
-even one that is swapped at any moment, leads to nothing that the agent's commands could not reach by themselves.
+The worker uses these functions, and so does the init process of a sandbox or container. There they run as the agent's
+user. A symbolic link therefore gives access only to files that the agent can already access, even if the link is
+replaced during an operation.
 """
 
 from __future__ import annotations

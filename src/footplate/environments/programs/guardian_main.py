@@ -1,12 +1,9 @@
-"""The guardian process: starts the commands of one turn, owns all their processes, and kills them when the lease ends.
+"""The guardian process: starts the commands of one turn, and kills all their processes when the lease ends.
 
-The worker runs this program in an isolated interpreter, with one end of a socket pair as its standard input. If the
-worker dies, the socket closes. If the worker hangs or loses its network, it stops renewing the lease. In both cases no
-process of the turn stays alive. Therefore nothing here may block on the worker or on a command.
-
-Start-up time is part of every turn's first command. That is why json, socket, signal, typing and contextlib are not
-imported: the C modules beneath them load in half the time. Requests are marshalled, because the worker is trusted and
-both ends run the same interpreter. Replies are three numbers, because the sender may run inside a sandbox.
+The worker starts this program with one end of a socket pair as its standard input. If the worker dies, the socket
+closes; if it hangs or loses its network, it stops renewing the lease. In both cases the guardian kills all processes of
+the turn, so it must never block on the worker or on a command. It imports few modules, because its start-up time delays
+the first command of every turn.
 """
 
 from __future__ import annotations
@@ -64,6 +61,13 @@ def adopt_connection() -> _socket.socket:
 
 
 class GuardianProcess:
+    """The guardian's event loop.
+
+    Requests use the `marshal` format, because the worker is trusted and both ends run the same interpreter.
+    Replies have only three fields of fixed size, because the init process of a sandbox sends them too, and the
+    worker does not trust it.
+    """
+
     def __init__(self, connection: _socket.socket, deadline: float, *, init: int | None, lifeline: int | None) -> None:
         self.connection = connection
         self.deadline = deadline

@@ -1,10 +1,8 @@
-"""The init process of a sandbox: starts the turn's commands there, and reads and writes the turn's files.
+"""The init process of a sandbox or container: starts the turn's commands inside, and reads and writes files there.
 
-bubblewrap creates the boundary and then executes this program, which has no privilege that the agent's commands lack.
-It is process 1 of its pid namespace: no command can signal it, and all commands die with it. It is not dumpable: no
-command can trace it. A command that took it over anyway could report false exit codes to the worker, and nothing more.
-
-It runs the guardian's loop without a lease. The guardian outside holds the lease, and kills what bubblewrap started.
+It uses the guardian's event loop, but has no lease: the guardian outside holds the lease and ends the whole sandbox. It
+has no more privileges than the agent's commands. In a sandbox it is process 1 of the pid namespace: commands cannot
+signal it, and all commands die with it.
 """
 
 from __future__ import annotations
@@ -47,6 +45,12 @@ def ignore_sigint() -> None:
 
 
 class InitProcess(guardian.GuardianProcess):
+    """Serves the worker's requests inside a sandbox or container.
+
+    It is not dumpable, so no command can trace it. A command that took control of it could only report false
+    results to the worker.
+    """
+
     listeners: dict[int, Any]
     """Listening sockets by descriptor, each with the path that it forwards to."""
     forwarder_pid: int | None = None

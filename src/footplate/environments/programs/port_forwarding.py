@@ -1,9 +1,7 @@
-"""Forwards ports on an enclosure's own loopback to unix sockets of the worker, for clients that cannot use unix
-sockets.
+"""Forwards loopback ports in a sandbox or container to unix sockets of the worker, for clients that support only TCP.
 
-Part of the init process (`init_process`). The init process listens, and forks a child to forward the bytes when a
-client first connects. The child has no privilege that the agent's commands lack. A command that kills it harms only its
-own session, and the next connection starts another child.
+The init process listens on the ports. When a client first connects, it forks a child that forwards the bytes. The child
+has no more privileges than the agent's commands. If a command kills the child, the next connection starts a new one.
 """
 
 from __future__ import annotations

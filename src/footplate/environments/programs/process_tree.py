@@ -1,11 +1,12 @@
-"""How the guardian owns the processes that it started, and kills all of them or those of one command.
-
-Part of the guardian process. Like `guardian_main`, it imports nothing else of Footplate and few standard modules.
+"""Finds and kills the processes that a guardian process started: all of them, or those of one command.
 
     namespace      worker ── guardian ─┬─ init (pid 1 of a pid namespace; when it dies, all processes inside die)
                                        └─ commands, inside the namespace
     descendants    worker ── watcher ── guardian ── commands; watcher and guardian are both subreapers, so that
                                                    each finds every orphan and can kill it if the other dies
+
+The guardian uses a pid namespace if the kernel permits it, and otherwise follows the parents of processes. Like
+`guardian_main`, this module imports only a few standard modules.
 """
 
 from __future__ import annotations

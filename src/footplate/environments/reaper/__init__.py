@@ -1,1 +1,1 @@
-"""Finds processes, control groups and directories on this host that belong to no living turn, and removes them."""
+"""Finds processes, control groups and directories on this host whose turn or session has ended, and removes them."""

@@ -1,8 +1,8 @@
-"""The death watch: a small process beside each worker that cleans up after the worker if it is killed.
+"""The death watch: a process next to each worker that removes the worker's processes and files if the worker is killed.
 
-Without it, the only worker of a host would leave its control groups and sockets behind until the next start. The death
-watch waits for the end of its pipe, which the kernel closes however the worker dies. It then reaps until no lease of
-that worker remains, and exits.
+It waits until the kernel closes the pipe from the worker, which happens however the worker dies. Then it runs the
+reaper until no lease of that worker remains, and exits. Without it, control groups and sockets would stay until the
+next worker starts on the host.
 """
 
 import os

@@ -1,11 +1,9 @@
-"""One pass of the reaper over this host: finds the leases that are over, and removes everything that belongs to them.
+"""One pass of the reaper on this host: finds expired leases, and kills and removes all resources that belong to them.
 
-Every resource carries a lease id, and its lease is written before it and removed after it. So nothing has to be guessed
-from age or emptiness, and two workers or installations on one host never remove each other's resources:
-
-- For a lease that is over (`is_over`), everything that carries its id is ended and removed, the lease itself last.
-- A control group or a trial directory without a lease belongs to its creator, which its id names. Once that process is
-  gone and the group is empty, it cannot be used again.
+Each process, control group and directory is labelled with a lease id. A lease is written before its resources are
+created and removed after them, so two workers or installations never remove each other's resources. A control group
+without a lease is removed once it is empty and the process named in its id has exited. The temporary directory of a
+sandbox test is removed once the process named in its id has exited.
 """
 
 import os

@@ -1,13 +1,12 @@
-"""Leases: the record of an open environment on its host, with its owner and deadline, in a directory of its own.
+"""Leases of environments: files on the host that record the owner process and the deadline of each open environment.
 
-The directory is created before the first process starts and removed after the last one is gone, so that every process
-has a lease. It also holds other files that the turn needs while it runs, such as sockets.
+The directory of a lease is created before the environment's first process and removed after its last one. It also holds
+other files of the turn, such as sockets.
 
-    leases/<lease id>/lease     8 bytes: the deadline, rewritten at every renewal; then the rest, as JSON
+    leases/<lease id>/lease     8 bytes: the deadline, rewritten at every renewal; then the other fields, as JSON
 
-A lease id begins with the worker's process and its pid namespace. So the name of a resource that carries it, such as a
-control group, identifies its creator. Workers in other containers may share the control groups, but their pids have no
-meaning here.
+A lease id starts with the worker's pid namespace, pid and start time. The name of a control group contains the lease
+id, and therefore identifies the worker that created the group.
 """
 
 import json
@@ -112,8 +111,10 @@ def is_over(
 
 
 def creator_of(lease_id: str) -> ProcessIdentity | None:
-    """Returns the process that created a lease id. None for a lease of another pid namespace, or if it is not a lease
-    id.
+    """Returns the process that created a lease id. Returns None if the text is not a lease id, or if it comes from
+    another pid namespace.
+
+    Workers in other containers may share the control groups, but their pids have no meaning in this namespace.
     """
     namespace, _, rest = lease_id.partition("-")
     pid, _, rest = rest.partition("-")

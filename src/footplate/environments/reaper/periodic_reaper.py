@@ -1,4 +1,4 @@
-"""Runs the reaper in a worker: at its start, then every few seconds. Also starts the death watch."""
+"""Runs the reaper in a worker, at the start and then every few seconds. Also starts the death watch process."""
 
 import asyncio
 import time

@@ -1,7 +1,7 @@
-"""Identifies processes by pid and start time, which together never repeat, and finds and kills those that carry a lease
-id.
+"""Identifies processes by pid and start time, and finds and kills the processes that are labelled with a lease id.
 
-Imports little, because the death watch is a separate process beside every worker.
+The pair of pid and start time is never reused while the machine runs. This module imports little, because the death
+watch process of every worker loads it.
 """
 
 import os

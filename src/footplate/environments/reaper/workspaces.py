@@ -1,15 +1,8 @@
-"""Removes the directories of sessions that were deleted or have expired. Without confirmation by the log, all stay.
+"""Removes the directories of deleted and expired sessions from this host, after the log has confirmed it.
 
-A deletion record stays in the database for at least an hour, so that the workers of every host see it in time. A host
-that was down compares all its directories with the log when a worker starts.
-
-The files of an expired session are in the object store, and the next turn restores them. That turn is the race: while
-the directories are renamed, which is quick, the log lets no turn begin. They are removed afterwards. If a worker is
-killed in between, either the tree is marked unfinished and is checked out again, or the renamed directories are removed
-the next time.
-
-A data directory belongs to one cell, whose name it stores. A worker that was pointed to another database by mistake
-finds none of its sessions there, and removes nothing.
+A deletion record stays in the database for at least an hour, so that every host sees it. A host that was down compares
+all its directories with the log when a worker starts. A data directory stores the name of its cell (one deployment). If
+a worker is connected to the database of another cell, it removes nothing.
 """
 
 import asyncio
@@ -123,8 +116,14 @@ class WorkspaceReaper:
                     yield one, one[1] in named
 
     async def release_expired(self, in_use: Collection[str]) -> int:
-        """Removes the directories of expired sessions if the object store has all their files. Returns how many it
-        released.
+        """Removes the directories of expired sessions if the object store has all their files.
+        Returns how many it released.
+
+        The next turn of such a session restores its files. To avoid a race with that turn, the directories are first
+        renamed while the log prevents the session from starting a turn. The renamed directories are removed afterwards.
+
+        If the worker is killed in between, a tree is marked as unfinished and checked out again. Directories that were
+        already renamed are removed by the next call.
         """
         released = 0
         for organisation, session_id in await self.find_expired(in_use):

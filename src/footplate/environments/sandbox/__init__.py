@@ -1,1 +1,1 @@
-"""The `sandbox` backend: runs all processes of a turn inside bubblewrap."""
+"""The `sandbox` backend: runs all processes of a turn in a bubblewrap sandbox."""

@@ -1,5 +1,6 @@
-"""Starts one bubblewrap sandbox for a turn through the guardian, and connects the worker to its init process by a
-socket.
+"""Starts the bubblewrap sandbox of one turn, and connects the worker to the init process inside it by a socket.
+
+The turn's guardian process starts bubblewrap, so that the sandbox ends with the lease.
 """
 
 import asyncio

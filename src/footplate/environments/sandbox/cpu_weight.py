@@ -1,8 +1,8 @@
-"""Lowers the CPU weight of a turn that reaches its CPU limit, so that it yields to turns that do not.
+"""Lowers the CPU weight of a sandbox that is throttled at its CPU quota, so that other turns run first.
 
-A CPU quota limits how much time a group gets, not when. Many busy processes use all processors at once in the first
-part of each period, and other processes wait that long. So a group that is throttled gets a low weight for a while. It
-loses nothing by that as long as processors are idle.
+A CPU quota limits how much time a control group gets, but not when. Many busy processes can use all processors at the
+start of each period, and other turns then have to wait. With a low weight, other turns get the processors first. While
+processors are idle, a low weight has no effect.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Measures the disk usage of a directory, which an agent may change at the same time in hostile ways."""
+"""Measures the disk usage of a directory safely, even if a hostile agent changes the directory at the same time."""
 
 import os
 from contextlib import suppress

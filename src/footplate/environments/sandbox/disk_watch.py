@@ -1,9 +1,9 @@
-"""Enforces the disk limit of a session by measuring its files for as long as its sandbox lives.
+"""Enforces the disk limit of a session by measuring its files while its sandbox or container runs.
 
-A file system has no quota for a directory, so between two measurements a session can exceed its limit. To keep that
-time short, the free space of the disk is read every second, and if it shrank by more than the session had remaining,
-its files are measured at once. A session over its limit loses its sandbox. Until it is below the limit again, in this
-turn or a later one, it can delete files but no file can grow.
+A file system has no quota per directory, so a session can exceed its limit between two measurements. The free disk
+space is therefore checked every second, and a drop by more than the session's remaining space starts a
+measurement. If a session exceeds its limit, its processes are killed. Until its files fit again, it can delete
+files, but no file can grow.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Reads and writes files through a process inside the sandbox, which sees the same files as the agent's commands."""
+"""Reads, writes and lists files through the init process of a sandbox or container.
+
+A process there sees the same files as the agent's commands.
+"""
 
 import asyncio
 import errno

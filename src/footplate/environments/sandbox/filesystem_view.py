@@ -1,6 +1,6 @@
-"""The file system that a turn sees: its mounts, in the order in which bubblewrap makes them.
+"""Defines the file system that a turn sees in its sandbox or container: its mounts, in order.
 
-Only what is listed here is visible.
+A path that is not mounted here is not visible to the turn's commands in a sandbox.
 """
 
 import os

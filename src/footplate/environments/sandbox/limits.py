@@ -1,4 +1,4 @@
-"""Resource limits of a sandbox, and the part of them that can be set per process, without control groups."""
+"""The resource limits of a sandbox, and the subset that can be set per process, without control groups."""
 
 import resource
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tests whether the sandbox works on this machine, by starting one."""
+"""Tests whether the `sandbox` backend works on this machine, by starting a bubblewrap sandbox."""
 
 import os
 import shutil

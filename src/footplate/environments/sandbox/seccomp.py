@@ -1,9 +1,8 @@
-"""Builds the two seccomp filters of a sandbox, as programs that bubblewrap loads.
+"""Builds the two seccomp filters of a sandbox or container, as BPF programs.
 
-The first filter allows the listed system calls, and for all others returns the error of a kernel that lacks the call,
-so that programs fall back. The second filter refuses some arguments of allowed calls. Two filters are needed because
-one libseccomp filter cannot express both for the same call. The kernel evaluates both and the stricter result wins. The
-filters are built once per worker. A program of another architecture (32-bit, x32) is killed at its first call.
+The first filter allows the listed system calls. Other calls fail as on a kernel that does not implement them, so
+programs use their fallbacks. The second filter rejects certain arguments of allowed calls. A program for another
+architecture, such as 32-bit, is killed at its first system call.
 """
 
 import errno
@@ -54,8 +53,11 @@ _MODE_ARGUMENTS: Final = {
 
 @cache
 def build_filters(*, allow_setuid: bool = False) -> tuple[bytes, bytes]:
-    """Returns both filters. With `allow_setuid`, setuid and setgid bits may be set: package managers install
-    such programs into an image, where they give no process the rights of root.
+    """Returns both filters, which are built once per worker. There are two because one libseccomp filter cannot express
+    both kinds of rules for the same call. The kernel evaluates both, and the stricter result applies.
+
+    With `allow_setuid`, setuid and setgid bits may be set, because package managers install such programs into an
+    image. There they give no process the rights of root.
     """
     return _export_filter(_allow_list()), _export_filter(_refused_arguments(allow_setuid=allow_setuid))
 

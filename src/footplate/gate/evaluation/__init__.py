@@ -1,1 +1,1 @@
-"""Decides tool calls and commands by evaluating the rules of a policy. It has no side effects."""
+"""Decides tool calls and shell commands by evaluating the rules of a policy. It has no side effects."""

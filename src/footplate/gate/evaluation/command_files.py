@@ -1,4 +1,4 @@
-"""Matches the files that a command names against the path rules."""
+"""Finds the files that a shell command may name, and matches them against the path rules."""
 
 import posixpath
 import re

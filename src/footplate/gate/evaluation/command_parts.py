@@ -1,5 +1,5 @@
-"""Evaluates the rules for one part of a command line: a simple command, a redirect, an assignment, or a text that
-cannot be parsed.
+"""Evaluates the rules for one part of a command line: a simple command, a redirect, an assignment, or text that cannot
+be parsed.
 """
 
 import re

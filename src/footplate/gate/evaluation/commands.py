@@ -1,6 +1,6 @@
-"""Decides a shell command: it is allowed only if every part of it is allowed, and never if a part cannot be parsed.
+"""Decides a shell command: evaluates each part of the command line separately, and returns the strictest decision.
 
-Every text gets a decision. Parts are evaluated one by one, and the strictest decision wins.
+A command is allowed only if every part of it is allowed. A part that cannot be parsed is never allowed by default.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,5 +1,5 @@
-"""Matches commands against deny and ask rules, in all spellings of a command. These rules match more broadly than allow
-rules.
+"""Matches shell commands against deny and ask rules. These rules match all spellings of a command, so they match more
+broadly than allow rules.
 """
 
 import posixpath

@@ -1,8 +1,8 @@
-"""Decides searches (`Glob`, `Grep`) in directories that contain files which rules forbid to read.
+"""Decides searches (`Glob`, `Grep`) in directories with files that a deny or ask rule covers.
 
-Claude Code omits such files from the results. Here the tools do not know the rules, so the rule applies to the whole
-search: it is denied or requires approval, with the advice to search elsewhere. The caller lists the files in the
-environment.
+Claude Code omits such files from the results. Footplate's search tools do not know the rules, so the rule applies to
+the whole search. The search is denied or requires approval, with the advice to search elsewhere. The caller lists the
+files in the environment.
 """
 
 import posixpath

@@ -1,4 +1,4 @@
-"""Decides one tool call of any kind by the rules. Every input gets a decision: a malformed one requires approval."""
+"""Decides one tool call of any kind by the rules. Every input gets a decision: a malformed input requires approval."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""The built-in Python hooks. Each is a function of the hook input and of the hook's `options`."""
+"""The built-in Python hooks. Each is a function of the hook's input and its `options`."""
 
 import json
 from collections.abc import Mapping

@@ -1,8 +1,9 @@
-"""Parses the hook configuration of a layer, which is stored beside its rules in Claude Code's format.
+"""Parses the hooks of a layer (organisation, project, agent or session), which are stored with its rules in Claude
+Code's format.
 
-There are three kinds of hooks. A command hook runs in the environment. An HTTP hook is a request from the worker to a
-server, so only the organisation and projects may configure one. A Python hook is an entry point that the operator
-installs; it runs beside the worker.
+A command hook runs in the session's environment. An HTTP hook is a request from the worker to a server, so only
+organisations and projects may configure one. A Python hook is an entry point that the operator installs; it runs in a
+process beside the worker.
 """
 
 import re

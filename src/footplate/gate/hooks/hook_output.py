@@ -1,8 +1,6 @@
-"""Parses the output of hooks, in Claude Code's JSON format, and interprets it for each event. All kinds of hooks share
-it.
+"""Parses hook output in Claude Code's JSON format and interprets it for each event, for all kinds of hooks.
 
-In one point hooks are stricter than in Claude Code: before a tool call and before a prompt, a hook that fails counts as
-a denial.
+Unlike in Claude Code, a hook that fails before a tool call or before a prompt counts as a denial.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Runs the hooks of one event in order, from the organisation's to the session's, and records each run in the audit
-trail.
+"""Runs the hooks of one event in order, from the organisation's hooks to the session's, and records each run in the
+audit trail.
 """
 
 import time

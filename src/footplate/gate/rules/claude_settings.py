@@ -1,7 +1,7 @@
 """Imports the permission rules of a Claude Code settings file (`.claude/settings.json`).
 
 The imported rules mean the same as in Claude Code, or are stricter. A rule that Claude Code ignores with a warning is
-skipped with a note. A rule that it would reject is rejected, with its position.
+skipped with a note. A rule that Claude Code would reject is rejected here too, with its position.
 """
 
 import json

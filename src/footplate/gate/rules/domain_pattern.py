@@ -1,5 +1,5 @@
-"""Matches host names against the domain patterns of `WebFetch` rules, and extracts the host of a URL, more strictly
-than a browser does.
+"""Matches host names against the domain patterns of `WebFetch` rules, and extracts the host of a URL. The host of an
+ambiguous URL is unknown, so no domain rule allows it.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""Limits the computation for one decision. Users control both the rules and the commands, and the cost is their
-product.
+"""Limits the computation for one permission decision. Users control both the number of rules and the size of commands,
+and the cost is their product.
 """
 
 from typing import Final

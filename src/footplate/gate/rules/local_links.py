@@ -1,4 +1,4 @@
-"""Resolves links on the local file system."""
+"""Resolves symbolic links on the local file system."""
 
 import os
 

@@ -1,7 +1,7 @@
-"""The paths by which a call is evaluated: working tree, home directory and further directories, and how links are
-resolved.
+"""The directories against which the paths of a tool call are resolved (working tree, home and further directories), and
+the resolver for symbolic links.
 
-Paths are POSIX paths as text.
+Paths are POSIX strings.
 """
 
 import posixpath

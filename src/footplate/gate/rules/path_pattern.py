@@ -1,8 +1,9 @@
 """Matches paths against path rules: gitignore patterns with one of four anchors, as in Claude Code.
 
-`//x` is absolute, `~/x` is in the home directory, `/x` is at the root of the working tree, and `x` and `./x` are below
-it. As in Claude Code, `src/**` in an allow rule matches only the directory at the root, and in a deny or ask rule a
-directory of that name at any depth.
+`//x` is relative to the root of the file system, `~/x` to the home directory, and `/x` to the root of the working tree.
+`x` follows gitignore below the working tree: a name without a slash matches at any depth. `./x` is like `/x` in an
+allow rule, and like `x` in a deny or ask rule. `src/**` matches only at the root of the working tree in an allow rule,
+and at any depth in a deny or ask rule.
 """
 
 import re

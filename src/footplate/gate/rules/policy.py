@@ -1,7 +1,8 @@
-"""All rules that apply to a session, in the order deny, ask, allow, regardless of the layer that defines them.
+"""All rules that apply to a session, evaluated in the order deny, ask, allow, regardless of the layer that defines
+them.
 
-An allow rule of a lower layer therefore satisfies the default, which is to ask, but never overrides an explicit ask or
-deny of a higher layer. Nor does an allow rule of a higher layer override an ask or deny of a lower one.
+The layers are organisation, project, agent and session. An allow rule of any layer replaces the default, which is to
+ask. It never overrides an ask or deny rule, whether of a higher or a lower layer.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

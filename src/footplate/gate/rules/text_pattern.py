@@ -1,4 +1,4 @@
-"""Matches texts against patterns with `*`, as used in rules for commands, parameters and tool names, without
+"""Matches text against patterns with `*`, as used in rules for commands, parameters and tool names, without
 backtracking.
 """
 

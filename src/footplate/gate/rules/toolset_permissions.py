@@ -1,5 +1,5 @@
-"""Converts the permission policies of an agent's toolsets, `always_allow` and `always_ask`, into rules of the agent
-layer.
+"""Converts the permission policies of an agent's toolsets (`always_allow`, `always_ask`) into permission rules of the
+agent.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""Parses command lines into simple commands, redirects and assignments, and determines what each command does.
+"""Parses command lines into simple commands, redirects and assignments, and determines the effects of each command.
 
-A text that cannot be parsed completely yields a reason, so that it is never allowed by default.
+For text that cannot be parsed completely, the result contains a reason, so that the command is never allowed by
+default.
 """

@@ -1,6 +1,4 @@
-"""Determines the effects of a simple command from its program and arguments, including the commands that the program
-runs.
-"""
+"""Determines the effects of a simple command from its program and arguments, and the commands that the program runs."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The effects of one simple command, as far as its arguments show them."""
+"""Data types for the effects of one simple command, as far as they are visible in its arguments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

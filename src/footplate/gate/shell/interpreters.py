@@ -1,5 +1,5 @@
-"""Analyses programs that run code: shells, language interpreters and shell builtins. Of the code in a command, only
-shell code is parsed.
+"""Analyses programs that run code: shells, language interpreters and shell builtins. Only shell code is parsed; code in
+other languages is not.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""Follows a simple command to all commands nested in it, through wrappers (`env`, `xargs`) and shell scripts (`sh -c`),
-and collects their effects.
+"""Finds all commands that are nested in a simple command, and collects their effects. Commands can be nested in
+wrappers (`env`, `xargs`) and in shell scripts (`sh -c`).
 """
 
 import re

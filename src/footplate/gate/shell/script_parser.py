@@ -1,8 +1,8 @@
-"""Parses a command line into all of its simple commands, at any depth, and its redirects and assignments.
+"""Extracts all simple commands, at any depth, and all redirects and assignments from the syntax tree of a command line.
 
-Only the syntax forms listed here are supported. All other nodes of the syntax tree are visited as well, so that deny
-rules match the commands in them, but each adds a fault, and a command line with a fault is never allowed by default.
-Text that the tree skips adds a fault too, because the shell may not skip it.
+Only the syntax forms listed here are supported. Other nodes of the tree are visited as well, so that deny rules match
+the commands in them. Each unsupported node adds a fault, and a command line with a fault is never allowed by default.
+Text that the parser skipped also adds a fault, because the shell might execute it.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""Parses a command into a syntax tree and detects text that cannot be parsed reliably. Size and time are limited."""
+"""Parses a shell command into a syntax tree with tree-sitter. Detects text that cannot be parsed reliably, and does not
+parse commands that are too long.
+"""
 
 import re
 import threading

@@ -1,5 +1,5 @@
-"""Evaluates the words of a command to the arguments that the shell will pass to the program, as far as they are known
-before it runs.
+"""Evaluates the words of a shell command to the arguments that the shell will pass to the program. Parts that are known
+only at run time are marked.
 """
 
 import re

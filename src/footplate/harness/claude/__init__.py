@@ -1,4 +1,4 @@
-"""The `claude` harness: runs Claude Code through the Claude Agent SDK and the CLI bundled with it."""
+"""The `claude` harness: runs Claude Code through the Claude Agent SDK and its bundled CLI."""
 
 from footplate.domain.ports.harness import Harness, HarnessServices
 

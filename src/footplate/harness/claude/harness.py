@@ -1,4 +1,4 @@
-"""The `claude` harness: runs one turn with a CLI and records everything in the log."""
+"""The `claude` harness: runs one turn with the Claude Code CLI and records it in the log."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Converts the CLI's final result to a turn's outcome or error."""
+"""Converts the final result of the Claude Code CLI to the outcome of a turn, or to an error."""
 
 import time
 from typing import Final

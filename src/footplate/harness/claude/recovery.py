@@ -1,9 +1,8 @@
-"""Determines from the log what a new attempt must do before the CLI starts.
+"""Plans how a new attempt continues a turn of the `claude` harness after the previous attempt was lost.
 
-The CLI forgets a call that has no result. The model would make the call again, and it would run twice. So every call
-gets a result before a CLI receives the transcript. A call with an `agent.tool_use` event may have taken effect; a call
-without one was never permitted. The client's results of custom tool calls are added too. While one is missing, no CLI
-is started.
+The Claude Code CLI ignores a tool call without a result, and the model might then repeat the call. The plan therefore
+adds a result to every open call before the CLI starts. If the log has an `agent.tool_use` event, the call may have
+taken effect; otherwise it never started. The CLI is not started while results of custom tools or approvals are missing.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""The worker's client for an agent's MCP servers, for every harness. Environments cannot reach these servers."""
+"""The worker's client for the MCP servers of an agent, for all harnesses.
+
+Environments cannot reach these servers, so the worker makes all calls.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,7 @@
-"""A connection to one MCP server, in its own task because the library must enter and exit its context in one task.
+"""A connection to one MCP server, which runs in its own task.
 
-A call is sent once. If the connection is lost while the call runs, its result says that the outcome is unknown.
+The MCP library requires that its context is entered and exited in the same task. Each tool call is sent only once. If
+the connection is lost during a call, the result says that the outcome is unknown.
 """
 
 import asyncio

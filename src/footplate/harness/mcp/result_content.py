@@ -1,4 +1,4 @@
-"""Converts the result of an MCP tool to content blocks for events and models."""
+"""Converts the result of an MCP tool call to content blocks for events and models."""
 
 import json
 from collections.abc import Sequence

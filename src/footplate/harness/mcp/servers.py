@@ -1,4 +1,4 @@
-"""Lists and calls the tools of a turn's MCP servers. Each server is connected at its first use."""
+"""Lists and calls the tools of the MCP servers of a turn. Each server is connected when it is first used."""
 
 import asyncio
 import json

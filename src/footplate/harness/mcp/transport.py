@@ -1,7 +1,7 @@
-"""HTTP transport to one MCP server: connects only to checked addresses and limits the size of responses.
+"""HTTP transport to one MCP server: connects only to checked addresses, and limits the size of responses.
 
-The author of an agent chooses its servers, so a URL may point into the operator's own network, and the server may be
-hostile. Requests carry nothing of this process: no cookies, no credentials, no proxy from its environment variables.
+The author of an agent chooses the servers. A URL may therefore point into the operator's network, and a server may be
+hostile. Requests contain no cookies, credentials or proxy settings of the worker process.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Converts between content blocks of the API and pydantic-ai's content for models."""
+"""Converts content blocks of the API to the content types of pydantic-ai, and back."""
 
 import base64
 import binascii

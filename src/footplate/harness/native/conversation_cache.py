@@ -1,7 +1,7 @@
-"""Caches the parsed conversations of recent sessions, so that a turn parses only new entries.
+"""Caches the parsed conversations of recent sessions, so that a turn has to parse only new entries.
 
 A cached conversation is used only if it is a prefix of the turn's history, because another worker may have continued
-the session in between. The comparison is cheap: the engine passes the same entry objects again.
+the session. The comparison is fast, because the engine passes the same entry objects again.
 """
 
 from collections import OrderedDict

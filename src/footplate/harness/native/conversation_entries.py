@@ -1,9 +1,8 @@
-"""Converts conversation entries to model messages and back.
+"""Converts entries of the conversation to messages of pydantic-ai, and back.
 
-An entry is a prompt, a response of the model, or a tool result. Models need them in another form: after a response with
-calls comes one request with the result of each call, in the order of the calls, and then the user's new messages. The
-running turn and a restarted one build messages from entries with the same code, so that the loss of a worker does not
-change what the model sees.
+An entry is a prompt, a model response or a tool result. Models require another order: the results of a response's calls
+come directly after the response, then the user's messages. A running turn and a resumed turn use the same code, so the
+model receives the same messages after a crash.
 """
 
 from bisect import insort

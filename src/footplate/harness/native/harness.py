@@ -1,4 +1,4 @@
-"""The `native` harness: prepares a turn and runs the agent loop. State between turns is only a cache."""
+"""The `native` harness: prepares a turn and runs the agent loop. Between turns it keeps only a cache."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final

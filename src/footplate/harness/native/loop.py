@@ -1,15 +1,9 @@
-"""The agent loop of one turn: requests a response from the model and runs its tool calls, until it makes none.
+"""The agent loop of one turn: requests a response from the model and runs its tool calls, until a response has none.
 
-The order of writes lets a turn survive the loss of its worker:
-
-- A prompt is stored once, before it is sent to the model.
-- A response is stored as soon as it is complete, so that it is never paid for twice.
-- `agent.tool_use` is stored before a tool starts, and its result right after it ends. A call with the first but not
-  the second may have taken effect, and no later attempt runs it again (see `recovery`).
-
-Between these writes are safe points, where nothing is open. A stopping worker hands the turn over there.
-
-To save a write per iteration, the start of the next model request is committed with the result that precedes it.
+The order of writes to the log lets a turn survive the loss of its worker. A prompt is stored before it is sent
+to the model, and a response as soon as it is complete. An `agent.tool_use` event is stored before a tool
+starts, and the result directly after it ends. If only the event is stored, the call may have taken effect, so
+no later attempt repeats it.
 """
 
 from collections.abc import Sequence
@@ -49,6 +43,12 @@ _NOT_RUN = "Not run: the user interrupted the turn. The call had no effect."
 
 @dataclass(slots=True)
 class AgentLoop:
+    """Runs one turn. Between two writes to the log are safe points without an open call or request. If its worker
+    stops, the turn is handed over there.
+
+    To save a write per iteration, the start of a model request is committed with the result that precedes it.
+    """
+
     turn: TurnContext
     conversation: Conversation
     template: RequestTemplate = field(kw_only=True)

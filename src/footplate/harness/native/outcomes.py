@@ -1,4 +1,4 @@
-"""The outcome of a turn of the `native` harness whose last response makes no tool call."""
+"""Converts the final response of the model, the one without tool calls, to the outcome of a turn."""
 
 from pydantic_ai.messages import ModelResponse
 

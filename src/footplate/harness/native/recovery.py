@@ -1,8 +1,8 @@
-"""Determines from the log what a new attempt must do before it continues a turn.
+"""Plans how a new attempt of the `native` harness continues a turn after the previous attempt was lost.
 
-A call without an `agent.tool_use` event has not started and is run. A call with the event but without a result was cut
-off, and may or may not have taken effect. It is never run again; its result says that the outcome is unknown. The same
-function resumes a parked turn when its decisions and custom tool results have arrived.
+A tool call without an `agent.tool_use` event has not started, so it is run. A call with this event but without a result
+may have taken effect. It is not run again, and its result says that the outcome is unknown. The same plan resumes a
+turn that waited for approvals or for results of custom tools.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
-"""Streams one model response: shows previews to clients and collects the text that will be stored.
+"""Receives one streamed model response, shows previews to clients, and collects the text that will be stored.
 
-Text is collected here, and not only in the library's stream, so that text that was shown is still available if the
-stream is interrupted.
+The text is collected here so that it is still available if the stream is interrupted after clients have seen it.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""The exception that a tool raises to report a failure to the model."""
+"""Defines `ToolFailure`, the exception that a tool raises to report a failure to the model."""
 
 
 class ToolFailure(Exception):

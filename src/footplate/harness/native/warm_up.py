@@ -1,4 +1,4 @@
-"""Builds one model request at startup and discards it, so that the first turn does not wait for imports and schemas."""
+"""Builds one model request at start-up and discards it, so that the first turn does not wait for imports."""
 
 from concurrent.futures import ThreadPoolExecutor
 

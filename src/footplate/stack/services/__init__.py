@@ -1,1 +1,1 @@
-"""The services that the stack can start, and their base class."""
+"""The services that the stack can start as child processes, and their base class."""

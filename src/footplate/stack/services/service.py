@@ -1,6 +1,6 @@
 """The base class of a service: one program that runs as a child process, with its own directory, log file and address.
 
-A service can be started, stopped, killed (SIGKILL) and restarted. Its address and data stay the same throughout.
+A service can be started, stopped, killed (SIGKILL) and restarted. It keeps its address and its data.
 """
 
 import asyncio

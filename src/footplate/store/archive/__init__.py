@@ -1,1 +1,1 @@
-"""Session archives in the object store: format, reading and writing."""
+"""Archives of inactive sessions in the object store: file format, reading and writing."""

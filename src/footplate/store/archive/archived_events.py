@@ -1,9 +1,8 @@
-"""Reads the events of an archived session: older positions from the archive, later ones from database rows.
+"""Reads the events of an archived session: older events from the archive, newer events from database rows.
 
-The boundary is the archive's last position, not the rows that still exist: while an archive is pruned, rows below the
-boundary may remain, and they are ignored. The order of reads matters, because a session may be archived, or archived
-again, in between: code that reads rows *after* it looked up the archive must look it up again. Sessions without an
-archive do not use this module.
+The last position in the archive is the boundary. Rows below it may still exist while they are being deleted, and are
+ignored. A session may be archived again during a read. Code that reads rows after it looked up the archive must
+therefore look it up again.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

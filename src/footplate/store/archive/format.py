@@ -1,9 +1,7 @@
-"""Encodes and decodes the archive format: blocks of JSON lines, followed by an index of the blocks. Does no I/O.
+"""Encodes and decodes the format of session archives: blocks of JSON lines, followed by an index. Does no I/O.
 
-Each block is a separate gzip member. A page can therefore be read without unpacking earlier blocks, the blocks of an
-archive can be copied unchanged into its successor, and the whole object is one gzip file that `zcat` prints. The first
-member has one line that describes the archive. Event lines have a `seq`, entry lines an `idx`, and the last line is
-the index.
+Each block is a separate gzip member. A page can therefore be read without unpacking earlier blocks, and blocks can be
+copied unchanged to a newer archive. The whole object is a valid gzip file that `zcat` can print.
 """
 
 import gzip
@@ -38,7 +36,11 @@ class Block:
 
 
 class ArchiveEncoder:
-    """Encodes the parts of an archive in order and records the offset of each block."""
+    """Encodes the parts of an archive in order and records the offset of each block.
+
+    The first gzip member has one line that describes the archive. Lines of events have a `seq`, lines of conversation
+    entries an `idx`, and the last line is the index.
+    """
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []

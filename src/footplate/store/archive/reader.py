@@ -1,7 +1,7 @@
-"""Reads session archives block by block, so that a session never has to fit into memory.
+"""Reads session archives block by block, so that a whole session never has to fit into memory.
 
-An archive may be replaced by a longer one while it is read. Its object is then missing, and the reader raises
-`ArchiveReplaced`: look up the archive again and retry.
+A longer archive may replace an archive while it is read. Its object is then missing, and the reader raises
+`ArchiveReplaced`. The caller must look up the archive again and retry.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Writes a session's archive: copies the blocks of the previous archive unchanged and adds the rows written since.
+"""Writes the archive of a session: the unchanged blocks of its previous archive, and the rows written since then.
 
-Log rows never change, so they are read in pages without a database snapshot. The written object is read back and
+Rows of the log never change, so they are read in pages without a database snapshot. The written object is read back and
 verified before it is used.
 """
 

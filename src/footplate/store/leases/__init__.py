@@ -1,1 +1,1 @@
-"""Leases of workers and of writers."""
+"""Leases in the database: of workers, and of writers of a branch or directory."""

@@ -1,4 +1,4 @@
-"""Stores workers' leases, and finds the sessions that the sweep must wake."""
+"""Stores the leases of workers, and finds sessions whose wake signal or worker was lost."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,8 @@
-"""Write leases in the database: one holder, a queue of waiters, and a token that detects a holder whose lease expired.
+"""Write leases in the database: at most one process at a time may write to a branch or a directory.
 
-If a process dies, its place in the queue is skipped after `_DEAD_AFTER_SECONDS` without a poll, and a lease that it
-holds expires. A statement whose acknowledgement was lost may be sent again.
+Other processes wait in a queue. A fencing token detects a holder whose lease has expired. A waiter that does not
+poll for `_DEAD_AFTER_SECONDS` loses its place in the queue. Every statement can be sent again if its
+acknowledgement was lost.
 """
 
 import asyncio

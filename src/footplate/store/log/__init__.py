@@ -1,1 +1,1 @@
-"""The session log: claims, turns, inputs, forks and file snapshots."""
+"""The session log in the database: claims, turns, inputs, forks and file snapshots."""

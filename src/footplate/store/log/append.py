@@ -1,4 +1,8 @@
-"""Appends a worker's events and entries to the log in one statement, fenced by the epoch of its claim."""
+"""Appends a worker's events and conversation entries to the session log in one SQL statement.
+
+The statement is fenced by the epoch, the number of the worker's claim: it fails if another worker has claimed
+the session since then.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

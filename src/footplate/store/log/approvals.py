@@ -1,4 +1,4 @@
-"""Stores edited inputs that need a second person's approval, and decides approvals that have expired."""
+"""Stores edited inputs of tool calls that need a second person's approval, and decides approvals that have expired."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

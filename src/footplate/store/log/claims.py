@@ -1,8 +1,8 @@
-"""Claims a session's next turn for a worker: raises the epoch under the head's lock and decides what to do.
+"""Assigns the next turn of a session to a worker, and chooses the work: resume a turn or start a new one.
 
-A running turn, whose worker was lost, is resumed. A parked turn resumes when everything it waits for has arrived, or is
-superseded by a new message. Otherwise the next queued step becomes a turn. This last case is nearly every claim, so it
-uses its own statements without a transaction (the query `claim_step` explains why that is safe).
+A claim increments the epoch, the fencing token of the session, under a row lock. A turn whose worker was lost is
+resumed. A turn that waits for the client is resumed when all results have arrived, or ended by a new message. Otherwise
+the next queued input starts a turn.
 """
 
 from collections.abc import Sequence
@@ -29,6 +29,10 @@ from footplate.store.row_mapping import Row
 
 
 class Claims:
+    """Claims turns. Nearly every claim starts a queued step of an idle session. It therefore uses its own statements
+    without a transaction; the query `claim_step` explains why that is safe.
+    """
+
     def __init__(self, database: Database, objects: Objects, *, default_harness: str) -> None:
         self._database = database
         self._objects = objects

@@ -1,4 +1,4 @@
-"""Finds the two snapshots that a diff of a session's files compares. Reads only the log, no files."""
+"""Finds the two file snapshots that a diff request compares. Reads only the log, no files."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Reads from the log which snapshot of each of a session's trees is current at a position."""
+"""Finds the snapshots of a session's files that are current at a position of its log."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

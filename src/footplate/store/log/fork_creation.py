@@ -1,9 +1,8 @@
-"""Finds the position at which a session is forked. Reads only a few rows there, however long the session is.
+"""Creates a fork of a session: finds its position in the parent's log and inserts the new session.
 
-A fork starts with the log up to an event, and with the conversation as it was when that event was logged. The log may
-already contain a message that a turn has started to process but that is not in the conversation yet. The fork carries
-such a message and passes it to the model together with its own first message. Messages that are only queued in the
-parent stay there.
+Only a few rows are read, even if the session is long. A fork starts with the log up to an event, and with the
+conversation at that time. A message that a turn has started to process may not be in the conversation yet. Such a
+message is sent to the model together with the fork's first message.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -68,7 +67,9 @@ def _all_segments(rows: Sequence[Record], head: Record) -> list[LogSegment]:
 async def find_fork_origin(
     connection: Connection, archives: ArchiveReader, head: Record, point: ForkPoint
 ) -> ForkOrigin:
-    """Finds where the fork starts. `head` is the parent's, locked against deletion."""
+    """Finds where the fork starts. `head` is the parent's, locked against deletion. Messages that are only queued in
+    the parent are not part of the fork.
+    """
     session_id = head["id"]
     whole = _all_segments(await connection.fetch(SQL["stretches"], session_id), head)
     seq = await _resolve_point(connection, archives, whole, point, "at")

@@ -1,12 +1,8 @@
-"""Reads the history of a fork: its positions, entries and bodies, across the rows of the sessions it descends from.
+"""Reads the history of a fork, which starts in the rows of the sessions from which it was forked.
 
-A fork copies nothing, so it costs the same whatever its parent's size. Positions and entries are numbered continuously
-over the whole history. A segment is the rows of one session (its owner) up to a position; the next segment continues
-from there, and the fork's own rows come last. An owner's own rows start where its own segments end, so a segment needs
-no lower bound.
-
-An owner may have been archived before it was forked, and the archive of a deleted owner is turned into rows again
-(`store/retention/deletion_cleanup.py`). A reader that finds an archive missing therefore reads the rows once more.
+A fork copies no rows, so its cost does not depend on the size of its parent. Its history consists of segments: the rows
+of one session (the owner) up to a position. The fork's own rows come last. Positions and entries are numbered
+continuously over all segments.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -39,7 +35,12 @@ class LogSegment:
 
 
 class ForkHistory:
-    """Reads histories that may span several sessions."""
+    """Reads histories that may span several sessions.
+
+    The own rows of an owner start where its inherited segments end, so a segment needs no lower bound. An owner may
+    have been archived, and the archive of a deleted owner is written back to rows
+    (`store/retention/deletion_cleanup.py`). A reader that finds an archive missing therefore reads the rows once more.
+    """
 
     def __init__(self, database: Database, archives: ArchiveReader) -> None:
         self._database = database

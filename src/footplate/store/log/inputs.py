@@ -1,7 +1,7 @@
-"""The API's side of the log: validates inputs against the session's state and appends them, under the head's lock.
+"""Validates the inputs of an API request against the state of the session, and appends them to its log.
 
-One transaction writes the events, their steps and the wake flag. A retried request creates no second event, because the
-caller's unit of work stores its response in the same transaction.
+One transaction locks the session's head row, and writes the events, the queued steps and the wake flag. It also stores
+the response of the request, so a retried request adds no second event.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Stores an imported transcript as the start of a session, in batches of lines."""
+"""Stores an imported transcript as the start of a new session, in batches of lines."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""The worker's side of the log: appends to a claimed turn and ends it. Every write is fenced by the claim's epoch.
+"""The log writes of the worker that has claimed a turn: appends events and ends the turn.
 
-This prevents a race: a worker that was paused, partitioned or slow continues to write after another worker took over
-its turn. The claim raises the epoch under the head's lock. Each later write checks its epoch in the same statement, so
-a stale write changes nothing and raises `Fenced`.
+Without fencing, a worker that was paused, partitioned or slow could keep writing after another worker took over its
+turn. Every claim therefore increments an epoch in the session's head row, under a row lock. Each write checks the epoch
+in the same SQL statement. A write with an old epoch changes nothing and raises `Fenced`.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Alembic's entry: opens one connection, holds a lock so that two migrating processes take turns, runs what is new."""
+"""The Alembic environment: runs the new migrations over one connection, while holding a PostgreSQL advisory lock.
+
+With the lock, two processes that migrate at the same time run one after the other.
+"""
 
 import asyncio
 

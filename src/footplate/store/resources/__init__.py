@@ -1,1 +1,1 @@
-"""API resources in the database: projects, files, policies, API keys, audit trail, usage."""
+"""Database access for API resources: projects, files, policies, API keys, the audit trail and usage."""

@@ -1,4 +1,7 @@
-"""Creates and authenticates API keys. Only hashes are stored; secrets are long and random, so SHA-256 is enough."""
+"""Creates and authenticates API keys.
+
+Only SHA-256 hashes are stored, which is safe because the secrets are long and random.
+"""
 
 import hashlib
 import secrets

@@ -1,7 +1,7 @@
-"""The audit trail: each entry is written in the transaction that it describes, and sealed in a batch seconds later.
+"""The audit trail in the database. An entry is written in the transaction that it describes.
 
-An entry with a lower number may be committed after one with a higher number. A batch is therefore not a range of
-numbers, but all entries that were unsealed when the batch was made, in order.
+A background job seals new entries in batches, which form a hash chain. Entries may be committed in another order than
+their numbers. A batch is therefore not a range of numbers, but all entries that were not sealed yet, in order.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Stores files: a row in the database and the bytes in the object store. The order of writes prevents orphaned bytes.
+"""Stores uploaded files: a row in the database, and the bytes in the object store.
 
-An upload first writes a deletion record, then the bytes, each part under a unique key. One transaction then inserts the
-row and removes the deletion record. A deletion removes the row and adds a deletion record in one transaction. A
-background job removes the bytes of all due deletion records.
+An upload first writes a deletion record, then the bytes, so that a crash leaves no orphaned bytes. One transaction then
+inserts the row and removes the deletion record. A deletion removes the row and adds a deletion record in one
+transaction. A background job removes the bytes of all due deletion records.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -74,7 +74,7 @@ class FileUnitOfWork(FileUnit):
 
 
 class FileContents:
-    """Reads and writes the bytes of files in the object store."""
+    """Reads and writes the bytes of files in the object store. Each part of a file is written under a unique key."""
 
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database

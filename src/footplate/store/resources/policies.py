@@ -1,4 +1,4 @@
-"""Stores an organisation's permission rules, and loads all rules that apply to a session."""
+"""Stores the permission rules of an organisation, and loads all rules that apply to a session."""
 
 import os
 from collections.abc import Sequence

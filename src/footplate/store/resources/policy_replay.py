@@ -1,4 +1,4 @@
-"""Reads past tool calls and the rules of their sessions, to replay the calls against proposed rules."""
+"""Reads past tool calls and the rules of their sessions, so that the calls can be evaluated against proposed rules."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Stores projects and workspaces, and loads the projects of a session."""
+"""Stores projects and workspaces (ordered lists of projects), and loads the projects of a session."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager

@@ -1,4 +1,7 @@
-"""Reads usage reports. Every query filters by organisation, so a report never includes another organisation's usage."""
+"""Reads usage reports.
+
+Every query filters by organisation, so a report never includes the usage of another organisation.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta

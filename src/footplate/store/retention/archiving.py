@@ -1,15 +1,8 @@
-"""Retention: archives sessions that have been inactive for long. Each becomes one object, and its rows are deleted.
+"""Archives sessions that have been inactive for a configured time: moves their rows to the object store.
 
-The process may be killed at any point:
-1. The object is written under a unique key and read back. If killed before step 2, the object is unused, and the next
-   attempt removes it.
-2. One transaction, under the head's lock, checks that the session has not changed and records the archive. From its
-   commit on, everything up to the archive's end is read from the object, whether or not rows still exist.
-3. The rows are deleted in batches, and then the older object that the new one replaced. If killed in between, the next
-   sweep continues from the record.
-
-The transaction of step 2 takes a lock before step 1, so that two sweeps do not archive the same session. A sweep that
-loses its connection loses the lock, and cannot record anything.
+The archive is written first and read back. A transaction then locks the session's head row, checks that the session has
+not changed, and records the archive. After that, reads use the archive, and the rows are deleted in batches. If the
+process is killed, the next run removes an unrecorded archive or continues the deletion.
 """
 
 import asyncio
@@ -88,6 +81,9 @@ class SessionArchiving:
             log.warning("session not archived", action="retention.failed", session=session_id, reason=repr(error))
 
     async def _archive(self, organisation: str, session_id: str) -> None:
+        """Archives one session. The transaction takes a lock before the object is written, so that two workers do not
+        archive the same session. A worker that loses its connection loses the lock and cannot record the archive.
+        """
         assert self._older_than is not None
         async with self._database.transaction() as connection:
             if not await connection.fetchval(SQL["lock_archiving"], session_id):

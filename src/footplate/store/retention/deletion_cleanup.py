@@ -1,11 +1,8 @@
-"""Finishes deletions: removes the data that a deleted session has outside of the database, even after crashes.
+"""Removes the data that a deleted session still has outside of the database, such as objects.
 
-The transaction that deletes a session's rows also writes a deletion record. The later steps, starting with the objects,
-may fail or be interrupted. The record stays until all steps were done twice, the second time when a worker that lost
-the session can no longer be writing.
-
-Existing forks retain the rows that they need, and the objects that those rows name. The parts of an archive that forks
-need are written back to rows before the archive is deleted. After a crash, either the archive or the rows exist.
+The transaction that deletes the rows of a session also writes a deletion record. The record is kept until all cleanup
+steps have run twice, because a step may fail. The second run starts so late that a worker that lost the session can no
+longer be writing. Rows and objects that existing forks need are kept.
 """
 
 import re
@@ -77,7 +74,9 @@ class DeletionCleanup:
         log.info("deletion finished", action="deletion.finished", session=session_id)
 
     async def _restore_rows_for_forks(self, connection: Connection, session_id: str) -> None:
-        """Writes the parts of the archive that forks need back to rows, and removes the archive's record."""
+        """Writes the parts of the archive that forks need back to rows, and removes the archive's record in the same
+        transaction. After a crash, either the archive or the rows exist.
+        """
         archive = await self._archives.find_archive(session_id, connection)
         if archive is None:
             return

@@ -1,7 +1,7 @@
 """Deletes sessions that have been inactive for a configured time.
 
-An expired session has no turn that runs, is parked or is due, no queued step, no pending approval and no existing fork.
-It is deleted in the same way as on request, and the same deletion record removes its data outside of the database.
+A session is not deleted while it has an unfinished turn, a queued step, a pending approval or an existing fork. Expired
+sessions are deleted in the same way as sessions that a client deletes.
 """
 
 from collections.abc import AsyncIterator

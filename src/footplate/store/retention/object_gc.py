@@ -1,18 +1,9 @@
-"""Garbage collection of the object store: compares each folder with the log and removes objects that are not needed.
+"""Garbage collection of the object store: removes objects to which the session log no longer refers.
 
-It is safe to run next to all other work and to be killed at any point:
-- An upload may not be in the log yet. Recently written objects are therefore never removed.
-- A turn may find objects of an earlier turn and refer to them without writing them again. A session's packs are
-  therefore removed only while its head is locked and no turn is in progress, based on the log under that lock. The next
-  claim waits for the lock and finds them gone.
-- A session may start from a base that was unused a moment ago. A base is therefore removed under the lock that the
-  choice of a base also takes.
-- A file's bytes have a row or a deletion record in the log from before they are written until they are removed. Bytes
-  with neither are unused and stay unused.
-- A removal that was interrupted is completed by the next run, because nothing in the log refers to the rest.
-
-An object store belongs to one cell (one deployment) and stores its name. A collector that is connected to another
-cell's database finds none of its sessions there, and removes nothing.
+It can run next to all other work and can be killed at any point, because the next run continues. Recently
+written objects are never removed, because an upload may not be in the log yet. Other objects are removed under
+the locks that turns and new sessions also take. Nothing is removed if the object store and the database belong
+to different cells (deployments).
 """
 
 import asyncio
@@ -61,6 +52,17 @@ class OtherCell(Permanent):
 
 
 class ObjectGarbageCollector:
+    """Collects unneeded objects. These rules prevent races:
+
+    - A turn may find objects of an earlier turn and refer to them without writing them again. A session's packs are
+      therefore removed only while its head row is locked and no turn is in progress. The next claim waits for the lock,
+      and then finds the packs gone.
+    - A session may start from a base that was unused a moment ago. A base is therefore removed under the lock that the
+      choice of a base also takes.
+    - The bytes of an uploaded file have a row or a deletion record from before they are written until they are removed.
+      Bytes with neither are unused and stay unused.
+    """
+
     def __init__(self, database: Database, objects: Objects, grace: timedelta) -> None:
         """`grace`: the minimum age of an object that may be removed."""
         self._database = database

@@ -1,8 +1,8 @@
-"""Deletes a session's rows in the caller's transaction, except the rows that existing forks need.
+"""Deletes the rows of a session in the caller's transaction, except rows that existing forks need.
 
-The remaining rows are the start of the forks' history and can be reached only through the forks. They are deleted with
-the last fork that needs them. Two concurrent deletions that share rows could each leave the rows to the other one, so
-they lock each owner and wait for each other.
+The remaining rows are the start of the forks' history, and are deleted with the last fork that needs them. Two
+concurrent deletions that share rows could each leave the rows to the other. Each deletion therefore locks the sessions
+that own the rows, so that concurrent deletions run one after the other.
 """
 
 from footplate.store.database import SQL, Connection

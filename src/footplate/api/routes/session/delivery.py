@@ -1,7 +1,7 @@
 """`/v1/sessions/{id}/merge`, `…/push` and `…/bundle`: deliver a session's work as git commits.
 
-None of them is a transaction of the log, because git may take a while and requests may wait for each other. Retries are
-safe: the same files give the same commit, and a branch that already has the commit does not change.
+Deliveries do not run in a database transaction, because git may take a while and merges wait for each other. Retries
+are safe: the same files give the same commit, and a branch that already has the commit does not change.
 """
 
 from fastapi import Request

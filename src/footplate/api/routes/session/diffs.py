@@ -1,4 +1,6 @@
-"""`/v1/sessions/{id}/diff`: changes of a session's files in one turn, between two events, or overall."""
+"""`/v1/sessions/{id}/diff`: returns the changes to a session's files in one turn, between two events, or since its
+start.
+"""
 
 import asyncio
 

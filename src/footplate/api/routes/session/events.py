@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/events`: sends, lists and streams events, the only way to interact with a session."""
+"""`/v1/sessions/{id}/events`: sends events to a session, and lists and streams its events."""
 
 from functools import partial
 

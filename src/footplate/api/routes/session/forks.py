@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/fork`: creates a session that starts from the state of another session at some event."""
+"""`/v1/sessions/{id}/fork`: creates a session that starts from the state of another session at a given event."""
 
 from dataclasses import replace
 

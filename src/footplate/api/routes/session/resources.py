@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/resources`: uploaded files that are placed in a session's tree at its next turn."""
+"""`/v1/sessions/{id}/resources`: uploaded files that are placed in a session's working tree at its next turn."""
 
 from fastapi import Request
 from starlette.responses import Response

@@ -1,4 +1,4 @@
-"""`/v1/sessions`: conversations with a working tree, each with a snapshot of its agent."""
+"""`/v1/sessions`: conversations with a working tree. Each session keeps a copy of its agent's definition."""
 
 from dataclasses import replace
 

@@ -1,5 +1,5 @@
-"""`/v1/sessions/{id}/threads`: the primary thread, whose events are the session's own, and one thread for each
-subagent.
+"""`/v1/sessions/{id}/threads`: lists the threads of a session and their events. A session has one primary thread, and
+one thread for each subagent.
 """
 
 from dataclasses import dataclass

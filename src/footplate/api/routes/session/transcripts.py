@@ -1,5 +1,5 @@
-"""`/v1/sessions/import` and `/v1/sessions/{id}/transcript`: import and export of conversations in a harness's own
-format.
+"""`/v1/sessions/import` and `/v1/sessions/{id}/transcript`: import and export conversations as transcripts, in the
+format of the harness's own program, such as Claude Code.
 """
 
 import asyncio

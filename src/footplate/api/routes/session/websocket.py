@@ -1,7 +1,7 @@
-"""`/v1/sessions/{id}/ws`: streams a session's events over WebSocket, for clients that prefer it to SSE.
+"""`/v1/sessions/{id}/ws`: streams a session's events over WebSocket, for clients that prefer it to server-sent events.
 
-Requests are refused at the handshake, with the same error body and status as on other routes. A browser cannot set
-headers there, so it sends its API key as a subprotocol.
+A request is rejected during the handshake, with the same status and error body as on other routes. A browser cannot set
+headers in a WebSocket handshake, so it sends its API key as a subprotocol.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine

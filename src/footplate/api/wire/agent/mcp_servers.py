@@ -1,4 +1,6 @@
-"""Wire models of an agent's MCP servers. Whether a server is reachable is known only when a worker connects to it."""
+"""Wire models of an agent's MCP servers. The API does not check whether a server is reachable; a worker does when it
+connects.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal

@@ -1,4 +1,6 @@
-"""Wire models of approvals: calls that wait for a person's decision, which is sent as an event of their session."""
+"""Wire models of approvals: tool calls that wait for a person's decision. The decision is sent as an event of the
+session.
+"""
 
 from footplate.api.wire.base import Id, Parameters, Text, optional_timestamp, timestamp
 from footplate.api.wire.list_queries import PageSize

@@ -1,4 +1,4 @@
-"""Wire models of hooks, in Claude Code's format. Unsupported hooks are refused when they are written."""
+"""Wire models of hooks, in Claude Code's format. A request that contains an unsupported hook is rejected."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal

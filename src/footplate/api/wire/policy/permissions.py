@@ -1,5 +1,5 @@
-"""Wire models of permission rules, in Claude Code's format. An invalid rule is refused with the position of the
-error.
+"""Wire models of permission rules, in Claude Code's format. A request that contains an invalid rule is rejected, and
+the error gives the position of the problem.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Response models for permission rules, approvals and the audit trail, used by the OpenAPI document and tests."""
+"""Response models for permission rules, approvals and the audit trail, for the OpenAPI document and for tests."""
 
 from datetime import datetime
 from typing import Literal

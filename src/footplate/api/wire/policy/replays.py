@@ -1,4 +1,4 @@
-"""Wire models of policy replays, which evaluate proposed rules against past calls."""
+"""Wire models of policy replays, which evaluate proposed rules against past tool calls."""
 
 import json
 from collections import Counter

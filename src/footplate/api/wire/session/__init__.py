@@ -1,1 +1,1 @@
-"""Wire models of sessions and everything that belongs to one."""
+"""Wire models of sessions and of their events, turns, threads, forks, diffs, deliveries and transcripts."""

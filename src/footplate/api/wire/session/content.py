@@ -1,7 +1,8 @@
-"""Content blocks that a user or a custom tool can send: text, images and documents.
+"""Wire models of the content blocks that a user or a custom tool can send: text, images and documents.
 
-In a message, an image or a document is embedded, an uploaded file, or a URL. With `deliver`, a Footplate extension, it
-goes to the model or into the session's files. In the result of a custom tool, it is always embedded.
+In a message, an image or a document is embedded, refers to an uploaded file, or has a URL. The field `deliver`, a
+Footplate extension, selects whether it is sent to the model or written to the session's files. In the result of a
+custom tool, it is always embedded.
 """
 
 import binascii

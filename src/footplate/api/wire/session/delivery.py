@@ -1,4 +1,4 @@
-"""Wire models of delivery: merge, push and bundle of a session's work."""
+"""Wire models for the delivery of a session's work: merge, push and bundle."""
 
 from typing import Annotated, Final
 

@@ -1,4 +1,4 @@
-"""Wire models of events: events that clients send, and the query strings of event lists and streams."""
+"""Wire models of the events that clients send, and query parameters for lists and streams of events."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self, TypeAlias

@@ -1,4 +1,4 @@
-"""Wire models of threads: the primary thread, whose events are the session's own, and those of subagents."""
+"""Wire models of threads: the primary thread of a session, and the threads of its subagents."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final

@@ -1,4 +1,6 @@
-"""Wire models of turns. They are a Footplate extension with the same field names as sessions and events."""
+"""Wire models of turns, a Footplate extension of the reference API. The field names are the same as in sessions and
+events.
+"""
 
 from typing import Annotated
 

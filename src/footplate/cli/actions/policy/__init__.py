@@ -1,1 +1,1 @@
-"""What the policy commands do."""
+"""Implementations of `footplate policy` and its subcommands."""

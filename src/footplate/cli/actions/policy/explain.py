@@ -1,4 +1,6 @@
-"""Implements `footplate policy explain`: evaluates a shell command against rules from files and shows each part."""
+"""Implements `footplate policy explain`: evaluates a shell command against rules from files, and shows the decision on
+each part of the command.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Implements `footplate policy show` and `set`: the organisation's rules, hooks and approval settings."""
+"""Implements `footplate policy show` and `set`, which show and set the organisation's rules, hooks and approval
+settings.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Implements `footplate policy replay`: evaluates proposed rules on past calls and reports changed outcomes."""
+"""Implements `footplate policy replay`: evaluates proposed rules against past tool calls and reports changed decisions.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Reads rule files such as `.claude/settings.json`. The server parses the rules."""
+"""Reads files with permission rules, such as `.claude/settings.json`. The server parses the rules."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""What `footplate run` does."""
+"""Implementation of `footplate run`: starts a session, builds the message and selects the tools."""

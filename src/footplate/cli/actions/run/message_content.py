@@ -1,4 +1,4 @@
-"""Builds the content blocks of a message from its prompt, `run --file` and `run --inline`."""
+"""Builds the content blocks of a message: the prompt, and the attachments from `run --file` and `run --inline`."""
 
 import asyncio
 import mimetypes

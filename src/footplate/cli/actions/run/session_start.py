@@ -1,4 +1,4 @@
-"""Starts and follows turns for `run` and `attach`: creates or continues a session, then watches the turn."""
+"""Starts and follows turns for `footplate run` and `attach`: creates or continues a session, then follows its turn."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Limits the tools of a session by `--allowed-tools` and `--disallowed-tools`.
 
-Both only remove tools. The server does not offer disabled tools to the model, so the limit is enforced. A tool can be
-given by its own name or by Claude Code's name: `bash` or `Bash`.
+Both options only remove tools. The server does not offer the removed tools to the model, so the limit is enforced. A
+tool can be given by its name in Footplate (`bash`) or in Claude Code (`Bash`).
 """
 
 import re

@@ -1,1 +1,3 @@
-"""Runs hooks of each kind. An error of a hook raises no exception: the output describes the failure."""
+"""Runs each kind of hook: command, HTTP and Python. A hook that fails raises no exception; its output describes the
+failure.
+"""

@@ -1,8 +1,7 @@
-"""Runs a command hook in the session's environment, with Claude Code's JSON on stdin and stdout.
+"""Runs a command hook in the session's environment, with Claude Code's JSON format on stdin and stdout.
 
-Existing scripts for Claude Code therefore work unchanged.
-
-The environment limits its memory, as for every other command.
+Existing hook scripts for Claude Code therefore work unchanged. The environment limits the hook's memory, as it does for
+every command.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Sends HTTP hooks from the worker to hosts that the operator allows, signed according to Standard Webhooks.
 
 The worker is inside the operator's network, but the author of a hook may be outside. Redirects are therefore not
-followed, the request carries nothing from this process's environment, and the size of the response is limited. Every
-response other than 2xx with JSON or an empty body is a failure.
+followed, the request contains nothing from the worker's environment variables, and the response size is limited. A
+response is a failure unless it has a 2xx status and a JSON or empty body.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Runs a Python hook in its own process, so a hook that hangs, uses too much memory or crashes does not affect other
-turns.
+"""Runs a Python hook in its own process, so that a hook that hangs, crashes or uses too much memory does not affect
+other turns.
 
-The operator installs the hook and it is trusted like the worker. It still receives only a few of the worker's
-environment variables, such as `PATH`, and brings its own configuration. Input and output are files, not pipes, because
-a background process of the hook could hold a pipe open, and the worker would wait for it.
+The operator installs the hook, so it is trusted like the worker. It still receives only a few of the worker's
+environment variables, such as `PATH`. Input and output are files, because a background process of the hook could hold a
+pipe open and block the worker.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""The process that runs one Python hook: it sets resource limits, calls the hook and writes the result.
+"""The program that runs one Python hook in its own process: sets resource limits, calls the hook and writes the result.
 
-Text that the hook itself prints goes to stderr and is not part of the result.
+Text that the hook prints goes to stderr and is not part of the result.
 """
 
 import json

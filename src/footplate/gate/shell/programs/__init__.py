@@ -1,3 +1,3 @@
-"""Knowledge about individual programs: which of their options write files or run commands, and which arguments are
+"""Analyses individual programs: which of their options write files or run commands, and which of their arguments are
 files.
 """

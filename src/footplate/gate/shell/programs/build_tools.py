@@ -1,6 +1,7 @@
 """Analyses build tools and package managers such as `make`, `npm`, `docker`, `go` and `cargo`.
 
-They run commands that the project configures. Some of their options and subcommands run or write more than that.
+These programs run commands that the project configures. Some of their options and subcommands run other commands or
+write other files.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Analyses programs whose arguments follow a common scheme. `programs.toml` lists them."""
+"""Analyses programs whose arguments follow a common scheme, by the table in `programs.toml`."""
 
 import importlib.resources
 import re

@@ -1,1 +1,1 @@
-"""Permission decisions for Claude Code's tool calls: hooks, approvals and pending calls."""
+"""Permission decisions for the tool calls of Claude Code: evaluation, approvals and calls that wait for the client."""

@@ -1,8 +1,8 @@
-"""Runs the approved calls of a parked turn in the worker, before the CLI starts.
+"""Runs tool calls that were approved while their turn was suspended, before the Claude Code CLI starts again.
 
-The CLI forgets a call that has no result, and cannot be told to run one of several calls. So the worker runs it as the
-`native` harness would, at most once: a mark is logged before the call starts. The result is written to the transcript
-where the CLI would have put its own.
+The CLI ignores a call that has no result, and it cannot be told to run a single call. The worker therefore runs the
+call with the tools of the `native` harness, and writes the result to the transcript. A mark in the log ensures that the
+call runs at most once.
 """
 
 import shlex

@@ -1,6 +1,7 @@
-"""Maps the names of an agent's custom tools to the names that the CLI shows to the model, and back.
+"""Maps the names of an agent's custom tools to the names that the Claude Code CLI shows to the model, and back.
 
-The CLI sees the custom tools as the tools of one MCP server, whose name differs from the agent's own MCP servers.
+The CLI sees the custom tools as tools of an MCP server. The name of this server differs from the names of the
+agent's own MCP servers.
 """
 
 from typing import Final

@@ -1,9 +1,8 @@
-"""Tracks the calls of a turn that wait for the client (custom tools) or for a person (calls that need approval).
+"""Tracks tool calls of a turn that wait for the client: for the result of a custom tool, or for an approval.
 
-The CLI must not wait for a person, because it and its worker would have to live for days. So the CLI at once receives a
-placeholder as the call's result, and continues with the other calls of the response. The placeholder is never logged.
-When all calls are done, and before the CLI sends the next model request, the turn parks. When the client has responded,
-the turn resumes on any host, with the real results in the transcript instead of the placeholders.
+The wait may take days, so the Claude Code CLI does not wait. It receives a placeholder result at once, which is never
+logged, and continues with the other calls of the response. Before the next model request, the turn is suspended
+(parked). When the client has responded, the turn resumes on any host, with the real results.
 """
 
 import asyncio

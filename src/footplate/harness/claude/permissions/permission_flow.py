@@ -1,4 +1,7 @@
-"""Decides whether a call of the CLI may start, and logs it first. Calls of a thread run one after the other."""
+"""Decides whether a tool call that the Claude Code CLI requests may start, and logs the call before it starts.
+
+The calls of one thread (the agent, or one subagent) run one at a time.
+"""
 
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Final, Protocol

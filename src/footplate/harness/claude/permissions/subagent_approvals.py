@@ -1,7 +1,7 @@
-"""Holds subagents' calls inside the CLI while they wait for approval, because a subagent ends with the CLI's process.
+"""Makes a subagent's tool call wait for approval inside the Claude Code CLI, for a limited time.
 
-The wait is limited. When it expires, or when the CLI or the turn ends, the call is denied in the log. So no approval
-stays open that could not be acted on, and a late decision is refused with the reason.
+A subagent exists only as long as the CLI process, so its turn cannot be suspended. If the time expires, or the CLI or
+the turn ends, the call is recorded as denied. A later decision is rejected with the reason.
 """
 
 import asyncio

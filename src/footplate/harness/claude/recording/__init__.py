@@ -1,1 +1,1 @@
-"""Records the messages of Claude Code as events, usage and conversation entries."""
+"""Records the messages of Claude Code in the log, as events, token usage and conversation entries."""

@@ -1,4 +1,4 @@
-"""Limits the size of the transcript that Claude Code may write in one turn, because the worker holds it in memory."""
+"""Limits the size of the transcript that Claude Code may write in one turn, because the worker keeps it in memory."""
 
 from typing import Final
 

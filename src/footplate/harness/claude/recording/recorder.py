@@ -1,9 +1,9 @@
-"""Records in the log what the CLI does in one turn.
+"""Records the work of the Claude Code CLI in one turn in the log.
 
-The recorder receives two streams: the CLI's messages, which are shown as previews, and a moment later its transcript,
-which is authoritative. A model response is one commit with its events, lines and usage, made when the response is
-complete, so that a restart finds all of it or nothing. A call may start only after that commit and after its own event
-is logged.
+The recorder receives two streams: the messages of the CLI, which are shown as previews, and its transcript, which is
+authoritative. A complete model response is written in one commit with its events, transcript lines and token usage.
+After a crash, a response is therefore in the log completely or not at all. A tool call may start only after its
+response and its own event are logged.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Tracks the model's streaming responses: shows previews, and collects the text in case a response is interrupted."""
+"""Tracks the streamed model responses of the Claude Code CLI and shows them to clients as previews.
+
+Also collects the text, so that it can be logged if a response is interrupted.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

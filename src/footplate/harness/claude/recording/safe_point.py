@@ -1,4 +1,7 @@
-"""Finds a safe point in the CLI's pending lines, at which the turn can be handed over to another worker."""
+"""Finds a position in the unrecorded transcript lines at which the turn can be handed over to another worker.
+
+At such a safe point, no tool call is open.
+"""
 
 from collections.abc import Collection, Sequence
 

@@ -1,1 +1,1 @@
-"""The Claude Code process of a turn: its options, its connection and its MCP servers."""
+"""Starts the Claude Code CLI for a turn and communicates with it: options, connection, hooks and MCP servers."""

@@ -1,6 +1,6 @@
-"""Runs hooks at events that only the CLI sees: after a call, at a subagent's end, before it compacts the conversation.
+"""Runs hooks for events of the Claude Code CLI: after a tool call, after a subagent, and before a compaction.
 
-These hooks permit nothing, so no call waits for them. If the hooks cannot be run, the turn fails and is retried.
+These hooks cannot permit a call, so no call waits for them. If a hook cannot be run, the turn fails and is retried.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
-"""Builds the CLI's arguments, environment variables and files from a turn's configuration.
+"""Builds the arguments, environment variables and files of the Claude Code CLI from the configuration of a turn.
 
-Nothing of the host is passed on: no environment variable, no settings file, no MCP server that is configured there.
+The CLI receives no environment variables, settings files or MCP servers that are configured on the host.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Locates the CLI bundled with the SDK. It does not import the SDK, because every worker calls it at start-up."""
+"""Locates the Claude Code CLI that is bundled with the Claude Agent SDK.
+
+This module does not import the SDK, because every worker uses it at start-up.
+"""
 
 from collections.abc import Sequence
 from importlib.util import find_spec

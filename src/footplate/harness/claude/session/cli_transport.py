@@ -1,4 +1,4 @@
-"""Connects the SDK to a CLI inside an environment: JSON lines over the standard streams of the process."""
+"""Connects the Claude Agent SDK to a CLI in an environment, with JSON lines over standard input and output."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The connection to a CLI that runs in an environment. It may serve several turns, one after the other."""
+"""Starts a Claude Code CLI in an environment and keeps the connection to it, for one or more turns."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Exposes the agent's custom tools to the CLI as an in-process SDK server, which asks the client to run them."""
+"""Offers the agent's custom tools to the Claude Code CLI as an in-process MCP server.
+
+A call of such a tool is passed to the client, which runs it and returns the result.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final

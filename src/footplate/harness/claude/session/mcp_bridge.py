@@ -1,8 +1,7 @@
-"""Exposes the agent's MCP servers to the CLI as in-process SDK servers, whose calls the worker makes.
+"""Offers the agent's MCP servers to the Claude Code CLI as in-process servers of the SDK.
 
-The CLI requests a call through its own streams, and the worker calls the MCP server. So the environment cannot reach
-the server, and every call that is made is logged first. A request for a call that was not permitted, or that already
-ran, is refused.
+When the CLI requests a call, the worker calls the real MCP server, which the environment cannot reach. Every call is
+logged before it is made. A call that was not permitted, or was already made, is rejected.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,17 +1,8 @@
-"""Selects the parts of a repository's Claude Code configuration that the CLI receives, by the project's trust.
+"""Selects which Claude Code configuration of a repository the CLI receives, depending on the trust in the project.
 
-The CLI does not read configuration from the working tree, because the agent could have written it. It receives the base
-commit's instructions as part of its system prompt. With the trust `all`, it also receives the repository's hooks and
-MCP servers as options, which no file can change afterwards. Only what is known to be harmless is passed on. Everything
-else is omitted, and the turn's record says so:
-
-- Of the settings, only command hooks and deny rules are used. A repository cannot set the model's address or key, allow
-  anything, turn hooks off, or name a helper program.
-- A hook before a call can only stop the call. Its output is not read, because it could replace the permitted call by
-  another one.
-- A hook does not run if a file below `.claude` differs from the base commit, because the agent may have written it.
-- Skills and commands are listed with their front matter, for the agent to read. They are never run as the CLI would run
-  them, because that would execute shell commands inside the text and allow tools that the text names.
+The CLI does not read configuration from the working tree, because the agent could have changed it. The instructions of
+the base commit become part of the system prompt. With trust `all`, the CLI also receives hooks and MCP servers of the
+repository as options. All omitted parts are recorded in the log of the turn.
 """
 
 import hashlib
@@ -100,6 +91,17 @@ def with_settings(sdk_options: sdk.ClaudeAgentOptions, repository: RepositoryCon
 
 
 class _ConfigSelection:
+    """Selects the configuration. Only parts that are known to be harmless are used:
+
+    - Of the settings, only command hooks and deny rules. A repository cannot set the model's address or key, allow
+      anything, turn hooks off, or name a helper program.
+    - A hook before a call can only stop the call. Its output is not read, because it could replace the permitted call
+      by another one.
+    - A hook does not run if a file below `.claude` differs from the base commit, because the agent may have written it.
+    - Skills and commands are only listed with their front matter. The CLI does not run them, because it would execute
+      shell commands inside the text and allow tools that the text names.
+    """
+
     def __init__(self, instructions: ProjectInstructions) -> None:
         self._instructions = instructions
         self._texts = {

@@ -1,7 +1,7 @@
-"""Implements the SDK's session store: writes the CLI's transcript to the log, and reads it from the conversation.
+"""Implements the session store of the Claude Agent SDK: appends the CLI's transcript to the log, and loads it.
 
-Of the protocol's optional methods, only the one for resuming is implemented. Listing and deleting sessions is done
-through the API.
+Only the optional method that is needed to resume a session is implemented. Sessions are listed and deleted
+through Footplate's API.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Collects the events, entries and usage of the turn's next commit."""
+"""Collects the events, transcript entries and token usage that the next commit of a turn will write."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
-"""Records the work of a turn's subagents as events, each subagent in its own thread.
+"""Records the work of Claude Code's subagents as events, each subagent in its own thread.
 
-A subagent starts and ends with the call that started it. A new attempt does not resume it: the outcome of that call is
-then unknown, as for any other call. So its lines are recorded as they arrive, without waiting for a complete response.
-The usage of a response is recorded with the line that completes it.
+A subagent ends with the tool call that started it. A new attempt does not resume a subagent, so the result of that call
+is then unknown. A subagent's lines are therefore recorded as they arrive, without waiting for a complete response. The
+token usage of a response is recorded with its last line.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Transcripts of Claude Code: reading, import and export."""
+"""Transcripts of Claude Code: parsing, import and export."""

@@ -1,11 +1,7 @@
-"""Imports transcripts of Claude Code into sessions, and exports sessions as transcripts.
+"""Imports transcripts of Claude Code as sessions, and exports sessions as transcripts.
 
-Lines are stored unchanged. Lines about the machine instead of the conversation, such as worktree paths and permissions,
-are skipped in both directions.
-
-The lines form a tree. The CLI continues from its last leaf, and forgets a call that has no result. So every open call
-gets a result here. If the conversation continued after the call, the result is inserted right after the call: at the
-end it would become the last leaf, and everything after the call would be lost.
+Lines are stored unchanged. Lines that describe the machine, such as worktree paths and permissions, are skipped in both
+directions. Claude Code ignores a tool call without a result, so every open call gets a result.
 """
 
 from collections.abc import Iterable, Iterator
@@ -201,6 +197,12 @@ def _imported_lines(lines: Iterable[TranscriptLine], survey: _TranscriptSurvey) 
 def _close_calls(
     open_: dict[str, tuple[Call, JsonObject]], key: TranscriptKey, event_maker: "_EventMaker"
 ) -> Iterator[ImportedLine]:
+    """Adds a result to each open call.
+
+    The lines form a tree, and Claude Code continues from the last leaf. If the conversation continued after a call, the
+    result is inserted directly after that call. At the end of the file it would become the last leaf, and Claude Code
+    would ignore all lines after the call.
+    """
     for call, call_line in open_.values():
         line = transcript.closing_line(call, call_line, UNKNOWN, timestamp=_text(call_line, "timestamp") or _now())
         entry = transcript.line_entry(IMPORTED, key, line)

@@ -1,7 +1,7 @@
-"""Parses the SDK's messages into facts, and converts facts to events.
+"""Parses messages of the Claude Agent SDK into facts (dataclasses of this module), and converts facts to events.
 
-Every message class that the SDK exports has a reader here, and a test fails if the SDK adds one. An unknown message
-becomes the fact `UnknownMessage`, which is only logged.
+Every message class of the SDK has a parser here, and a test fails if the SDK adds a class. A message of an unknown
+class becomes an `UnknownMessage`, which is only logged.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Converts tool names and inputs from the CLI's to Footplate's.
+"""Converts the tool names and inputs of Claude Code to Footplate's names and inputs.
 
-Events have the same name and input for the same tool, whichever harness ran it.
+Events therefore contain the same name and input for the same tool, regardless of the harness.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
-"""Converts lines of the CLI's transcript to entries of the conversation, and back.
+"""Converts lines of Claude Code's transcript to entries of the conversation, and back.
 
-A line is stored unchanged. Its entry adds the turn and the SDK's key (project, session, and a subagent's subpath). The
-project is derived from a working directory on some host, so loading ignores it. Loading also replaces the session id in
-the lines, because a fork's first lines are its parent's.
+A line is stored unchanged. Its entry adds the turn and the SDK's key: project, session and subagent. Loading ignores
+the project, because it is derived from a directory on a certain host. Loading also replaces the session id in each
+line, because the first lines of a fork come from its parent.
 """
 
 import json

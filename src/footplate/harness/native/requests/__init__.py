@@ -1,1 +1,1 @@
-"""Builds model requests from the conversation, and reuses the encoded prefix of earlier ones."""
+"""Builds model requests from the conversation, and caches the encoded form of older messages."""

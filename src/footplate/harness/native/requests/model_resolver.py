@@ -1,8 +1,8 @@
-"""Resolves model names to pydantic-ai models, with one client per provider and process.
+"""Creates the pydantic-ai model for a model name, with one shared HTTP client per provider.
 
-Clients are shared because creating one takes longer than a short request. Environment variables are ignored: keys and
-addresses come only from the endpoints. The SDKs' retries are off, because the engine retries and reports it in the
-session's status.
+Clients are shared because creating one takes longer than a short request. API keys and addresses come only from the
+configured endpoints, never from environment variables. Retries of the SDKs are disabled, because the engine retries and
+shows it in the status of the session.
 """
 
 import inspect

@@ -1,4 +1,7 @@
-"""Translates a provider's errors to Footplate's. The error class decides whether the engine retries."""
+"""Converts the errors of a model provider to Footplate's errors.
+
+The class of the error decides whether the engine retries the turn.
+"""
 
 from typing import Final, TypeAlias
 

@@ -1,4 +1,4 @@
-"""Builds the settings of a model request from a turn's configuration."""
+"""Builds the settings of a model request from the configuration of a turn."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast

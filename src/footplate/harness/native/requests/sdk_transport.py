@@ -1,7 +1,6 @@
-"""HTTP transport for the providers' SDKs: inserts the encoded prefix into requests and calls an in-process model proxy.
+"""HTTP transport for the SDKs of model providers. It adds cached messages to requests (see `message_prefix`).
 
-Inside `insert_prefix`, the SDK's request body has only the newest messages, and the transport inserts the older ones.
-Inside `record_request`, the body is recorded and nothing is sent.
+If the model proxy runs in the worker process, the transport calls it directly, without a network connection.
 """
 
 import json
@@ -65,6 +64,9 @@ _RECORDING: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 @contextmanager
 def insert_prefix(array: MessageArray, items: bytes) -> Iterator[None]:
+    """Inserts these older messages into the requests made in this context. The SDK itself sends
+    only the newest messages.
+    """
     token = _PREFIX.set((array, items))
     try:
         yield
@@ -74,6 +76,7 @@ def insert_prefix(array: MessageArray, items: bytes) -> Iterator[None]:
 
 @contextmanager
 def record_request() -> Iterator[Recording]:
+    """Records the body of a request made in this context. The request is not sent, and `RequestRecorded` is raised."""
     recording = Recording()
     token = _RECORDING.set(recording)
     try:

@@ -1,1 +1,1 @@
-"""The built-in tools of the native harness."""
+"""The built-in tools of the `native` harness."""

@@ -1,6 +1,6 @@
 """The built-in tools: bash, read, write, edit, glob and grep in the environment, and the web tools in the worker.
 
-A tool that fails raises `ToolFailure` with a message for the model. Unexpected exceptions become failed results too.
+A tool that fails raises `ToolFailure` with a message for the model. Unexpected exceptions also become failed results.
 Only the loss of the turn or of its environment is raised to the engine.
 """
 

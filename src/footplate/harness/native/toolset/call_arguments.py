@@ -1,4 +1,4 @@
-"""Parses the arguments of a model's tool call, which may be malformed."""
+"""Parses the arguments of a model's tool call, which may be invalid JSON."""
 
 import json
 

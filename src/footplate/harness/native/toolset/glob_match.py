@@ -1,6 +1,6 @@
-"""Matches glob patterns with `**` in time linear in the length of pattern and path.
+"""Matches paths against glob patterns with `**`, in time linear in the length of pattern and path.
 
-The pattern comes from a model and the paths from an agent. Python's backtracking `re` could block the worker.
+Patterns and paths are untrusted, and Python's `re` could take exponential time and block the worker.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Uploads command output that is too large for the log to the object store, and records the object's name."""
+"""Uploads command output that is too large for the log to the object store, and records the name of the object."""
 
 from dataclasses import replace
 

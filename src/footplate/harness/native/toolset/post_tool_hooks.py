@@ -1,4 +1,7 @@
-"""Runs the `PostToolUse` hooks after a tool call. Also used by the `claude` harness for calls that the worker makes."""
+"""Runs the `PostToolUse` hooks after a tool call.
+
+The `claude` harness also uses this module, for calls that the worker makes.
+"""
 
 from dataclasses import replace
 

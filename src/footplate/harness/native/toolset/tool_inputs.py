@@ -1,4 +1,4 @@
-"""Pydantic models of the built-in tools' inputs: they define the schema for the model and validate its calls."""
+"""Pydantic models of the built-in tools' inputs. They define the JSON schema for the model and validate its calls."""
 
 from typing import TYPE_CHECKING, Any, Final
 

@@ -1,1 +1,1 @@
-"""The web tools `web_fetch` and `web_search`, which run in the worker instead of the environment."""
+"""The tools `web_fetch` and `web_search`. They run in the worker, not in the environment."""

@@ -1,8 +1,7 @@
-"""Downloads a URL with GET and checks the address of every redirect.
+"""Downloads a URL with GET, and checks the address of the host and of every redirect.
 
-Each host is resolved once and checked, and the connection is made to the checked address. If it were made by name, the
-name could resolve to another address after the check. The name is used only for the `Host` header and the certificate.
-Requests carry nothing of this process: no cookies, no credentials, no proxy from its environment variables.
+Each host name is resolved once, and the connection is made to the checked address. A connection by name could reach
+another address after the check. Requests contain no cookies, credentials or proxy settings of the worker process.
 """
 
 import asyncio

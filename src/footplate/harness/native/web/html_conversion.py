@@ -1,7 +1,7 @@
 """Converts HTML to Markdown in a separate process.
 
-A page may be hostile, and the library holds the interpreter lock while it works. Inside the worker, one large page
-would block every other turn. The separate process has a time limit, and an interrupt kills it at once.
+A page may be hostile, and the library holds the interpreter lock while it runs. In the worker process, one large page
+would block every other turn. The separate process has a time limit and is killed if the user interrupts the turn.
 """
 
 import asyncio

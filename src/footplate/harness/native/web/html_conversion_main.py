@@ -1,6 +1,6 @@
-"""The conversion program: reads HTML from standard input and writes its title and Markdown as JSON to standard output.
+"""A program that reads HTML from standard input, and writes its title and Markdown text as JSON to standard output.
 
-It is run by its path and imports nothing from Footplate, so that it starts in less than a tenth of a second.
+It is run by its path and imports no other Footplate module, so that it starts in less than a tenth of a second.
 """
 
 import html

@@ -1,4 +1,7 @@
-"""Converts a downloaded page to text for a model: HTML to Markdown, text and JSON unchanged. Rejects other types."""
+"""Converts a downloaded page to text for a model: HTML to Markdown, text and JSON unchanged.
+
+Other content types are rejected.
+"""
 
 import codecs
 import re

@@ -1,6 +1,6 @@
-"""Searches the web through the operator's provider: a self-hosted SearXNG, or Brave with an API key.
+"""Searches the web through the provider that the operator configured: SearXNG, or Brave with an API key.
 
-Results and errors never contain the API key or the provider's address.
+Results and errors never contain the API key or the address of the provider.
 """
 
 import html

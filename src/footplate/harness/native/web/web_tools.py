@@ -1,4 +1,4 @@
-"""The entry point of the web tools: `WebTools` fetches pages and searches, and is shared by all turns of a process."""
+"""Implements the tools `web_fetch` and `web_search`, with the address, size and time limits of the operator."""
 
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.ports.harness import WebAccess

@@ -1,4 +1,4 @@
-"""Traces go on from a request to its turn, and usage is found by time."""
+"""Adds the trace of a request to queued steps, and an index of turns by time for usage reports."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Sessions that rest are archived to one object; deletions are finished by the sweep."""
+"""Adds the tables for archives of inactive sessions and for deletion records."""
 
 from footplate.store.migrations.script import run_sql
 

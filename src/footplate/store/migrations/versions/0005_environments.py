@@ -1,4 +1,4 @@
-"""A session keeps its environment's configuration; the cell has a name."""
+"""Adds a copy of the environment's configuration to sessions, and a name for the cell (the deployment)."""
 
 from footplate.store.migrations.script import run_sql
 

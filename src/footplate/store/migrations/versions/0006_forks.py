@@ -1,4 +1,4 @@
-"""Forks: sessions whose log and conversation begin in another's."""
+"""Adds forks: sessions whose log and conversation start in the rows of other sessions."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Turns count how often they were handed over."""
+"""Counts how often a turn was handed over by a worker that stopped."""
 
 from footplate.store.migrations.script import run_sql
 

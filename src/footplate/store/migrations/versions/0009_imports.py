@@ -1,4 +1,4 @@
-"""Sessions that began elsewhere."""
+"""Adds the table of imported transcripts, which finds the session of a transcript that is imported again."""
 
 from footplate.store.migrations.script import run_sql
 

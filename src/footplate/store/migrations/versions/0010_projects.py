@@ -1,4 +1,4 @@
-"""Projects, workspaces, and which of them a session works on."""
+"""Adds projects and workspaces, and the projects of a session."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""What a session's files were like at each position of its log."""
+"""Adds the snapshots of a session's files, by position in its log."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Who writes where two would meet, and which commits an agent made."""
+"""Adds write leases, and the agent's own commits in snapshots."""
 
 from footplate.store.migrations.script import run_sql
 

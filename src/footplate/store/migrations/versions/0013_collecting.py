@@ -1,4 +1,4 @@
-"""What collecting and expiry ask of sessions."""
+"""Adds the index and the column that garbage collection and expiry of sessions need."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""What left a session, by whom and in which order: a fork goes on from what had left before it."""
+"""Adds the table of deliveries of a session's work, in order. A fork continues from the deliveries before it."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Permission rules of organisations, projects and sessions, and calls that wait for a person."""
+"""Adds permission rules of organisations, projects and sessions, and the table of approvals."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""What the gate decided and what people said of it: added to, never changed."""
+"""Adds the append-only audit trail, with decisions of the gate and of people, and changes of policies."""
 
 from footplate.store.migrations.script import run_sql
 
