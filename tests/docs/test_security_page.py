@@ -6,8 +6,8 @@ from pathlib import Path
 from bench.support.escape import attempt, security_page_parser, suite
 
 from footplate.config import Settings
-from footplate.environments.sandbox import filesystem_view
-from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.isolation import filesystem_view
+from footplate.environments.isolation.resource_limits import SandboxLimits
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SECURITY = (DOCS / "security.md").read_text()

@@ -21,8 +21,8 @@ from bench.support.clients import Client, texts
 from bench.support.cluster import Cluster, open_cluster
 from footplate.domain.projects.project import PRIVATE_TREES
 from footplate.domain.sessions import events
-from footplate.environments.factory import WORKSPACES
-from footplate.environments.reaper import leases
+from footplate.environments import leases
+from footplate.environments.session_directories import WORKSPACES
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
 

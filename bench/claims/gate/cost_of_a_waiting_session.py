@@ -15,7 +15,7 @@ from bench.prove.figure import Figure, require
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
 from footplate.domain.sessions import events
-from footplate.environments.reaper import leases
+from footplate.environments import leases
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text, tool
 

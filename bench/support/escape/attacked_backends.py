@@ -20,11 +20,13 @@ from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.domain.projects.project import SessionProject
 from footplate.environments.docker import probe as docker_probe
 from footplate.environments.docker.factory import WorkerSettings
-from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.portable_python import MOUNT_TARGET
-from footplate.environments.factory import WORKSPACES, SandboxFactory, state_directory
+from footplate.environments.factory import SandboxFactory
+from footplate.environments.isolation import filesystem_view
 from footplate.environments.processes.guardian_client import lease_clock
-from footplate.environments.sandbox import filesystem_view, probe
+from footplate.environments.sandbox import probe
+from footplate.environments.session_directories import WORKSPACES, state_directory
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import docker_image

@@ -9,7 +9,7 @@ import psutil
 
 from bench.support.escape.host_fixture import HostFixture
 from footplate.domain.ports.engine import OpenEnvironment
-from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.isolation.resource_limits import SandboxLimits
 
 MARK: Final = "FOOTPLATE_ESCAPE"
 MIB: Final = 1 << 20

@@ -15,10 +15,11 @@ from typing import Final
 
 from bench.support import cluster_processes
 from bench.support.cluster import Cluster
+from footplate.environments import leases
 from footplate.environments.docker.engine import connect_engine
-from footplate.environments.reaper import leases, processes
-from footplate.environments.reaper.host_reaper import TRIAL_PREFIX
-from footplate.environments.reaper.leases import LeaseRecord
+from footplate.environments.leases import LeaseRecord
+from footplate.environments.processes import process_identity
+from footplate.environments.reaper.expired_lease_reaper import TRIAL_PREFIX
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _NAMESPACES: Final = ("pid", "mnt", "net", "ipc", "uts", "user")
@@ -104,7 +105,7 @@ class OrphanSearch:
         """
         held = {name for name in _descriptors("self") if name in self.namespaces}
         for pid in _pids():
-            started = processes.read_start_time(int(pid))
+            started = process_identity.read_start_time(int(pid))
             if started is not None:
                 named = (_namespaces(pid) | _descriptors(pid)) & self.namespaces.keys()
                 held |= {name for name in named if started < self.namespaces[name]}
@@ -166,7 +167,7 @@ def _descriptors(pid: str) -> set[str]:
 
 def _pids() -> list[str]:
     """Returns the pids of living processes. Zombies are excluded: they hold nothing and only wait for their parent."""
-    return [str(pid) for pid in processes.list_pids() if processes.read_start_time(pid) is not None]
+    return [str(pid) for pid in process_identity.list_pids() if process_identity.read_start_time(pid) is not None]
 
 
 def _read_strings(pid: str, name: str) -> list[bytes]:

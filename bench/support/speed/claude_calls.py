@@ -35,7 +35,7 @@ from bench.support.cluster import Cluster
 from bench.support.minimal_client import Frames, MinimalClient, events_path
 from bench.support.speed.measurement import median, milliseconds
 from footplate.domain.json import JsonObject
-from footplate.environments.sandbox.filesystem_view import WORKSPACE_MOUNT
+from footplate.environments.isolation.filesystem_view import WORKSPACE_MOUNT
 from footplate.testing import Replies, replies, reply, text, tool
 from footplate.testing.model_process import ModelProcess
 

@@ -22,7 +22,7 @@ from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.ports.engine import OpenEnvironment
 from footplate.environments.docker.engine import connect_engine
 from footplate.environments.docker.factory import WorkerSettings
-from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import DockerProbe, probe_docker
 from footplate.environments.processes.guardian_client import lease_clock
 

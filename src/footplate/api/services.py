@@ -7,11 +7,11 @@ from typing import Final
 
 from starlette.requests import HTTPConnection
 
-from footplate.api.key_quotas import KeyQuotas
+from footplate.api.stream_and_body_quotas import KeyQuotas
 from footplate.domain.agents.environment_config import Backend
 from footplate.domain.files.delivery import DeliveryService
 from footplate.domain.files.uploaded_files import FileBytes
-from footplate.domain.network.request_guard import RequestGuard
+from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.ports.api import Diffs, EventStreams, Health, Keys, Notifier, Reads, UnitOfWorkFactory

@@ -13,14 +13,9 @@ from footplate.domain.files.snapshots import NO_FILES, SessionFiles
 from footplate.domain.organisations.organisation_names import directory_name
 from footplate.domain.ports.engine import Egress, EgressProxy, Environments, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.domain.projects.project import PRIVATE_TREES, SessionProject
+from footplate.domain.projects.project import SessionProject
 from footplate.environments import tree_locations
-from footplate.environments.directory_removal import remove_directory_async
-from footplate.environments.mounted_sockets import MountedSockets
-from footplate.environments.reaper.leases import Lease
-from footplate.environments.reaper.processes import PROC
-from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
-from footplate.environments.sandbox.filesystem_view import (
+from footplate.environments.isolation.filesystem_view import (
     EGRESS_SOCKET,
     FORWARDED_PORTS,
     MODEL_SOCKET,
@@ -28,15 +23,18 @@ from footplate.environments.sandbox.filesystem_view import (
     FilesystemView,
     check_named_directory,
 )
-from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.isolation.mounted_sockets import MountedSockets
+from footplate.environments.isolation.resource_limits import SandboxLimits
+from footplate.environments.leases import Lease
+from footplate.environments.processes.process_identity import PROC
+from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
+from footplate.environments.session_directories import WORKSPACES, state_directory
 from footplate.environments.tree_locations import SessionLocation
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.environments.working_directory import choose_working_directory
 
 log = structlog.get_logger(__name__)
 
-WORKSPACES: Final = "workspaces"
-"""The subdirectory of the data directory that contains a directory for each session."""
 
 _PROXY: Final = f"http://127.0.0.1:{FORWARDED_PORTS[EGRESS_SOCKET]}"
 _PROXY_BY_NAME: Final = {"http_proxy": _PROXY, "https_proxy": _PROXY, "no_proxy": "localhost,127.0.0.1,::1"}
@@ -48,7 +46,6 @@ PROXY_VARIABLES: Final = {
 """Set for every command if the network is an allow-list. They only tell programs where the proxy is: a program that
 unsets them reaches nothing.
 """
-_STATE_NAME: Final = "{}.state"
 _SOCKETS_NAME: Final = "doors"
 
 
@@ -251,29 +248,6 @@ def create_lease(data: Path, organisation: str, session_id: str, variables: Mapp
     if not PROC.is_dir():
         return None
     return Lease.in_data_directory(data, organisation, session_id, variables.get("FOOTPLATE_TURN_ID", ""))
-
-
-def state_directory(session_dir: Path) -> Path:
-    """Returns the directory for a session's state outside its tree."""
-    return session_dir.with_name(_STATE_NAME.format(session_dir.name))
-
-
-def session_id_of(name: str) -> str:
-    """Returns the id of the session that a directory of this name belongs to."""
-    return name.removesuffix(_STATE_NAME.format(""))
-
-
-async def remove_session_directories(root: Path, organisation: str, session_id: str) -> None:
-    """Removes all directories of a session on this machine."""
-    session_dir = root / directory_name(organisation) / session_id
-    # Remove its own directory last: if the removal is interrupted, the session is found again by it.
-    for directory in (
-        root.parent / PRIVATE_TREES / directory_name(organisation) / session_id,
-        state_directory(session_dir),
-        session_dir,
-    ):
-        if directory.exists() and not await remove_directory_async(directory):
-            log.warning("session directory not removed", action="session.directory_left", directory=str(directory))
 
 
 def _prepare_directories(directories: Sequence[Path], user: tuple[int, int]) -> None:

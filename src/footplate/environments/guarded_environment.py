@@ -11,13 +11,13 @@ from typing import Final
 
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, Environment, Process
+from footplate.environments.leases import Lease
 from footplate.environments.processes import command_runner
 from footplate.environments.processes.guardian_client import Guardian, lease_clock
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT, CapturedOutput
 from footplate.environments.processes.persistent_shell import BASH, Shell, ShellDialect
 from footplate.environments.processes.spawner import Spawner
 from footplate.environments.processes.streaming_process import StreamingProcess
-from footplate.environments.reaper.leases import Lease
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_GRACE: Final = 5.0

@@ -10,7 +10,7 @@ from footplate.domain.errors import Permanent
 from footplate.domain.files.snapshots import SCRATCH_TREE, SessionFiles
 from footplate.domain.ports.engine import CheckedOutTree, CheckoutTarget, Trees
 from footplate.domain.projects.project import SessionProject
-from footplate.environments.sandbox.filesystem_view import WORKSPACE_MOUNT
+from footplate.environments.isolation.filesystem_view import WORKSPACE_MOUNT
 
 ADDITIONAL_PROJECTS: Final = "projects"
 """The subdirectory of the session's state that contains its further projects, by name."""

@@ -13,10 +13,10 @@ from footplate.domain.files.snapshots import SCRATCH_TREE
 from footplate.domain.ports.harness import FileInfo
 from footplate.environments import local_files
 from footplate.environments.guarded_environment import DEFAULT_GRACE, GuardedEnvironment
+from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
-from footplate.environments.reaper.leases import Lease
-from footplate.environments.reaper.processes import LEASE_VARIABLE
+from footplate.environments.processes.process_identity import LEASE_VARIABLE
 
 
 class UnsandboxedEnvironment(GuardedEnvironment):

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from footplate.domain.network.request_guard import GuardedApp, RequestGuard
+from footplate.domain.network.host_and_origin_check import GuardedApp, RequestGuard
 from footplate.domain.ports.engine import ModelAccess, ModelGrant
 from footplate.domain.ports.harness import Endpoint
 from footplate.proxy import app_server

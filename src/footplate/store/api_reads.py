@@ -25,7 +25,7 @@ from footplate.domain.sessions.turns import Session, Turn
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import Database
-from footplate.store.log import approvals
+from footplate.store.log import approval_edits_and_expiry
 from footplate.store.log.fork_history import ForkHistory, LogSegment
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
@@ -86,12 +86,12 @@ class ApiReads:
         row = await self._database.fetchrow("approval", event_id, principal.organisation)
         if row is None:
             raise NotFound("approval", event_id)
-        found = approvals.load_approval(row)
+        found = approval_edits_and_expiry.load_approval(row)
         return replace(found, body=await self._objects.load_body(row["object_key"])) if row["object_key"] else found
 
     async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
         where = {"s.session_id": session_id} if session_id else {}
-        return await self._fetch_page(approvals.load_approval, "approvals", principal, page, where)
+        return await self._fetch_page(approval_edits_and_expiry.load_approval, "approvals", principal, page, where)
 
     async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]:
         wanted = {f"s.{name}": value for name, value in asdict(where).items() if value is not None}

@@ -18,7 +18,7 @@ from footplate.domain import ids
 from footplate.domain.errors import Unavailable
 from footplate.domain.files.object_gc import StoredObject
 from footplate.domain.json import JsonObject, clean_object
-from footplate.domain.text.truncation import INLINE_LIMIT, truncate_body
+from footplate.domain.text.event_truncation import INLINE_LIMIT, truncate_body
 
 
 class Objects:

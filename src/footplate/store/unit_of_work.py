@@ -34,7 +34,7 @@ from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.log import transcript_import
-from footplate.store.log.approvals import store_edits
+from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
 from footplate.store.object_store import Objects

@@ -17,7 +17,7 @@ from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Position
 from footplate.stream import live_entries, sse
 from footplate.stream.live_entries import DurableEvent, PreviewDelta, PreviewStart, ReceivedItem
-from footplate.stream.log_reader import LogReader
+from footplate.stream.log_port import LogReader
 from footplate.stream.subscriber import Frame, PreviewText, Subscriber
 
 log = structlog.get_logger(__name__)

@@ -20,7 +20,7 @@ from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Position
 from footplate.stream import live_entries, redis_connections, redis_keys, sse
 from footplate.stream.live_entries import PreviewStart
-from footplate.stream.log_reader import LogReader
+from footplate.stream.log_port import LogReader
 from footplate.stream.session_channel import SessionChannel
 from footplate.stream.shard_reader import Entry, ShardReader
 from footplate.stream.subscriber import QUEUE_BYTES, Subscriber

@@ -19,7 +19,7 @@ from wsgiref.simple_server import WSGIServer
 import structlog
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.network.request_guard import ForeignRequest, RequestGuard
+from footplate.domain.network.host_and_origin_check import ForeignRequest, RequestGuard
 from footplate.telemetry.limited_server import LimitedServer, QuietHandler
 
 if TYPE_CHECKING:

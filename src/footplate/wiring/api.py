@@ -17,7 +17,7 @@ from footplate.api.services import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import FootplateError
 from footplate.domain.files.delivery import BranchTarget, Delivery, DeliveryResult
-from footplate.domain.network.request_guard import RequestGuard
+from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.engine import Waker
@@ -25,7 +25,7 @@ from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
-from footplate.store.leases.write_leases import WriteLeases
+from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.log.deliveries import Deliveries
 from footplate.store.log.diff_snapshots import DiffSnapshots
 from footplate.store.object_store import Objects

@@ -14,15 +14,16 @@ from footplate.config import Settings, private_dirs
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.ports.engine import Environments, Trees
-from footplate.environments.factory import WORKSPACES, SandboxFactory, UnsandboxedFactory
+from footplate.environments.factory import SandboxFactory, UnsandboxedFactory
+from footplate.environments.isolation.cgroups import CgroupFactory, NoCgroups
+from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.reaper.periodic_reaper import SweepCallback
-from footplate.environments.reaper.workspaces import WorkspaceReaper
+from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
 from footplate.environments.sandbox import probe
-from footplate.environments.sandbox.cgroups import CgroupFactory, NoCgroups
-from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.session_directories import WORKSPACES
 from footplate.harness import registry
 from footplate.proxy.allow_list_proxy import AllowListProxy
-from footplate.store.session_registry import SessionRegistry
+from footplate.store.session_lookup import SessionRegistry
 from footplate.wiring.shared_components import get_allowed_roots, get_backend, open_database
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ async def find_docker(settings: Settings, *, worker: str, trees: Trees | None = 
     """
     from footplate.environments.docker import probe as docker_probe
     from footplate.environments.docker.factory import WorkerSettings
-    from footplate.environments.docker.images import ImageRecipe
+    from footplate.environments.docker.image_inspection import ImageRecipe
 
     def read_recipe() -> ImageRecipe | str:
         return settings.docker_container or ImageRecipe(

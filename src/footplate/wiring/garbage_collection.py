@@ -12,13 +12,13 @@ import structlog
 
 from footplate.config import Settings
 from footplate.domain.files.object_gc import ObjectVerdict, RetentionReason
-from footplate.environments.reaper.host_reaper import Reaper
-from footplate.environments.reaper.workspaces import WorkspaceReaper
+from footplate.environments.reaper.expired_lease_reaper import Reaper
+from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
 from footplate.store.database import Database
 from footplate.store.object_store import Objects
 from footplate.store.retention.expiry import SessionExpiry
 from footplate.store.retention.object_gc import ObjectGarbageCollector
-from footplate.store.session_registry import SessionRegistry
+from footplate.store.session_lookup import SessionRegistry
 from footplate.wiring.environment_backend import find_cgroup_directories
 from footplate.wiring.shared_components import open_database
 

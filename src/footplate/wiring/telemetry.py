@@ -10,7 +10,7 @@ import structlog
 
 from footplate.config import Settings
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.network.request_guard import RequestGuard
+from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.telemetry import error_reports, metrics_server, traces
 from footplate.telemetry.metrics_server import MetricsAddress
 

@@ -24,18 +24,18 @@ from footplate.engine.turn.runner import TurnLimits, TurnRunner, TurnServices
 from footplate.engine.warm.prewarming import Prewarmer
 from footplate.engine.warm.warm_pool import WarmPool
 from footplate.engine.worker_lease import WorkerLease
-from footplate.environments.factory import WORKSPACES, remove_session_directories
 from footplate.environments.reaper.periodic_reaper import PeriodicReaper
-from footplate.environments.reaper.workspaces import WorkspaceReaper
+from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
+from footplate.environments.session_directories import WORKSPACES, remove_session_directories
 from footplate.gate.turn_gate import TurnGateFactory
 from footplate.harness import registry
 from footplate.harness.attachment_fetcher import AttachmentFetcher
 from footplate.proxy.model_proxy import ModelProxy
+from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_leases import WorkerLeases
-from footplate.store.leases.write_leases import WriteLeases
-from footplate.store.log.approvals import ApprovalExpiry
-from footplate.store.log.claims import Claims
-from footplate.store.log.turns import TURN_STATEMENTS, Turns
+from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
+from footplate.store.log.claimed_turns import TURN_STATEMENTS, Turns
+from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
 from footplate.store.resources.files import FileCleanup, FileContents
@@ -43,7 +43,7 @@ from footplate.store.resources.policies import SessionRuleLoader
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 from footplate.store.retention.expiry import SessionExpiry
-from footplate.store.session_registry import SessionRegistry
+from footplate.store.session_lookup import SessionRegistry
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener
 from footplate.stream.session_cleanup import SessionCleaner

@@ -14,8 +14,8 @@ from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import SessionStatus, TurnOutcome, TurnStatus, WhenBusy
 from footplate.engine.temporal.activities import SweepActivities
 from footplate.stack.orphan_processes import wait_until
+from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_leases import WorkerLeases
-from footplate.store.leases.write_leases import WriteLeases
 
 pytestmark = pytest.mark.timing
 

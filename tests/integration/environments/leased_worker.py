@@ -8,9 +8,9 @@ from pathlib import Path
 from tests.integration.environments.conftest import UID, sandbox_view, sandboxed_user
 
 from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.reaper.death_watch import DeathWatch
-from footplate.environments.reaper.leases import Lease
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.environments.sandbox.probe import probe_sandbox
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment

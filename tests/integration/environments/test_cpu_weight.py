@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from tests.integration.environments.conftest import EnvironmentOpener, Waiter
 
-from footplate.environments.enclosed_environment import EnclosedEnvironment
-from footplate.environments.sandbox import cpu_weight
-from footplate.environments.sandbox.cgroups import Cgroup
+from footplate.environments.isolation import cpu_weight
+from footplate.environments.isolation.cgroups import Cgroup
+from footplate.environments.isolation.enclosed_environment import EnclosedEnvironment
 
 pytestmark = pytest.mark.timing
 

@@ -37,12 +37,12 @@ from footplate.environments.docker.container_spec import SOCKET_TARGET
 from footplate.environments.docker.engine import NoContainer, connect_engine, find_container, remove_container
 from footplate.environments.docker.environment import DockerEnvironment, DockerHost
 from footplate.environments.docker.factory import NamedContainerFactory, WorkerSettings
-from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.portable_python import PortablePython
 from footplate.environments.docker.probe import probe_docker
 from footplate.environments.docker.rendezvous_socket import RendezvousSocket
+from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.processes.guardian_client import lease_clock
-from footplate.environments.sandbox.limits import SandboxLimits
 from footplate.proxy.allow_list_proxy import AllowListProxy
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.stack.services.dockerd import Dockerd

@@ -20,16 +20,16 @@ from footplate.domain.agents.environment_config import Backend, EnvironmentConfi
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.host_access import Network
-from footplate.environments.docker import images, sweep
+from footplate.environments.docker import image_inspection, sweep
 from footplate.environments.docker.engine import connect_engine, find_container
 from footplate.environments.docker.environment import DockerEnvironment
 from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
-from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker
 from footplate.environments.docker.setup_images import ImageProvider, SetupFailed
+from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.processes.guardian_client import lease_clock
-from footplate.environments.reaper.host_reaper import Reaper
-from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.reaper.expired_lease_reaper import Reaper
 from footplate.proxy.allow_list_proxy import AllowListProxy
 from footplate.stack.services.dockerd import Dockerd
 
@@ -47,7 +47,7 @@ MIB = 1 << 20
 BUILDER_PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.probe import probe_docker
 async def main():
@@ -67,7 +67,7 @@ async def dockerd_fixture(engine: Dockerd | None) -> AsyncIterator[Dockerd]:
     async with connect_engine(engine.address) as docker:
         for listed in await docker.images.list():
             for name in listed["RepoTags"] or []:
-                if name.startswith(images.REPOSITORY):
+                if name.startswith(image_inspection.REPOSITORY):
                     await docker.images.delete(name, force=True)
     assert await wait_for_containers_to_end(engine, 5) == []
 
@@ -239,7 +239,7 @@ async def test_another_worker_takes_over_from_a_killed_builder(
     image = await asyncio.wait_for(waiting, 20)
     async with connect_engine(dockerd.address) as docker:
         history = json.dumps(await docker.images.inspect(image.id))
-    assert images.REPOSITORY in history
+    assert image_inspection.REPOSITORY in history
     await sweep.remove_abandoned(dockerd.address)
     assert await wait_for_containers_to_end(dockerd, 5) == []
     if at == "running":

@@ -19,12 +19,13 @@ from tests.integration.environments.conftest import ALL_BACKENDS
 from tests.integration.environments.test_guardian_deaths import UNRULY_SCRIPT, Until, all_sleeps_run
 
 import footplate
+from footplate.environments import leases
 from footplate.environments.directory_removal import remove_directory
+from footplate.environments.leases import EXPIRY_MARGIN, MAX_FOREIGN_AGE, Lease, LeaseRecord, PidScope, is_over
+from footplate.environments.processes import process_identity
 from footplate.environments.processes.guardian_client import lease_clock
-from footplate.environments.reaper import leases, processes
-from footplate.environments.reaper.host_reaper import Reaper, new_trial_name
-from footplate.environments.reaper.leases import EXPIRY_MARGIN, MAX_FOREIGN_AGE, Lease, LeaseRecord, PidScope, is_over
-from footplate.environments.reaper.processes import NO_PROCESS, ProcessIdentity
+from footplate.environments.processes.process_identity import NO_PROCESS, ProcessIdentity
+from footplate.environments.reaper.expired_lease_reaper import Reaper, new_trial_name
 from footplate.environments.sandbox.probe import SandboxProbe
 
 if TYPE_CHECKING:
@@ -159,9 +160,9 @@ async def test_a_turn_ends_when_its_lease_expires_while_its_worker_is_stopped(
 def test_processes_with_the_id_of_an_expired_lease_are_ended(tmp_path: Path) -> None:
     lease = Lease.in_data_directory(tmp_path, "o", "s", "t")
     lease.begin(lease_clock() - 2 * EXPIRY_MARGIN)
-    by_variable = subprocess.Popen(["sleep", "3010"], env={**os.environ, processes.LEASE_VARIABLE: lease.id})
+    by_variable = subprocess.Popen(["sleep", "3010"], env={**os.environ, process_identity.LEASE_VARIABLE: lease.id})
     by_name = subprocess.Popen(["bash", "-c", "read", lease.id], stdin=subprocess.PIPE)
-    other = subprocess.Popen(["sleep", "3012"], env={**os.environ, processes.LEASE_VARIABLE: "another"})
+    other = subprocess.Popen(["sleep", "3012"], env={**os.environ, process_identity.LEASE_VARIABLE: "another"})
     try:
         found = Reaper(tmp_path).find_leftovers()
         assert (found.processes, list_leases(tmp_path)) == (2, [lease.id])
@@ -200,7 +201,7 @@ def test_a_trial_directory_is_removed_with_its_creator(tmp_path: Path) -> None:
         [
             sys.executable,
             "-c",
-            "from footplate.environments.reaper.host_reaper import new_trial_name; print(new_trial_name())",
+            "from footplate.environments.reaper.expired_lease_reaper import new_trial_name; print(new_trial_name())",
         ],
         stdout=subprocess.PIPE,
         text=True,
@@ -259,7 +260,7 @@ def test_a_lease_is_read_as_it_was_written_and_renewed(tmp_path: Path) -> None:
     lease.begin(1.0, [tmp_path / "cpu"])
     first = LeaseRecord.read(lease.directory)
     assert first is not None
-    assert (first.worker, first.guardian, first.deadline) == (processes.current_process(), NO_PROCESS, 1.0)
+    assert (first.worker, first.guardian, first.deadline) == (process_identity.current_process(), NO_PROCESS, 1.0)
     assert list(first.groups) == [str(tmp_path / "cpu" / lease.id)]
     lease.record_guardian(os.getppid(), 2.0)
     lease.renew(3.0)
@@ -268,7 +269,7 @@ def test_a_lease_is_read_as_it_was_written_and_renewed(tmp_path: Path) -> None:
     assert (second.guardian.pid, second.deadline) == (os.getppid(), 3.0)
     lease.end(clean=False)
     assert list_leases(tmp_path) == [lease.id]
-    assert leases.creator_of(lease.id) == processes.current_process()
+    assert leases.creator_of(lease.id) == process_identity.current_process()
     (lease.directory / leases.LEASE_FILE).write_bytes(b"torn by a power failure")
     assert LeaseRecord.read(lease.directory) is None
 

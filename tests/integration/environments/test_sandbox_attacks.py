@@ -15,14 +15,15 @@ from footplate.domain.agents.environment_config import Backend, EnvironmentConfi
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.host_access import Network
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.environments.factory import WORKSPACES, SandboxFactory, remove_session_directories
+from footplate.environments.factory import SandboxFactory
 from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.isolation import disk_usage
+from footplate.environments.isolation.disk_watch import DiskWatch
+from footplate.environments.isolation.filesystem_view import check_named_directory
+from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.processes.guardian_client import lease_clock
-from footplate.environments.sandbox import disk_usage
-from footplate.environments.sandbox.disk_watch import DiskWatch
-from footplate.environments.sandbox.filesystem_view import check_named_directory
-from footplate.environments.sandbox.limits import SandboxLimits
 from footplate.environments.sandbox.probe import SandboxProbe
+from footplate.environments.session_directories import WORKSPACES, remove_session_directories
 from footplate.proxy.model_proxy import ModelProxy
 
 from .conftest import UID
@@ -219,8 +220,8 @@ async def test_a_disk_that_fills_fast_is_counted_sooner(tmp_path: Path, monkeypa
     free = iter([1000 * MIB, 1000 * MIB, 800 * MIB])
     monkeypatch.setattr(watch, "_free", lambda: next(free))
     monkeypatch.setattr(watch, "_used", used)
-    monkeypatch.setattr("footplate.environments.sandbox.disk_watch._MEASURE_INTERVAL", 3600)
-    monkeypatch.setattr("footplate.environments.sandbox.disk_watch._FREE_SPACE_INTERVAL", 0.01)
+    monkeypatch.setattr("footplate.environments.isolation.disk_watch._MEASURE_INTERVAL", 3600)
+    monkeypatch.setattr("footplate.environments.isolation.disk_watch._FREE_SPACE_INTERVAL", 0.01)
     task = asyncio.create_task(watch.watch(end))
     await asyncio.wait_for(ended.wait(), 5)
     task.cancel()

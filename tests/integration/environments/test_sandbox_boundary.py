@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from footplate.environments.enclosed_environment import EnclosedEnvironment
-from footplate.environments.sandbox.filesystem_view import python_path
-from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.isolation.enclosed_environment import EnclosedEnvironment
+from footplate.environments.isolation.filesystem_view import python_path
+from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.sandbox.probe import SandboxProbe
 
 from .test_sandbox_attacks import open_sandbox

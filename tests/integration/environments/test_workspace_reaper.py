@@ -12,7 +12,7 @@ import pytest
 from footplate.domain.errors import Unavailable
 from footplate.domain.files.snapshots import SCRATCH_TREE, ExpiredSessionFiles, Snapshot, StoredSnapshot
 from footplate.environments.reaper import periodic_reaper
-from footplate.environments.reaper.workspaces import WorkspaceReaper
+from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
 
 pytestmark = pytest.mark.timing
 

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
-from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker
 from footplate.environments.guarded_environment import GuardedEnvironment
 from footplate.environments.processes.guardian_client import lease_clock

@@ -16,7 +16,7 @@ from footplate.domain.ports.harness import McpAccess
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnStatus
-from footplate.harness.mcp.servers import McpServers
+from footplate.harness.mcp.tool_client import McpServers
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.native.requests.model_resolver import AnyModel
 from footplate.harness.recovery_text import UNKNOWN

@@ -45,11 +45,11 @@ from footplate.domain.ports.harness import HarnessServices
 from footplate.harness.lazy_import import import_in_thread
 from footplate.harness.registry import HarnessRegistry
 
-other = threading.Thread(target=lambda: asyncio.run(import_in_thread("footplate.harness.mcp.servers")))
+other = threading.Thread(target=lambda: asyncio.run(import_in_thread("footplate.harness.mcp.tool_client")))
 other.start()
 HarnessRegistry(HarnessServices(endpoints={})).get("claude")
 other.join()
-import footplate.harness.mcp.servers
+import footplate.harness.mcp.tool_client
 """
 
 

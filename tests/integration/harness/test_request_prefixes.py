@@ -17,8 +17,8 @@ from footplate.domain.ports.model_transport import Headers, HttpRequest, HttpRes
 from footplate.domain.sessions.events import text_block
 from footplate.harness.native import content_blocks, conversation_entries
 from footplate.harness.native.conversation_entries import Conversation
-from footplate.harness.native.requests import message_prefix, request_settings
-from footplate.harness.native.requests.message_prefix import RequestTemplate
+from footplate.harness.native.requests import encoded_message_cache, request_settings
+from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
 from footplate.harness.native.requests.model_resolver import ModelResolver
 from footplate.harness.native.toolset import tool_inputs
 
@@ -152,7 +152,7 @@ async def test_a_provider_gets_the_same_bytes(wire: RecordingTransport, name: st
                 by_prefix = await send_with_prefix(wire, request, conversation)
                 assert by_prefix == await send_without_prefix(wire, request, conversation.messages)
                 assert wire.lengths[-2].decode() == str(len(by_prefix))
-    used = conversation.prefix.length > len(conversation.messages) - message_prefix._MAX_OUTSIDE_PREFIX - 2
+    used = conversation.prefix.length > len(conversation.messages) - encoded_message_cache._MAX_OUTSIDE_PREFIX - 2
     assert used is not (name == MODEL_WITHOUT_PREFIX or (thinks and name.startswith("openai-chat")))
 
 
@@ -175,8 +175,8 @@ async def test_only_the_newest_messages_are_mapped(
         conversation.add_entries(
             [conversation_entries.response_entry(f"turn_{number}", ModelResponse(parts=[TextPart("!")]))]
         )
-    assert max(mapped) <= message_prefix._MAX_OUTSIDE_PREFIX + 2
-    assert sum(mapped) < 40 * (message_prefix._MAX_OUTSIDE_PREFIX + 2)
+    assert max(mapped) <= encoded_message_cache._MAX_OUTSIDE_PREFIX + 2
+    assert sum(mapped) < 40 * (encoded_message_cache._MAX_OUTSIDE_PREFIX + 2)
 
 
 async def test_a_different_request_has_its_own_prefix(wire: RecordingTransport) -> None:

@@ -17,8 +17,8 @@ from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnOutcome as Ending
 from footplate.domain.sessions.turns import TurnStatus
-from footplate.domain.text.call_display import describe_call
-from footplate.store.log.approvals import ApprovalExpiry
+from footplate.domain.text.approval_display import describe_call
+from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.policies import SessionRuleLoader
 

@@ -11,7 +11,7 @@ from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event
-from footplate.domain.text.truncation import INLINE_LIMIT
+from footplate.domain.text.event_truncation import INLINE_LIMIT
 
 from .cell import Cell, text_of
 

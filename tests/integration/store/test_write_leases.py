@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from footplate.domain.projects.write_leases import LeaseHeld, LeaseLost
-from footplate.store.leases.write_leases import WriteLeases
+from footplate.store.leases.branch_and_directory_leases import WriteLeases
 
 from .cell import Cell, new_principal
 

@@ -28,11 +28,12 @@ from footplate.domain.ports.harness import MAX_READ_BYTES, CommandResult
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.environments.docker.factory import WorkerSettings
-from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker
-from footplate.environments.factory import SandboxFactory, UnsandboxedFactory, remove_session_directories
+from footplate.environments.factory import SandboxFactory, UnsandboxedFactory
 from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import NoSandbox, probe_sandbox
+from footplate.environments.session_directories import remove_session_directories
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.stack.services.dockerd import dockerd_obstacle

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footplate.api.errors import LimitExceeded
-from footplate.api.key_quotas import UNCOUNTED_BYTES, KeyQuotas
 from footplate.api.requests.json_limits import check_json
 from footplate.api.server.connection_limits import ConnectionSlots, client_network
+from footplate.api.stream_and_body_quotas import UNCOUNTED_BYTES, KeyQuotas
 from footplate.domain.network.request_limits import MIB, RequestLimits, setting_name
 
 from .conftest import Api, make_client

@@ -9,7 +9,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaManagedAgentsDeletedSession, BetaManagedAgentsSession
 
-from footplate.api.wire.responses import Session
+from footplate.api.wire.openapi_responses import Session
 from footplate.domain.agents.agent_config import resolve_config
 from footplate.domain.sessions.turns import SessionStatus
 

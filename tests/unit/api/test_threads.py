@@ -10,7 +10,7 @@ from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaManagedAgentsAgent, BetaManagedAgentsSession
 from anthropic.types.beta.sessions import BetaManagedAgentsSessionThread
 
-from footplate.api.wire.responses import Thread
+from footplate.api.wire.openapi_responses import Thread
 from footplate.domain.agents.agent_config import resolve_config
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads

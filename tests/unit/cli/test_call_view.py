@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footplate.cli.render.call_view import lay_out_call, lay_out_text, read_call, read_text
-from footplate.domain.text.call_display import describe_call
+from footplate.domain.text.approval_display import describe_call
 from footplate.domain.text.visible_text import count_columns, show_block
 
 TEXTS = st.text(st.sampled_from("ab |\\:()\n\r\t\x1b\u200b\u202e\u0301<U+漢é")) | st.text()

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain.text.call_display import ShownField, describe_call
+from footplate.domain.text.approval_display import ShownField, describe_call
 from footplate.domain.text.visible_text import recover_text
 
 VALUES = st.text() | st.integers() | st.lists(st.text()) | st.none() | st.dictionaries(st.text(), st.booleans())

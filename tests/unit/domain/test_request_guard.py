@@ -2,7 +2,7 @@
 
 import pytest
 
-from footplate.domain.network.request_guard import (
+from footplate.domain.network.host_and_origin_check import (
     ForeignRequest,
     GuardedApp,
     Message,

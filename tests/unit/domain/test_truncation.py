@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions import events
-from footplate.domain.text.truncation import INLINE_LIMIT, truncate_body
+from footplate.domain.text.event_truncation import INLINE_LIMIT, truncate_body
 from footplate.testing import sdk_validation
 
 from .json_strategies import json_objects

@@ -2,7 +2,7 @@
 
 import pytest
 
-from footplate.gate.shell.script_parser import parse_script
+from footplate.gate.shell.command_extraction import parse_script
 
 
 def _commands(text: str) -> list[list[str]]:

@@ -3,7 +3,7 @@ format of the API's other errors.
 """
 
 from footplate.api import errors
-from footplate.domain.network.request_guard import ForeignRequest, GuardedApp, Scope
+from footplate.domain.network.host_and_origin_check import ForeignRequest, GuardedApp, Scope
 
 
 class ForeignRequestMiddleware(GuardedApp):

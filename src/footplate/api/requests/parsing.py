@@ -18,10 +18,10 @@ from pydantic import BaseModel
 from starlette.requests import HTTPConnection
 
 from footplate.api.errors import EncodedBody, TooLarge
-from footplate.api.key_quotas import BodyReservation
 from footplate.api.requests.json_limits import check_json, check_line
 from footplate.api.requests.validation import validate
 from footplate.api.services import ApiServices, get_services
+from footplate.api.stream_and_body_quotas import BodyReservation
 from footplate.api.wire.base import Body, Parameters
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject, clean_object

@@ -15,8 +15,8 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import responses
-from footplate.api.wire.list_queries import NoParameters
+from footplate.api.wire import openapi_responses
+from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.policy import approvals, policy_responses
 from footplate.api.wire.policy.approvals import ListApprovals
 from footplate.domain.pagination import Page
@@ -28,7 +28,9 @@ router = create_router("/v1/approvals", "approvals")
 
 
 @router.get(
-    "", response_model=responses.Listing[policy_responses.Approval], openapi_extra=describe_request(query=ListApprovals)
+    "",
+    response_model=openapi_responses.Listing[policy_responses.Approval],
+    openapi_extra=describe_request(query=ListApprovals),
 )
 async def list_approvals(request: Request, principal: Caller) -> Response:
     """Lists pending approvals, the oldest first. Decided approvals are not listed."""

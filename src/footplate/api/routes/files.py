@@ -16,9 +16,9 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
-from footplate.api.wire import files, responses
+from footplate.api.wire import files, openapi_responses
+from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.files import MAX_IDS, ListFiles
-from footplate.api.wire.list_queries import NoParameters
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
@@ -49,7 +49,7 @@ _UPLOAD_BODY: Final[dict[str, Any]] = {
 _DEFAULT_LIMIT: Final = 20
 
 
-@router.post("", response_model=responses.File, openapi_extra=_UPLOAD_BODY)
+@router.post("", response_model=openapi_responses.File, openapi_extra=_UPLOAD_BODY)
 async def upload_file(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
     async with receive_upload(request) as upload:
@@ -71,7 +71,11 @@ async def upload_file(request: Request, principal: Caller) -> Response:
         return await execute_change(request, principal, upload.identity, work)
 
 
-@router.get("", response_model=responses.Listing[responses.File], openapi_extra=describe_request(query=ListFiles))
+@router.get(
+    "",
+    response_model=openapi_responses.Listing[openapi_responses.File],
+    openapi_extra=describe_request(query=ListFiles),
+)
 async def list_files(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListFiles)
     reads = get_services(request).reads
@@ -96,7 +100,7 @@ async def list_files(request: Request, principal: Caller) -> Response:
     return list_response([files.serialize_file(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
-@router.get("/{file_id}", response_model=responses.File)
+@router.get("/{file_id}", response_model=openapi_responses.File)
 async def retrieve_file(request: Request, file_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(files.serialize_file(await get_services(request).reads.file(principal, file_id)))
@@ -121,7 +125,7 @@ async def read_file(request: Request, file_id: str, principal: Caller) -> Respon
     return StreamingResponse(_chain(first, chunks), media_type=file.mime_type, headers=headers)
 
 
-@router.delete("/{file_id}", response_model=responses.Deleted)
+@router.delete("/{file_id}", response_model=openapi_responses.Deleted)
 async def delete_file(request: Request, file_id: str, principal: Caller) -> Response:
     """Deletes the file. Copies that sessions received earlier remain until their sessions are deleted."""
     raw = await read_empty_body(request)

@@ -21,7 +21,7 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire.list_queries import NoParameters
+from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.policy import permissions, policy_responses, replays
 from footplate.api.wire.policy.permissions import PolicyUpdate, SettingsImport
 from footplate.api.wire.policy.replays import ReplayRequest

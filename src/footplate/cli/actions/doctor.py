@@ -183,7 +183,7 @@ async def check_environment(settings: Settings) -> Finding:
 
 async def check_leftovers(settings: Settings) -> Finding:
     """Counts the leftovers that the reaper would remove on this machine. Only workers remove them."""
-    from footplate.environments.reaper.host_reaper import Reaper
+    from footplate.environments.reaper.expired_lease_reaper import Reaper
     from footplate.wiring.environment_backend import (
         count_abandoned_containers,
         count_unknown_sessions,

@@ -42,9 +42,9 @@ def group() -> None:
 @app.command()
 def show(as_json: options.Json = False, profile: options.Profile = None) -> None:
     """Show the organisation's rules, hooks and approval settings."""
-    from footplate.cli.actions.policy import organisation_rules
+    from footplate.cli.actions.policy import organisation_policy
 
-    organisation_rules.show_policy(as_json=as_json, profile=profile)
+    organisation_policy.show_policy(as_json=as_json, profile=profile)
 
 
 @app.command("set")
@@ -65,13 +65,13 @@ def set_policy(
     profile: options.Profile = None,
 ) -> None:
     """Replace the organisation's rules. Requires the role admin or policy_admin."""
-    from footplate.cli.actions.policy import organisation_rules
+    from footplate.cli.actions.policy import organisation_policy
 
     if none and rules:
         raise typer.BadParameter("cannot be combined with --rules", param_hint="--none")
     terms = {"expires_after_seconds": expires, "role": role, "two_people": two_people}
     changed = {name: value for name, value in terms.items() if value is not None}
-    organisation_rules.update_policy(rules, changed, none=none, as_json=as_json, profile=profile)
+    organisation_policy.update_policy(rules, changed, none=none, as_json=as_json, profile=profile)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from footplate.cli.render import output
 from footplate.cli.render.call_view import lay_out_call, lay_out_text
 from footplate.cli.render.output import escape_shown
 from footplate.client import Approval, AsyncFootplate
-from footplate.domain.text.call_display import describe_call
+from footplate.domain.text.approval_display import describe_call
 
 _YES: Final = frozenset({"y", "yes"})
 _NO: Final = frozenset({"n", "no"})

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from footplate.domain.text.call_display import ShownCall, ShownField
+from footplate.domain.text.approval_display import ShownCall, ShownField
 from footplate.domain.text.visible_text import mark_missing, recover_text, wrap_line
 
 _NEXT_LINE, _WRAPPED_LINE = "  | ", "  \\ "

@@ -9,7 +9,7 @@ from footplate.cli.render import formatting, output
 from footplate.cli.render.call_view import lay_out_call
 from footplate.cli.render.table_layout import Cell, UntrustedText, print_details, print_rows
 from footplate.client import Agent, Approval, AuditEntry, Environment, File, Project, Session, Turn
-from footplate.domain.text.call_display import ShownCall, describe_call
+from footplate.domain.text.approval_display import ShownCall, describe_call
 
 _STATUS_COLOURS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
 _WIDE_COLUMNS = 100

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from footplate.environments.docker.portable_python import MOUNT_TARGET
-from footplate.environments.sandbox.filesystem_view import (
+from footplate.environments.isolation.filesystem_view import (
     READ_ONLY_STATE,
     SOCKETS_MOUNT,
     STATE_MOUNTS,
@@ -14,7 +14,7 @@ from footplate.environments.sandbox.filesystem_view import (
     find_protected_paths,
     path_inside,
 )
-from footplate.environments.sandbox.limits import PRESET_LIMITS
+from footplate.environments.isolation.resource_limits import PRESET_LIMITS
 
 SOCKET_TARGET: Final = "/run/footplate.socket"
 _TEMPORARY_DIRECTORIES: Final = ("/tmp", "/var/tmp")  # noqa: S108 - of the container

@@ -11,17 +11,17 @@ from footplate.environments.docker import container_owner, container_spec
 from footplate.environments.docker.container import Container, ContainerLaunch
 from footplate.environments.docker.portable_python import PortablePython
 from footplate.environments.docker.rendezvous_socket import RendezvousSocket
-from footplate.environments.enclosed_environment import EnclosedEnvironment
 from footplate.environments.guarded_environment import DEFAULT_GRACE
-from footplate.environments.mounted_sockets import MountedSockets
+from footplate.environments.isolation.cgroups import Cgroup
+from footplate.environments.isolation.enclosed_environment import EnclosedEnvironment
+from footplate.environments.isolation.filesystem_view import FilesystemView
+from footplate.environments.isolation.mounted_sockets import MountedSockets
+from footplate.environments.leases import Lease
 from footplate.environments.processes import command_runner
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT, CapturedOutput
 from footplate.environments.processes.persistent_shell import BASH, SH, ShellDialect
 from footplate.environments.processes.spawner import Spawner
-from footplate.environments.reaper.leases import Lease
-from footplate.environments.sandbox.cgroups import Cgroup
-from footplate.environments.sandbox.filesystem_view import FilesystemView
 
 log = structlog.get_logger(__name__)
 

@@ -25,15 +25,15 @@ from footplate.environments.docker import container_spec, labels, passwd_files
 from footplate.environments.docker.container_launch import NamedContainerLaunch, NewContainerLaunch, path_in_container
 from footplate.environments.docker.engine import UNIX_SCHEME, NoContainer, connect_engine, find_container
 from footplate.environments.docker.environment import ContainerStart, DockerEnvironment, DockerHost
-from footplate.environments.docker.images import Image, ImageRecipe, read_variables
+from footplate.environments.docker.image_inspection import Image, ImageRecipe, read_variables
 from footplate.environments.docker.setup_images import ImageProvider
 from footplate.environments.factory import PROXY_VARIABLES, create_lease, create_sockets, prepare_location
 from footplate.environments.guarded_environment import DEFAULT_GRACE
-from footplate.environments.mounted_sockets import MountedSockets
+from footplate.environments.isolation.filesystem_view import FilesystemView
+from footplate.environments.isolation.mounted_sockets import MountedSockets
+from footplate.environments.isolation.resource_limits import SandboxLimits
+from footplate.environments.leases import Lease
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
-from footplate.environments.reaper.leases import Lease
-from footplate.environments.sandbox.filesystem_view import FilesystemView
-from footplate.environments.sandbox.limits import SandboxLimits
 from footplate.environments.tree_locations import SessionLocation
 
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from footplate.environments.sandbox.filesystem_view import HOME_MOUNT
+from footplate.environments.isolation.filesystem_view import HOME_MOUNT
 
 PASSWD_PATH: Final = "/etc/passwd"  # noqa: S105 - a path
 GROUP_PATH: Final = "/etc/group"

@@ -13,7 +13,7 @@ from footplate.domain.errors import Unavailable
 from footplate.environments.docker.engine import NoContainer, connect_engine
 from footplate.environments.docker.environment import DockerHost
 from footplate.environments.docker.factory import ContainerFactory, NamedContainerFactory, WorkerSettings
-from footplate.environments.docker.images import ImageRecipe
+from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.portable_python import COMMAND_FILTERS, SETUP_FILTERS, prepare_python
 from footplate.environments.docker.setup_images import ImageProvider
 from footplate.environments.processes.guardian_client import lease_clock

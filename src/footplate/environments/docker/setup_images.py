@@ -22,17 +22,17 @@ import structlog
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.engine import Egress
 from footplate.domain.ports.harness import CommandResult
-from footplate.environments.docker import container_owner, container_spec, engine, images, labels
+from footplate.environments.docker import container_owner, container_spec, engine, image_inspection, labels
 from footplate.environments.docker.container_launch import NewContainerLaunch
 from footplate.environments.docker.engine import NoContainer, connect_engine
 from footplate.environments.docker.environment import ContainerStart, DockerEnvironment, DockerHost
-from footplate.environments.docker.images import Image, ImageRecipe
+from footplate.environments.docker.image_inspection import Image, ImageRecipe
 from footplate.environments.factory import PROXY_VARIABLES
-from footplate.environments.mounted_sockets import MountedSockets
+from footplate.environments.isolation.filesystem_view import EGRESS_SOCKET, STATE_MOUNTS, FilesystemView
+from footplate.environments.isolation.mounted_sockets import MountedSockets
+from footplate.environments.isolation.resource_limits import SandboxLimits
+from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import lease_clock
-from footplate.environments.reaper.leases import Lease
-from footplate.environments.sandbox.filesystem_view import EGRESS_SOCKET, STATE_MOUNTS, FilesystemView
-from footplate.environments.sandbox.limits import SandboxLimits
 
 log = structlog.get_logger(__name__)
 
@@ -72,12 +72,12 @@ class ImageProvider:
     async def get_image(self, recipe: ImageRecipe) -> Image:
         """Returns the image, and builds it if necessary. Raises `NoContainer`, including its subclass `SetupFailed`."""
         async with connect_engine(self.host.engine) as docker:
-            found = await images.inspect_base(docker, recipe.image)
+            found = await image_inspection.inspect_base(docker, recipe.image)
             if recipe.setup:
                 name = recipe.result_name(found["Id"])
                 found = await engine.find_image(docker, name) or await self._build_once(found, recipe, name)
             if found["Id"] not in self._images:
-                self._images[found["Id"]] = await images.read_image(docker, found, self.worker)
+                self._images[found["Id"]] = await image_inspection.read_image(docker, found, self.worker)
         return self._images[found["Id"]]
 
     async def _build_once(self, base: Mapping[str, Any], recipe: ImageRecipe, name: str) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class ImageProvider:
             connect_engine(self.host.engine) as docker,
         ):
             environment = self._create_environment(
-                base["Id"], images.read_variables(base["Config"]), recipe, name, script_dir, owners
+                base["Id"], image_inspection.read_variables(base["Config"]), recipe, name, script_dir, owners
             )
             try:
                 self._check_result(await self._run_script(environment, recipe, name), recipe)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from footplate.environments.reaper.host_reaper import Reaper
-from footplate.environments.reaper.processes import ProcessIdentity, current_process
+from footplate.environments.processes.process_identity import ProcessIdentity, current_process
+from footplate.environments.reaper.expired_lease_reaper import Reaper
 
 # It may import only the standard library and Footplate: it runs without site packages and environment variables.
 _PROGRAM: Final = f"""

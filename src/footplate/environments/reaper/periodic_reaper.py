@@ -10,8 +10,8 @@ from typing import Final
 import structlog
 
 from footplate.environments.reaper.death_watch import DeathWatch
-from footplate.environments.reaper.host_reaper import Reaper
-from footplate.environments.reaper.workspaces import WorkspaceReaper
+from footplate.environments.reaper.expired_lease_reaper import Reaper
+from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
 
 log = structlog.get_logger(__name__)
 

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.enclosed_environment import Enclosure, EnclosureEnded
+from footplate.environments.isolation import filesystem_view
+from footplate.environments.isolation.cgroups import Cgroup
+from footplate.environments.isolation.enclosed_environment import Enclosure, EnclosureEnded
+from footplate.environments.isolation.resource_limits import PRESET_LIMITS
 from footplate.environments.processes.command_runner import open_stdin
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import CapturedOutput
-from footplate.environments.sandbox import filesystem_view, seccomp
-from footplate.environments.sandbox.cgroups import Cgroup
-from footplate.environments.sandbox.limits import PRESET_LIMITS
+from footplate.environments.sandbox import seccomp
 
 _START_TIMEOUT: Final = 10.0
 _PROGRAM: Final = f"""

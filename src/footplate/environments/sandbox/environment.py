@@ -8,15 +8,15 @@ from pathlib import Path
 
 import structlog
 
-from footplate.environments.enclosed_environment import EnclosedEnvironment
 from footplate.environments.guarded_environment import DEFAULT_GRACE
-from footplate.environments.mounted_sockets import MountedSockets
+from footplate.environments.isolation.cgroups import Cgroup, CgroupFactory
+from footplate.environments.isolation.enclosed_environment import EnclosedEnvironment
+from footplate.environments.isolation.filesystem_view import STAGING_DIRECTORY, BubblewrapPlan, FilesystemView
+from footplate.environments.isolation.mounted_sockets import MountedSockets
+from footplate.environments.leases import Lease, new_lease_id
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
-from footplate.environments.reaper.leases import Lease, new_lease_id
 from footplate.environments.sandbox.bubblewrap import Sandbox, build_command
-from footplate.environments.sandbox.cgroups import Cgroup, CgroupFactory
-from footplate.environments.sandbox.filesystem_view import STAGING_DIRECTORY, BubblewrapPlan, FilesystemView
 
 log = structlog.get_logger(__name__)
 

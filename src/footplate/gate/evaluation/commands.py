@@ -14,7 +14,7 @@ from footplate.gate.rules.evaluation_budget import BudgetExceeded
 from footplate.gate.rules.path_context import PathContext, resolve_target
 from footplate.gate.rules.policy import Policy
 from footplate.gate.rules.rule_parser import BASH
-from footplate.gate.shell import script_parser
+from footplate.gate.shell import command_extraction
 from footplate.gate.shell.effects import Concern
 from footplate.gate.shell.nested_commands import CommandEffects, collect_effects
 from footplate.gate.shell.script_model import Script
@@ -104,7 +104,7 @@ class _ParsedCommand(NamedTuple):
 
 
 def _parse_command(policy: Policy, command: str, context: PathContext, directory: str) -> _ParsedCommand:
-    parsed, context = script_parser.parse_script(command), context.with_new_budget()
+    parsed, context = command_extraction.parse_script(command), context.with_new_budget()
     effects = [collect_effects(simple) for simple in parsed.commands]
     values = tuple([each.value for each in parsed.assignments if each.value.known])
     files = CommandFiles(policy, context, _possible_directories(effects, context, directory), values)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from footplate.gate.shell import script_parser
+from footplate.gate.shell import command_extraction
 from footplate.gate.shell.effect_analysis import analyse_program
 from footplate.gate.shell.effects import Argv, Concern, FileWrite, ProgramEffects
 from footplate.gate.shell.script_model import Assignment, SimpleCommand, Stdin
@@ -131,7 +131,7 @@ def _follow_script(text: str, effects: CommandEffects, depth: int) -> None:
     if depth > _MAX_DEPTH or UNKNOWN in text:
         effects.concerns.append(Concern("it runs a script that is only known at run time"))
         return
-    inner = script_parser.parse_script(text)
+    inner = command_extraction.parse_script(text)
     effects.concerns.extend(
         Concern(_describe_fault(fault), is_visible=fault in _VISIBLE_FAULTS) for fault in inner.faults
     )

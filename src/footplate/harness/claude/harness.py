@@ -14,7 +14,7 @@ from footplate.harness import mcp, turn_outcomes
 from footplate.harness.claude import outcomes, recovery
 from footplate.harness.claude.permissions import subagent_approvals
 from footplate.harness.claude.permissions.approved_calls import ApprovedCallRunner
-from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.recovery import RecoveryPlan
 from footplate.harness.claude.session import cli_options, repository_config
@@ -26,7 +26,7 @@ from footplate.harness.claude.transcripts.transcript import Transcript
 from footplate.harness.stop_hooks import StopHooks
 
 if TYPE_CHECKING:
-    from footplate.harness.mcp.servers import McpServers
+    from footplate.harness.mcp.tool_client import McpServers
 
 _INTERRUPT_SECONDS: Final = 5.0
 """Seconds that the CLI has to stop after an interrupt. Then it is killed."""

@@ -16,7 +16,7 @@ from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 from footplate.harness import approvals
 from footplate.harness.claude.permissions.approved_calls import ApprovedCall
-from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import SUBAGENT_ENDED
 from footplate.harness.claude.transcripts import tool_names, transcript
 from footplate.harness.claude.transcripts.sdk_messages import Call, ResponseLine, ToolResults

@@ -27,7 +27,7 @@ from footplate.domain.ports.harness import Entry
 from footplate.harness import approvals
 from footplate.harness.approvals import ApprovalLedger
 from footplate.harness.native import content_blocks
-from footplate.harness.native.requests.message_prefix import MessagePrefix
+from footplate.harness.native.requests.encoded_message_cache import MessagePrefix
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"

@@ -11,13 +11,13 @@ from footplate.harness import mcp
 from footplate.harness.native.conversation_cache import ConversationCache
 from footplate.harness.native.loop import AgentLoop
 from footplate.harness.native.requests import request_settings
-from footplate.harness.native.requests.message_prefix import RequestTemplate
+from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
 from footplate.harness.native.requests.model_resolver import ResolveModel
 from footplate.harness.native.toolset import tool_inputs
 from footplate.harness.native.web.web_tools import WebTools
 
 if TYPE_CHECKING:
-    from footplate.harness.mcp.servers import McpServers
+    from footplate.harness.mcp.tool_client import McpServers
 
 
 class NativeHarness:

@@ -23,11 +23,11 @@ from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import TurnOutcome
 from footplate.harness import approvals, turn_outcomes
 from footplate.harness.interrupt import Interrupted, unless_interrupted
-from footplate.harness.native import conversation_entries, outcomes, recovery
+from footplate.harness.native import conversation_entries, final_response, recovery
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.recovery import UnstartedCall, WaitingCall
 from footplate.harness.native.requests import provider_errors
-from footplate.harness.native.requests.message_prefix import RequestTemplate
+from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
 from footplate.harness.native.response_stream import ResponseStream
 from footplate.harness.native.toolset import builtin_tools, output_overflow, post_tool_hooks
 from footplate.harness.native.toolset.call_arguments import invalid_arguments_message
@@ -36,7 +36,7 @@ from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, INTERRUPT
 from footplate.harness.stop_hooks import StopHooks
 
 if TYPE_CHECKING:
-    from footplate.harness.mcp.servers import McpServers
+    from footplate.harness.mcp.tool_client import McpServers
 
 _NOT_RUN = "Not run: the user interrupted the turn. The call had no effect."
 
@@ -157,7 +157,7 @@ class AgentLoop:
                     self.turn.turn_id, [*feedback.content], source=feedback.event_id
                 )
                 return await self._commit_and_continue([], [entry])
-        return outcomes.finished(response)
+        return final_response.finished(response)
 
     async def _store_partial(self, reply: ResponseStream) -> TurnOutcome:
         partial = reply.partial_response()

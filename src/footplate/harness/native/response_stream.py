@@ -24,7 +24,7 @@ from footplate.domain.sessions.events import Event, PreviewType, Usage
 from footplate.harness import prices
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.requests import provider_errors
-from footplate.harness.native.requests.message_prefix import RequestTemplate
+from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
 
 _ALWAYS_HAVE_FINISH_REASON: Final = frozenset({"anthropic", "openai"})
 """Providers whose complete responses always have a finish reason. Without one, the stream was cut."""

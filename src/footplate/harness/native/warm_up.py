@@ -10,7 +10,7 @@ from footplate.domain.sessions.events import text_block
 from footplate.harness import prices
 from footplate.harness.native import conversation_entries
 from footplate.harness.native.conversation_entries import Conversation
-from footplate.harness.native.requests import message_prefix, request_settings
+from footplate.harness.native.requests import encoded_message_cache, request_settings
 from footplate.harness.native.requests.model_resolver import ModelResolver
 from footplate.harness.native.toolset import tool_inputs
 
@@ -31,7 +31,9 @@ def warm_up(models: ModelResolver) -> None:
         function_tools=[tool_inputs.tool_definition(name) for name in tool_inputs.TOOL_INPUTS],
         instruction_parts=[InstructionPart(content="Be brief.")],
     )
-    template = message_prefix.RequestTemplate(model, request_settings.model_settings(model, {}, "sesn_1"), parameters)
+    template = encoded_message_cache.RequestTemplate(
+        model, request_settings.model_settings(model, {}, "sesn_1"), parameters
+    )
     with ThreadPoolExecutor(1) as thread:  # the caller's thread already runs an event loop
-        thread.submit(message_prefix.encode_messages, template, conversation.messages).result()
+        thread.submit(encoded_message_cache.encode_messages, template, conversation.messages).result()
     prices.cost_microusd(model.system, model.model_name, RequestUsage())

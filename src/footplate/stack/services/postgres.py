@@ -12,7 +12,7 @@ from typing import Final
 
 import asyncpg
 
-from footplate.stack import binaries, spawn
+from footplate.stack import binaries, child_command
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.passwords import load_or_create_password
 from footplate.stack.services.service import Service
@@ -48,7 +48,7 @@ class Postgres(Service):
         super().__init__(directory, log_file=log_file)
         self.port = port or find_free_port()
         self._settings = {**_SETTINGS, **(settings or {})}
-        self._user = spawn.unprivileged_user()
+        self._user = child_command.unprivileged_user()
 
     @property
     def data_directory(self) -> Path:
@@ -80,7 +80,7 @@ class Postgres(Service):
         """Runs initdb in a draft directory and renames the result, so a crash leaves no incomplete data directory."""
         await super().prepare()
         load_or_create_password(self.directory)
-        spawn.change_owner(self.directory, self._user)
+        child_command.change_owner(self.directory, self._user)
         if (self.data_directory / "PG_VERSION").is_file():
             return
         draft = self.directory / "data.new"
@@ -125,7 +125,7 @@ class Postgres(Service):
             raise self.failure(f"could not create its data directory: {output.decode(errors='replace').strip()}")
 
     def _command_as_user(self, argv: Sequence[str]) -> list[str]:
-        return spawn.command_bound_to_launcher(argv, death_signal=self.death_signal, user=self._user)
+        return child_command.command_bound_to_launcher(argv, death_signal=self.death_signal, user=self._user)
 
     def _dsn(self, database: str) -> str:
         return f"postgresql://{USER}:{load_or_create_password(self.directory)}@{LOOPBACK}:{self.port}/{database}"

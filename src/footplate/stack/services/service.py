@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import structlog
 
 from footplate.domain.errors import Unavailable
-from footplate.stack import orphan_processes, spawn
+from footplate.stack import child_command, orphan_processes
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +88,9 @@ class Service(ABC):
         return self.directory
 
     def command(self) -> list[str]:
-        return spawn.command_bound_to_launcher([str(self.program), *self.arguments()], death_signal=self.death_signal)
+        return child_command.command_bound_to_launcher(
+            [str(self.program), *self.arguments()], death_signal=self.death_signal
+        )
 
     @property
     def pid(self) -> int | None:

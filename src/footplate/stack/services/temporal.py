@@ -14,7 +14,7 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.service import RPCError
 
 from footplate.domain.json import Json
-from footplate.stack import binaries, spawn
+from footplate.stack import binaries, child_command
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.network_namespace import isolated_command, make_private_directory, namespace_obstacle, socket_path
 from footplate.stack.services.service import Service
@@ -75,7 +75,7 @@ class Temporal(Service):
         if self.exposure:
             return super().command()
         isolated = isolated_command([str(self.program), *self.arguments()], socket=self._socket, port=self.port)
-        return spawn.command_bound_to_launcher(isolated, death_signal=self.death_signal)
+        return child_command.command_bound_to_launcher(isolated, death_signal=self.death_signal)
 
     async def prepare(self) -> None:
         await super().prepare()

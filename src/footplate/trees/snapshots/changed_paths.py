@@ -19,8 +19,8 @@ from footplate.domain.files.snapshots import display_path
 from footplate.trees.git import Git
 from footplate.trees.git_plumbing import format_index_entry, split_nul_separated, update_index
 from footplate.trees.safe_open import SafeDirectory
-from footplate.trees.snapshots import snapshot_cache
-from footplate.trees.snapshots.snapshot_cache import SnapshotCache
+from footplate.trees.snapshots import file_state_cache
+from footplate.trees.snapshots.file_state_cache import SnapshotCache
 
 _BLOCKED_AFTER_SECONDS: Final = 3.0
 _READ_BY_GIT: Final = {".gitignore", ".gitattributes"}
@@ -78,7 +78,7 @@ async def _list_newly_ignored(git: Git, base: str | None) -> frozenset[bytes]:
 
 async def _load_previous(git: Git) -> SnapshotCache:
     """Loads the state of the last snapshot, or derives it from the index."""
-    if (known := snapshot_cache.load_cache(Path(git.git_dir))) is not None:
+    if (known := file_state_cache.load_cache(Path(git.git_dir))) is not None:
         return known
     tree = (await git.run("write-tree")).decode().strip()
     entries = [line.split(b"\t", 1) for line in split_nul_separated(await git.run("ls-tree", "-r", "-d", "-z", tree))]

@@ -23,10 +23,10 @@ from footplate.trees.git_plumbing import format_index_entry, format_index_remova
 from footplate.trees.object_database import MAX_BYTES, MAX_FILES, ObjectDatabase
 from footplate.trees.safe_open import SafeDirectory
 from footplate.trees.scratch_directory import scratch_directory
-from footplate.trees.snapshots import sidecar_tree, snapshot_cache
+from footplate.trees.snapshots import file_state_cache, sidecar_tree
 from footplate.trees.snapshots.changed_paths import ScanResult, check_attributes, find_changed_paths
-from footplate.trees.snapshots.snapshot_cache import CachedFile, SnapshotCache
-from footplate.trees.snapshots.staging import LINK_MODE, SnapshotLimits, StagedCopy, StagingArea
+from footplate.trees.snapshots.file_state_cache import CachedFile, SnapshotCache
+from footplate.trees.snapshots.protected_copies import LINK_MODE, SnapshotLimits, StagedCopy, StagingArea
 
 SNAPSHOT_GIT_CONFIGURATION: Final = {
     # Names that another operating system would treat as `.git` are ordinary names here, as they are for the agent.
@@ -110,7 +110,7 @@ async def _scan_and_store(
     if changed or after != before:
         index = git.index
         assert index is not None
-        snapshot_cache.save_cache(Path(git.git_dir), index, after, scratch=staging.directory)
+        file_state_cache.save_cache(Path(git.git_dir), index, after, scratch=staging.directory)
     return TakenSnapshot(Snapshot(after.tree, after.sidecar), tuple(staging.omitted)), after
 
 

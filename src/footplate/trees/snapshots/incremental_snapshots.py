@@ -30,10 +30,10 @@ from footplate.trees.object_database import (
 from footplate.trees.safe_open import InspectedPath, SafeDirectory
 from footplate.trees.snapshots import full_snapshot, sidecar_tree
 from footplate.trees.snapshots.changed_paths import parent_directories
+from footplate.trees.snapshots.file_state_cache import CachedFile, SnapshotCache
 from footplate.trees.snapshots.gitignore import GitignoreMatcher, UnsupportedRule
 from footplate.trees.snapshots.packs import SnapshotStep
-from footplate.trees.snapshots.snapshot_cache import CachedFile, SnapshotCache
-from footplate.trees.snapshots.staging import EXECUTABLE_MODE, FILE_MODE, LINK_MODE, SnapshotLimits
+from footplate.trees.snapshots.protected_copies import EXECUTABLE_MODE, FILE_MODE, LINK_MODE, SnapshotLimits
 from footplate.trees.snapshots.tree_watch import TouchedPaths, TreeWatch, WatchFailed
 
 log = structlog.get_logger(__name__)

@@ -19,7 +19,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
 from footplate.harness.claude import recovery
-from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recovery import RecoveryPlan
 from footplate.harness.claude.session import cli_options
 from footplate.harness.claude.transcripts.transcript import Transcript

@@ -19,7 +19,7 @@ from footplate.domain.ports.harness import Entry, SteerMessage
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
-from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recovery import NOT_STARTED
 from footplate.harness.claude.session.connection import CliConnection
 from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, NO_CLIENT_RESULT, UNKNOWN

@@ -13,7 +13,7 @@ from footplate.domain.errors import Temporary
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.harness import approvals
-from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.recovery import NOT_AS_SHOWN, plan_recovery
 from footplate.harness.claude.threads.thread_calls import ThreadCalls

@@ -18,7 +18,7 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.harness.claude import recovery
-from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recovery import NOT_STARTED, RecoveryPlan
 from footplate.harness.claude.transcripts import transcript
 from footplate.harness.claude.transcripts.transcript import Transcript

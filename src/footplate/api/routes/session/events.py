@@ -14,9 +14,9 @@ from footplate.api.requests.parsing import read_message_body, read_query
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.streams.event_stream import EventStream
 from footplate.api.streams.key_revocation import wait_for_revocation
-from footplate.api.wire import responses
+from footplate.api.streams.sse_response import EventStream
+from footplate.api.wire import openapi_responses
 from footplate.api.wire.session import events
 from footplate.api.wire.session.events import ListEvents, SendEvents, StreamEvents
 from footplate.domain.organisations.principals import Principal
@@ -29,7 +29,7 @@ from footplate.stream.sse import parse_cursor
 router = create_router("/v1/sessions/{session_id}/events", "events")
 
 
-@router.post("", response_model=responses.SentEvents, openapi_extra=describe_request(body=SendEvents))
+@router.post("", response_model=openapi_responses.SentEvents, openapi_extra=describe_request(body=SendEvents))
 async def send_events(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_message_body(request, SendEvents)
     inputs = events.to_inputs(body.events)
@@ -42,7 +42,11 @@ async def send_events(request: Request, session_id: str, principal: Caller) -> R
     return await execute_change(request, principal, raw, work)
 
 
-@router.get("", response_model=responses.Listing[responses.Event], openapi_extra=describe_request(query=ListEvents))
+@router.get(
+    "",
+    response_model=openapi_responses.Listing[openapi_responses.Event],
+    openapi_extra=describe_request(query=ListEvents),
+)
 async def list_events(request: Request, session_id: str, principal: Caller) -> Response:
     query = read_query(request, ListEvents)
     cursor = pagination.decode_number_cursor("events", query.page, query.order)

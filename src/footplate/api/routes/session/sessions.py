@@ -14,10 +14,10 @@ from footplate.api.requests.parsing import read_body, read_empty_body, read_mess
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
-from footplate.api.wire import files, responses
+from footplate.api.wire import files, openapi_responses
 from footplate.api.wire.agent import agents, multiagent
 from footplate.api.wire.agent.tools import check_search_available
-from footplate.api.wire.list_queries import NoParameters
+from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.policy import permissions
 from footplate.api.wire.projects import parse_project_choice
 from footplate.api.wire.session import sessions
@@ -39,7 +39,7 @@ from footplate.domain.sessions.turns import Mode, SessionStatus
 router = create_router("/v1/sessions", "sessions")
 
 
-@router.post("", response_model=responses.Session, openapi_extra=describe_request(body=SessionCreate))
+@router.post("", response_model=openapi_responses.Session, openapi_extra=describe_request(body=SessionCreate))
 async def create_session(request: Request, principal: Caller) -> Response:
     body, raw = await read_message_body(request, SessionCreate)
     # Read before the transaction opens: a request that holds a database connection must not wait for a second one.
@@ -115,7 +115,7 @@ async def _embed_subagents(services: ApiServices, principal: Principal, snapshot
     }
 
 
-@router.get("", response_model=responses.SessionListing, openapi_extra=describe_request(query=ListSessions))
+@router.get("", response_model=openapi_responses.SessionListing, openapi_extra=describe_request(query=ListSessions))
 async def list_sessions(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListSessions)
     cursor = pagination.decode_row_cursor("sessions", query.page, query.order)
@@ -149,13 +149,15 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
     )
 
 
-@router.get("/{session_id}", response_model=responses.Session)
+@router.get("/{session_id}", response_model=openapi_responses.Session)
 async def retrieve_session(request: Request, session_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(sessions.serialize_session(await get_services(request).reads.session(principal, session_id)))
 
 
-@router.post("/{session_id}", response_model=responses.Session, openapi_extra=describe_request(body=SessionUpdate))
+@router.post(
+    "/{session_id}", response_model=openapi_responses.Session, openapi_extra=describe_request(body=SessionUpdate)
+)
 async def update_session(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, SessionUpdate)
     if "agent" in body.model_fields_set:
@@ -169,7 +171,7 @@ async def update_session(request: Request, session_id: str, principal: Caller) -
     return await execute_change(request, principal, raw, work, audit_action="session.update" if affects_rules else None)
 
 
-@router.post("/{session_id}/archive", response_model=responses.Session)
+@router.post("/{session_id}/archive", response_model=openapi_responses.Session)
 async def archive_session(request: Request, session_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 
@@ -179,7 +181,7 @@ async def archive_session(request: Request, session_id: str, principal: Caller) 
     return await execute_change(request, principal, raw, work)
 
 
-@router.delete("/{session_id}", response_model=responses.Deleted)
+@router.delete("/{session_id}", response_model=openapi_responses.Deleted)
 async def delete_session(request: Request, session_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 

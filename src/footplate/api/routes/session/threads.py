@@ -15,9 +15,9 @@ from footplate.api.requests.parsing import read_empty_body, read_query
 from footplate.api.routes.session.events import open_event_stream, respond_with_page
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.streams.event_stream import EventStream
-from footplate.api.wire import responses
-from footplate.api.wire.list_queries import NoParameters
+from footplate.api.streams.sse_response import EventStream
+from footplate.api.wire import openapi_responses
+from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.session import threads
 from footplate.api.wire.session.events import MAX_EVENTS, StreamEvents
 from footplate.api.wire.session.threads import ListThreadEvents, ListThreads
@@ -48,7 +48,11 @@ class _ThreadInSession:
         return threads.serialize_subagent_thread(self.session, self.thread)
 
 
-@router.get("", response_model=responses.Listing[responses.Thread], openapi_extra=describe_request(query=ListThreads))
+@router.get(
+    "",
+    response_model=openapi_responses.Listing[openapi_responses.Thread],
+    openapi_extra=describe_request(query=ListThreads),
+)
 async def list_threads(request: Request, session_id: str, principal: Caller) -> Response:
     """Lists the primary thread first, then those of subagents, oldest first."""
     query = read_query(request, ListThreads)
@@ -71,7 +75,7 @@ async def list_threads(request: Request, session_id: str, principal: Caller) -> 
     )
 
 
-@router.get("/{thread_id}", response_model=responses.Thread)
+@router.get("/{thread_id}", response_model=openapi_responses.Thread)
 async def retrieve_thread(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response((await _find_thread(request, principal, session_id, thread_id)).serialize())
@@ -91,7 +95,7 @@ async def archive_thread(request: Request, session_id: str, thread_id: str, prin
 
 @router.get(
     "/{thread_id}/events",
-    response_model=responses.Listing[responses.Event],
+    response_model=openapi_responses.Listing[openapi_responses.Event],
     openapi_extra=describe_request(query=ListThreadEvents),
 )
 async def list_thread_events(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:

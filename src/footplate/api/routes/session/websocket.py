@@ -21,8 +21,8 @@ from footplate.api.middleware.request_context import REQUEST_ID_HEADER
 from footplate.api.requests.parsing import read_query
 from footplate.api.routes.session.events import parse_start_cursor
 from footplate.api.services import get_services
-from footplate.api.streams.event_stream import ClosableFrames
 from footplate.api.streams.key_revocation import wait_for_revocation
+from footplate.api.streams.sse_response import ClosableFrames
 from footplate.api.streams.websocket_stream import stream_to_socket
 from footplate.api.wire.session.events import StreamEvents
 from footplate.domain.errors import FootplateError, InvalidRequest, NotFound

@@ -2,12 +2,12 @@
 session.
 """
 
+from footplate.api.wire.agent_and_environment_queries import PageSize
 from footplate.api.wire.base import Id, Parameters, Text, optional_timestamp, timestamp
-from footplate.api.wire.list_queries import PageSize
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.approvals import Approval
 from footplate.domain.sessions.threads import THREAD_ID
-from footplate.domain.text.call_display import describe_call
+from footplate.domain.text.approval_display import describe_call
 
 
 class ListApprovals(Parameters):

@@ -25,7 +25,7 @@ from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.recovery_text import INTERRUPTED
 
 if TYPE_CHECKING:
-    from footplate.harness.mcp.servers import McpServers
+    from footplate.harness.mcp.tool_client import McpServers
     from footplate.harness.native.toolset.builtin_tools import ToolOutput
 
 _IGNORED_FIELDS: Final = frozenset({"description"})

@@ -19,7 +19,7 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 from footplate.harness import approvals
-from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import CANNOT_WAIT, SubagentApprovals
 from footplate.harness.claude.threads import subagents
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls

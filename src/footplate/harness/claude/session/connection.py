@@ -14,7 +14,7 @@ from footplate.domain.errors import FootplateError, Permanent, Temporary
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.harness import TurnContext, UpcomingTurn
 from footplate.harness import lazy_import
-from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.session import cli_options, repository_config
 from footplate.harness.claude.session.cli_hooks import CliHooks
@@ -26,7 +26,7 @@ from footplate.harness.claude.transcripts.sdk_messages import Call, RunEnded
 
 if TYPE_CHECKING:
     from footplate.harness.claude.session.mcp_bridge import McpBridge
-    from footplate.harness.mcp.servers import McpServers
+    from footplate.harness.mcp.tool_client import McpServers
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import claude_agent_sdk as sdk
 from mcp import types
 
-from footplate.harness.claude.permissions.custom_tools import CustomTools
+from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.session.mcp_bridge import NOT_PERMITTED, create_sdk_server
 

@@ -18,7 +18,7 @@ from footplate.domain.ports.harness import TurnContext
 from footplate.harness.claude.recording.recorder import TurnRecorder
 
 if TYPE_CHECKING:
-    from footplate.harness.mcp.servers import McpServers, McpTool
+    from footplate.harness.mcp.tool_client import McpServers, McpTool
 
 _CALL_ID: Final = "claudecode/toolUseId"
 """The metadata key with the id of the model's call."""

@@ -7,7 +7,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_ai.tools import ToolDefinition
 
 if TYPE_CHECKING:
-    from footplate.harness.mcp.servers import McpTool
+    from footplate.harness.mcp.tool_client import McpTool
 
 
 class ToolInput(BaseModel):

@@ -28,8 +28,8 @@ from footplate.store.archive.format import ArchiveLine
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database, call_with_retries
 from footplate.store.log.append import AppendBatch, append_batch, positions_of_appended
-from footplate.store.log.claims import content_blocks, find_unresolved_calls
 from footplate.store.log.fork_history import ForkHistory
+from footplate.store.log.turn_claims import content_blocks, find_unresolved_calls
 from footplate.store.object_store import Objects
 from footplate.store.resources import audit_trail as trail
 from footplate.store.row_mapping import Row

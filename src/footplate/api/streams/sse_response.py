@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from footplate.api import errors
-from footplate.api.key_quotas import StreamSlot
+from footplate.api.stream_and_body_quotas import StreamSlot
 from footplate.api.streams import key_revocation
 from footplate.domain.errors import FootplateError
 from footplate.stream.sse import KEEP_ALIVE, encode_json_line

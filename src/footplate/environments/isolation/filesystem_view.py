@@ -14,7 +14,7 @@ from typing import Final, Literal
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.host_access import Network
 from footplate.domain.ports.engine import CheckedOutTree
-from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.isolation.resource_limits import SandboxLimits
 
 WORKSPACE_MOUNT: Final = "/workspace"
 HOME_MOUNT: Final = "/home/agent"

@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from footplate.environments.sandbox import disk_usage
+from footplate.environments.isolation import disk_usage
 
 log = structlog.get_logger(__name__)
 

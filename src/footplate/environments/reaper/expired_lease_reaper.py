@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from footplate.environments import leases
 from footplate.environments.directory_removal import remove_directory
-from footplate.environments.reaper import leases, processes
-from footplate.environments.reaper.leases import LeaseRecord, PidScope
-from footplate.environments.reaper.processes import ProcessIdentity
-from footplate.environments.sandbox.cgroups import remove_group
+from footplate.environments.isolation.cgroups import remove_group
+from footplate.environments.leases import LeaseRecord, PidScope
+from footplate.environments.processes import process_identity
+from footplate.environments.processes.process_identity import ProcessIdentity
 
 TRIAL_PREFIX: Final = "footplate-trial-"
 """The prefix of a trial directory's name, before its lease id. A worker or the doctor tests a sandbox there."""
@@ -97,15 +98,15 @@ class Reaper:
         guardian = [record.guardian] if record and _is_local(record) else []
 
         def find_processes() -> list[ProcessIdentity]:
-            grouped = [processes.identify_process(pid) for group in groups for pid in _cgroup_pids(group)]
-            return [one for one in {*processes.find_by_lease(name), *guardian, *grouped} if one.alive]
+            grouped = [process_identity.identify_process(pid) for group in groups for pid in _cgroup_pids(group)]
+            return [one for one in {*process_identity.find_by_lease(name), *guardian, *grouped} if one.alive]
 
         found.directories += 1
         found.cgroups += len(groups)
         if not removing:
             found.processes += len(find_processes())
             return
-        killed, gone = processes.kill_until_gone(find_processes, patience=_PATIENCE)
+        killed, gone = process_identity.kill_until_gone(find_processes, patience=_PATIENCE)
         found.processes += killed
         until = time.monotonic() + _PATIENCE
         if gone and all(remove_group(group, until) for group in groups):

@@ -27,16 +27,16 @@ from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, FileInfo
 from footplate.environments import tree_locations
 from footplate.environments.guarded_environment import DEFAULT_GRACE, GuardedEnvironment
-from footplate.environments.mounted_sockets import MountedSockets
+from footplate.environments.isolation import file_access
+from footplate.environments.isolation.cgroups import Cgroup
+from footplate.environments.isolation.cpu_weight import lower_weight_while_throttled
+from footplate.environments.isolation.disk_watch import DiskWatch
+from footplate.environments.isolation.filesystem_view import FORWARDED_PORTS, HOME_MOUNT, MODEL_SOCKET, FilesystemView
+from footplate.environments.isolation.mounted_sockets import MountedSockets
+from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
 from footplate.environments.processes.spawner import SpawnedCommand, Spawner
-from footplate.environments.reaper.leases import Lease
-from footplate.environments.sandbox import file_access
-from footplate.environments.sandbox.cgroups import Cgroup
-from footplate.environments.sandbox.cpu_weight import lower_weight_while_throttled
-from footplate.environments.sandbox.disk_watch import DiskWatch
-from footplate.environments.sandbox.filesystem_view import FORWARDED_PORTS, HOME_MOUNT, MODEL_SOCKET, FilesystemView
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from tree_sitter import Node
 
-from footplate.gate.shell import syntax_tree
+from footplate.gate.shell import syntax_parser
 from footplate.gate.shell.script_model import Assignment, Redirect, Script, SimpleCommand, Stdin
 from footplate.gate.shell.words import Word, WordReader
 
@@ -49,7 +49,7 @@ class _NodeContext(NamedTuple):
 
 def parse_script(command: str) -> Script:
     """Parse a command line. Never raises: problems are in the `faults` of the result."""
-    source = syntax_tree.parse_syntax(command)
+    source = syntax_parser.parse_syntax(command)
     script = Script(faults=list(source.faults))
     if source.root is not None:
         _ScriptWalker(source.text, script).visit(source.root, _NodeContext(), 0)

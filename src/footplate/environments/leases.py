@@ -22,7 +22,13 @@ from itertools import count
 from pathlib import Path
 from typing import Final, Self
 
-from footplate.environments.reaper.processes import NO_PROCESS, PROC, ProcessIdentity, current_process, identify_process
+from footplate.environments.processes.process_identity import (
+    NO_PROCESS,
+    PROC,
+    ProcessIdentity,
+    current_process,
+    identify_process,
+)
 
 LEASES_DIRECTORY: Final = "leases"
 """The subdirectory of the data directory."""

@@ -9,7 +9,7 @@ import asyncio
 import time
 from typing import Final
 
-from footplate.environments.sandbox.cgroups import Cgroup
+from footplate.environments.isolation.cgroups import Cgroup
 
 _CHECK_INTERVAL: Final = 0.25
 _LOW_SHARE: Final = 0.1

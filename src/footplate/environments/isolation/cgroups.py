@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from footplate.environments.reaper.leases import new_lease_id
-from footplate.environments.sandbox.limits import SandboxLimits
+from footplate.environments.isolation.resource_limits import SandboxLimits
+from footplate.environments.leases import new_lease_id
 
 CONTROLLERS: Final = ("memory", "pids", "cpu")
 PARENT_GROUP: Final = "footplate"

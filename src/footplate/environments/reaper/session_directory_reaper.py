@@ -22,7 +22,12 @@ from footplate.domain.files.snapshots import SCRATCH_TREE, ExpiredSessionFiles
 from footplate.domain.organisations.organisation_names import directory_name
 from footplate.domain.projects.project import PRIVATE_TREES
 from footplate.environments.directory_removal import remove_directory_async
-from footplate.environments.factory import WORKSPACES, remove_session_directories, session_id_of, state_directory
+from footplate.environments.session_directories import (
+    WORKSPACES,
+    remove_session_directories,
+    session_id_of,
+    state_directory,
+)
 
 log = structlog.get_logger(__name__)
 
