@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 
 from footplate.api import openapi
 from footplate.api.middleware.error_handlers import on_footplate_error, on_http_exception
-from footplate.api.middleware.foreign_request_guard import ForeignRequestMiddleware
+from footplate.api.middleware.host_and_origin_guard import ForeignRequestMiddleware
 from footplate.api.middleware.request_context import RequestContextMiddleware
 from footplate.api.routes import (
     agents,

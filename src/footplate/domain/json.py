@@ -1,7 +1,7 @@
 """Types for JSON values, and functions that clean a value for a JSONB column.
 
-PostgreSQL's JSONB rejects NUL and lone surrogates, and the output of a tool may contain both. They are replaced by a
-visible character. Callers that need the exact bytes must store them in the object store.
+PostgreSQL's JSONB rejects NUL and lone surrogates, and the output of a tool may contain both. These characters are
+replaced by a visible character. Callers that need the exact bytes must store them in the object store.
 """
 
 from collections.abc import Mapping

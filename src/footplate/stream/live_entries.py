@@ -1,7 +1,7 @@
 r"""Encodes and decodes the entries of the live streams in Redis. Pure functions.
 
-An entry of the Redis stream `footplate:live:{NN}` has three fields: the session's id (`s`), its organisation (`o`) and
-a JSON list of `[kind, body]` pairs in chronological order (`b`):
+An entry of the Redis stream `footplate:live:{NN}` names the session (`s`) and its organisation (`o`). Its field `b` is
+a JSON list of `[kind, body]` pairs in chronological order:
 
 | kind       | body                                                | meaning                                  |
 |------------|-----------------------------------------------------|------------------------------------------|
@@ -9,7 +9,7 @@ a JSON list of `[kind, body]` pairs in chronological order (`b`):
 | `start`    | `{"id", "type", "after_seq"}`                       | a preview starts                         |
 | `delta`    | `{"id", "offset", "text"}`                          | more text of the preview                 |
 
-`offset` is the number of characters before the text. `after_seq` is the last log position that the writer knew.
+`offset` is the number of characters before the text, and `after_seq` the last log position that the writer knew.
 """
 
 from collections.abc import Sequence

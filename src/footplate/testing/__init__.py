@@ -3,11 +3,11 @@
     async with ScriptedModel({"hello": replies([text("Hi")])}) as model:
         ...  # use a client with base_url=model.url or model.openai_url, and a prompt with [[script:hello]]
 
-The same scripts serve Anthropic's Messages API and OpenAI's Chat Completions and Responses APIs, with and without
-streaming.
+The same scripts serve Anthropic's Messages API and OpenAI's Chat Completions and Responses APIs. Replies can be
+streamed or sent in one piece. `script_json` documents the file format of scripts.
 
-`script_json` documents the file format of scripts, `model_process.ModelProcess` runs the server in a process of its
-own, and `sdk_validation` validates responses against the models of the official SDK.
+`model_process.ModelProcess` runs the server in a separate process, and `sdk_validation` checks responses
+against the official SDK.
 """
 
 from footplate.testing.scripted_model import ScriptedModel

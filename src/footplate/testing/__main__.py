@@ -1,8 +1,8 @@
-"""Runs the scripted model as a process: `python -m footplate.testing --script FILE`.
+"""Runs the scripted model server as a process: `python -m footplate.testing --script FILE`.
 
-Its first line on stdout is `{"url": …, "pid": …, "key": …}`. Requests must send this key: the value of
-FOOTPLATE_SCRIPTED_KEY, or else a random one. With `--any-key`, any key is accepted. The process ends on SIGTERM or
-SIGINT. With `--exit-with-stdin` it also ends when its stdin is closed, which happens when its parent is killed.
+Its first line of output is `{"url": …, "pid": …, "key": …}`. Requests must send this API key: the value of
+FOOTPLATE_SCRIPTED_KEY, or a random key. With `--any-key`, any key is accepted. With `--exit-with-stdin`, the process
+ends when its standard input is closed, for example because its parent was killed.
 """
 
 import argparse

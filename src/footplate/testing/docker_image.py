@@ -1,4 +1,4 @@
-"""Builds a Docker image from scratch, without a registry: programs of this machine with their libraries."""
+"""Builds a Docker image context without a registry, from programs and libraries that are installed on this machine."""
 
 import io
 import shutil

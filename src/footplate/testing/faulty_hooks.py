@@ -1,4 +1,4 @@
-"""Faulty hooks for tests: an HTTP hook server, and a package of Python hooks that hang, crash or flood."""
+"""Hooks for tests of error handling: an HTTP hook server, and Python hooks that hang, crash or print too much."""
 
 import asyncio
 import contextlib

@@ -1,7 +1,7 @@
-"""`ModelProcess` runs the scripted model in a separate process that a test starts and controls.
+"""`ModelProcess` runs the scripted model server in a separate process that a test starts and controls.
 
-It ends with the process that started it, even if that is killed. Use it if the model must not share an event loop or a
-core with the code that is measured or killed.
+The server ends together with the process that started it, even if that process is killed. Use it if the model server
+must not share an event loop or a processor with the code under test.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Reads and writes scripts as JSON. Unknown keys are rejected, so that a misspelt key is not ignored.
+"""Reads and writes scripts of the scripted model as JSON. Unknown keys are rejected.
 
-A script is `{"replies": [REPLY, …]}`. A reply is `{"steps": [STEP, …], "repeat": 12 | true, "first_attempts":
-[[STEP, …], …]}` or, for short, its list of steps. A file contains `{"scripts": {NAME: SCRIPT, …}}`. For example,
-twelve tool calls, each rejected once, and a final text:
+A script is `{"replies": [REPLY, …]}`, and a file is `{"scripts": {NAME: SCRIPT, …}}`. A reply is its list of steps, or
+`{"steps": [STEP, …], "repeat": 12 | true, "first_attempts": [[STEP, …], …]}`. This example has twelve tool calls, each
+rejected once, and a final text:
 
     {"scripts": {"lines": {"replies": [
         {"steps": [{"tool": "bash", "input": {"command": "echo {n} >> lines"}}], "repeat": 12,

@@ -1,4 +1,4 @@
-"""A gate for tests that returns scripted decisions."""
+"""A permission gate for tests, which returns scripted decisions and hook results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""`ScriptedModel` runs the scripted model server in the caller's event loop."""
+"""`ScriptedModel` runs the scripted model server in the event loop of the caller."""
 
 import asyncio
 import socket

@@ -1,7 +1,7 @@
-"""Scripts choose the steps of the reply to each request.
+"""Scripts of the scripted model: a script chooses the steps of the reply to each request.
 
-A script is any function, sync or async, that maps a `Request` to steps. `Replies` is a script that can be written as
-JSON: a list of replies by index, in which `{n}`, `{session}` and `{script}` in texts and tool inputs are replaced.
+A script is any function, sync or async, that takes a `Request` and returns steps. `Replies` is a script that can be
+written as JSON. It is a list of replies, in which `{n}`, `{session}` and `{script}` are replaced.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,8 +1,7 @@
-"""Validates server responses strictly against the models of the official SDK.
+"""Validates API responses strictly against the models of the official Anthropic SDK.
 
-The SDK itself builds its objects without validation. Here a missing required field, an unknown literal or a value of
-the wrong type raises `AssertionError`. Extra fields are allowed, as they are on the wire. Only this module requires the
-package `anthropic`.
+The SDK itself does not validate responses. Here a missing field, an unknown literal or a value of the wrong type raises
+`AssertionError`. Additional fields are allowed. Only this module requires the package `anthropic`.
 """
 
 import functools

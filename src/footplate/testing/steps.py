@@ -1,8 +1,8 @@
-"""The steps of a scripted reply: one frozen dataclass for each kind of step, and a function that creates it.
+"""The steps of a scripted reply: a frozen dataclass for each kind of step, and a function that creates it.
 
-The fields of a step are also its JSON form, and the name of the first field is its kind: `text("Hi", chunks=2)` is
-`{"text": "Hi", "chunks": 2}`. Steps are only data; `server.reply_playback` turns them into bytes and pauses. Names,
-error types and stop reasons are Anthropic's; `wire` translates them for the other formats.
+The fields of a step are also its JSON form: `text("Hi", chunks=2)` is `{"text": "Hi", "chunks": 2}`. The first field
+names the kind of step. `server.reply_playback` converts steps to bytes and pauses. Error types and stop reasons have
+Anthropic's names, and `wire` converts them for the other formats.
 """
 
 from collections.abc import Mapping

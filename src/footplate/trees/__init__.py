@@ -1,1 +1,1 @@
-"""Working trees: project mirrors, one tree per session, snapshots and diffs, all built on git plumbing commands."""
+"""Working trees of sessions: mirrors of projects, checkouts, snapshots, diffs and delivery, all based on git."""

@@ -1,13 +1,8 @@
-"""Checks out a project for a session: the base's files, a git directory for the agent, and one for the host.
+"""Checks out a project for a session: the files of the base commit, and git directories for the agent and the host.
 
-The host's git directory is outside the tree, where the agent has no access. So are the objects that both share, in the
-project's mirror. The agent's git directory is in the tree. It is written once, before the agent first runs there, and
-the host never reads it again.
-
-A worker may die at any point. An unfinished checkout is marked by a directory of its own, and the host's git directory
-is renamed to its final path last. A tree with the mark was never used by an agent, so it is rebuilt. A tree that has
-files but neither the mark nor a host git directory may contain work: it is left unchanged and reported as an error,
-unless the log has its files (`tree_recovery.py`).
+The agent's git directory is in the tree, and the host never reads it. The host's git directory is outside the
+tree, where the agent has no access. It is moved to its final path last, so an unfinished checkout is
+recognised and built again.
 """
 
 import asyncio
@@ -68,7 +63,12 @@ def is_checked_out(private_dir: Path) -> bool:
 
 
 async def check_out_base(request: CheckoutRequest) -> None:
-    """Checks out the base. The caller has exclusive access to the session and this tree."""
+    """Checks out the base. The caller has exclusive access to the session and this tree.
+
+    The worker may die at any point. An unfinished checkout is marked by a directory. A tree with this mark was never
+    used by an agent, so it is built again. A tree with files but without the mark and the host's git directory may
+    contain work. It is left unchanged and reported as an error, unless the log has its files (`tree_recovery.py`).
+    """
     host_git_dir = await asyncio.to_thread(_start_checkout, request)
     git = await init_git_dir(host_git_dir, request.base.branch, request.mirror)
     if request.base.commit is not None:

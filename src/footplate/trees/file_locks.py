@@ -1,4 +1,7 @@
-"""File locks for mutual exclusion on one host. The kernel releases a lock when the process that holds it ends."""
+"""File locks for mutual exclusion between processes on one host.
+
+The kernel releases a lock when the process that holds it ends.
+"""
 
 import asyncio
 import fcntl

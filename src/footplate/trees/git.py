@@ -1,13 +1,7 @@
-"""Runs git on the host. No other module starts git, so no git command ever obeys settings found in a workspace.
+"""Runs git on the host. No other module starts git, so git never uses settings that an agent wrote into a workspace.
 
-An agent can write anything into its workspace. A git process that reads its configuration there would run programs
-chosen by the agent with the worker's rights: `core.fsmonitor`, `filter.*.clean`, textconv, hooks. Therefore:
-
-- The git directory belongs to the host and is named explicitly, never searched for.
-- Only that directory's configuration and the settings in this module are read.
-- Attributes in the tree are overridden in the git directory (`write_attributes`).
-- No hook, helper, pager, editor or remote program is configured.
-- A caller that needs a transport protocol allows it for a single command.
+Otherwise such settings (`core.fsmonitor`, `filter.*.clean`, textconv, hooks) could run the agent's programs with
+the rights of the worker.
 """
 
 import asyncio
@@ -106,7 +100,14 @@ class NoGit(Permanent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Git:
-    """Runs git commands on one git directory owned by the host."""
+    """Runs git commands on one git directory owned by the host.
+
+    - The git directory is named explicitly and never searched for.
+    - Only the configuration of that directory and the settings in this module are read.
+    - Attributes in the tree are overridden in the git directory (`write_attributes`).
+    - No hook, helper, pager, editor or remote program is configured.
+    - A caller that needs a transport protocol allows it for a single command.
+    """
 
     git_dir: Path
     work_tree: Path | None = None

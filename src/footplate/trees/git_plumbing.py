@@ -1,4 +1,4 @@
-"""Formats and parses the line formats of git's plumbing commands, such as `ls-files -z` and `update-index`."""
+"""Formats the input and parses the output of git's plumbing commands, such as `ls-files -z` and `update-index`."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

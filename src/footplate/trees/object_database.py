@@ -1,6 +1,6 @@
 """Reads and writes git objects in the worker's process, without starting git.
 
-Only the object directory is opened. Configuration, references and work trees are never read.
+It opens only the object directory, and never reads configuration, references or work trees.
 """
 
 import io

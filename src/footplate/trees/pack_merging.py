@@ -1,9 +1,8 @@
-"""Merges the packs of a git directory, so that looking up an object stays cheap however many packs were added.
+"""Merges the packs of a git directory, so that looking up an object stays fast even after many packs were added.
 
-Each fetch adds a pack to a mirror, and each turn with new commits of the agent adds one to the session's git directory.
-git merges the small ones and keeps every object, referenced or not. It works on hard links in a separate directory. The
-new pack is linked into place before the old ones are removed, so a killed process loses nothing. A reader that misses a
-removed pack finds the new one when it lists the packs again, as git and dulwich do.
+Fetches add packs to a mirror, and turns with new commits add packs to the session's git directory. No object is
+dropped, even if nothing refers to it. The new pack is put in place before the old packs are removed, so a killed
+process loses nothing. A reader that misses a removed pack finds the new one when it lists the packs again.
 """
 
 import asyncio
@@ -62,6 +61,7 @@ async def _merge_locked(git_dir: Path, seconds: float) -> None:
 
 
 async def _merge(git_dir: Path, seconds: float) -> None:
+    """Merges the packs with git, on hard links in a separate directory."""
     packs = git_dir / "objects" / "pack"
     with scratch_directory(git_dir) as scratch_dir:
         await asyncio.to_thread(_remove_unfinished_packs, packs)

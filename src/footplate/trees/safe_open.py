@@ -1,9 +1,8 @@
-"""Opens files in a workspace safely while its agent may be changing them.
+"""Opens files in a workspace safely, even if the agent changes them at the same time.
 
-Between a check of a path and its use, a process of the agent could replace a file with a symbolic link, and the worker
-would read a file of the host. So each path is walked from the workspace's own descriptor, one name at a time, without
-following links, and the descriptor that was checked is the one that is read. Pipes and devices are never opened,
-because opening them can block or have side effects.
+Between the check of a path and its use, the agent could replace a file by a symbolic link to a file of the host. Each
+path is therefore opened one name at a time, without following links, and the checked descriptor is the one that is
+read. Pipes and devices are never opened, because opening them can block or have side effects.
 """
 
 import errno

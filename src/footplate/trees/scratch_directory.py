@@ -1,4 +1,4 @@
-"""Temporary directories for one operation, inside a host git directory that no agent can reach."""
+"""Creates temporary directories for one operation, inside a git directory of the host that no agent can access."""
 
 import os
 import shutil

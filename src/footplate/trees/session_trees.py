@@ -1,4 +1,4 @@
-"""The trees of sessions on this host: resolves their base, checks out or recovers their files, and takes snapshots."""
+"""Manages the working trees of sessions on this host: chooses the base commit, checks out files and takes snapshots."""
 
 import asyncio
 import os

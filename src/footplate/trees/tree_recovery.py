@@ -1,8 +1,7 @@
-"""Recovers a session's tree from the object store, on a host that does not have it or has an outdated version.
+"""Recovers a session's working tree from the object store, on a host that does not have it or has an old version.
 
-A file next to the host's index lists the snapshots that the tree may be based on: the one it was restored from, or the
-last two that were taken here, because the worker cannot know whether the last one reached the log. If the log has a
-different snapshot, the session has run on another host since, and the tree is outdated.
+A file next to the host's git index lists the snapshots on which the tree may be based. If the log has a different
+snapshot, the session has since run on another host, and the tree is outdated.
 """
 
 import asyncio
@@ -61,6 +60,9 @@ def is_based_on(host_git_dir: Path, stored: StoredSnapshot | None) -> bool:
 
 
 def record_base_snapshots(host_git_dir: Path, snapshots: Sequence[StoredSnapshot | None]) -> None:
+    """Records the snapshots on which the tree may be based: the one that was restored, or the last two that were taken
+    on this host. There are two because the worker cannot know whether the last one reached the log.
+    """
     new = host_git_dir / f"{_BASE_SNAPSHOTS_FILE}.{os.getpid()}"
     new.write_bytes(orjson.dumps([_snapshot_key(snapshot) for snapshot in snapshots]))
     new.replace(host_git_dir / _BASE_SNAPSHOTS_FILE)

@@ -98,7 +98,7 @@ async def count_unknown_sessions(settings: Settings, in_use: Collection[str]) ->
 async def _create_docker_backend(
     settings: Settings, worker: str, is_lease_expired: Callable[[str], Awaitable[bool]], trees: Trees | None
 ) -> EnvironmentBackend:
-    from footplate.environments.docker.sweep import remove_abandoned
+    from footplate.environments.docker.abandoned_containers import remove_abandoned
 
     found = await find_docker(settings, worker=worker, trees=trees)
 
@@ -125,7 +125,7 @@ async def _create_docker_backend(
 
 async def count_abandoned_containers(settings: Settings) -> int:
     """Count the abandoned containers. Raises `Unavailable`."""
-    from footplate.environments.docker.sweep import find_abandoned
+    from footplate.environments.docker.abandoned_containers import find_abandoned
 
     return len(await find_abandoned(settings.docker_host))
 

@@ -7,7 +7,7 @@ from tests.integration.environments.conftest import EnvironmentOpener, Waiter
 
 from footplate.environments.isolation import cpu_weight
 from footplate.environments.isolation.cgroups import Cgroup
-from footplate.environments.isolation.enclosed_environment import EnclosedEnvironment
+from footplate.environments.isolation.isolated_environment import EnclosedEnvironment
 
 pytestmark = pytest.mark.timing
 

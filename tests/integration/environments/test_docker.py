@@ -25,14 +25,14 @@ from tests.integration.environments.conftest import (
     wait_for_containers_to_end,
 )
 
-from footplate.cli.actions import doctor
+from footplate.cli.actions import doctor_checks
 from footplate.config import Settings
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest, Unavailable
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.host_access import Network
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.environments.docker import container_owner, labels, sweep
+from footplate.environments.docker import abandoned_containers, container_owner, labels
 from footplate.environments.docker.container_spec import SOCKET_TARGET
 from footplate.environments.docker.engine import NoContainer, connect_engine, find_container, remove_container
 from footplate.environments.docker.environment import DockerEnvironment, DockerHost
@@ -352,28 +352,32 @@ async def test_containers_of_dead_owners_are_removed(opened: ContainerOpener, do
             config["Labels"] = {labels.OWNER: holder, labels.WORKER: name}
             created = await docker.containers.create(config, name=name)
             await created.start()
-    assert sorted(removed.name for removed in await sweep.find_abandoned(dockerd.address)) == ["dead", "other-boot"]
+    assert sorted(removed.name for removed in await abandoned_containers.find_abandoned(dockerd.address)) == [
+        "dead",
+        "other-boot",
+    ]
     settings = Settings(
         environment="docker", docker_image=FULL, docker_host=dockerd.address, data_dir=tmp_path / "data",
         database_url="postgresql:///none?host=/nowhere",
     )  # fmt: skip
-    check = await doctor.check_leftovers(settings)
+    check = await doctor_checks.check_leftovers(settings)
     assert (check.state, " 2 containers," in check.detail) == ("warning", True)
-    check_without_engine = await doctor.check_leftovers(
+    check_without_engine = await doctor_checks.check_leftovers(
         settings.model_copy(update={"docker_host": "unix:///no/such.sock"})
     )
     assert "an unknown number of containers (the Docker engine does not respond)" in check_without_engine.detail
-    assert len(await sweep.remove_abandoned(dockerd.address, sockets=sockets)) == 2
+    assert len(await abandoned_containers.remove_abandoned(dockerd.address, sockets=sockets)) == 2
     assert [path.name for path in sockets.iterdir()] == [f"{own_name}-0"]
     assert (await environment.run(["echo", "alive"])).stdout == b"alive\n"
 
     async def lapsed(worker: str) -> bool:
         return worker == "unseen"
 
-    assert [container.name for container in await sweep.remove_abandoned(dockerd.address, is_lease_expired=lapsed)] == [
-        "unseen"
-    ]
-    assert await sweep.remove_abandoned(dockerd.address, is_lease_expired=lapsed) == []
+    assert [
+        container.name
+        for container in await abandoned_containers.remove_abandoned(dockerd.address, is_lease_expired=lapsed)
+    ] == ["unseen"]
+    assert await abandoned_containers.remove_abandoned(dockerd.address, is_lease_expired=lapsed) == []
 
 
 async def test_a_stopped_container_of_an_invisible_owner_is_removed_after_a_day(
@@ -388,9 +392,9 @@ async def test_a_stopped_container_of_an_invisible_owner_is_removed_after_a_day(
             created = await docker.containers.create(config, name=name)
             if name == "running":
                 await created.start()
-    assert await sweep.find_abandoned(dockerd.address) == []
-    monkeypatch.setattr(sweep, "_MAX_STOPPED_AGE", -60.0)
-    assert [removed.name for removed in await sweep.remove_abandoned(dockerd.address)] == ["stopped"]
+    assert await abandoned_containers.find_abandoned(dockerd.address) == []
+    monkeypatch.setattr(abandoned_containers, "_MAX_STOPPED_AGE", -60.0)
+    assert [removed.name for removed in await abandoned_containers.remove_abandoned(dockerd.address)] == ["stopped"]
     async with connect_engine(dockerd.address) as docker:
         await remove_container(docker, "running")
 

@@ -20,7 +20,7 @@ from footplate.domain.agents.environment_config import Backend, EnvironmentConfi
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.host_access import Network
-from footplate.environments.docker import image_inspection, sweep
+from footplate.environments.docker import abandoned_containers, image_inspection
 from footplate.environments.docker.engine import connect_engine, find_container
 from footplate.environments.docker.environment import DockerEnvironment
 from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
@@ -240,7 +240,7 @@ async def test_another_worker_takes_over_from_a_killed_builder(
     async with connect_engine(dockerd.address) as docker:
         history = json.dumps(await docker.images.inspect(image.id))
     assert image_inspection.REPOSITORY in history
-    await sweep.remove_abandoned(dockerd.address)
+    await abandoned_containers.remove_abandoned(dockerd.address)
     assert await wait_for_containers_to_end(dockerd, 5) == []
     if at == "running":
         await asyncio.sleep(0.2)

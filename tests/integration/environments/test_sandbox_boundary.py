@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from footplate.environments.isolation.enclosed_environment import EnclosedEnvironment
 from footplate.environments.isolation.filesystem_view import python_path
+from footplate.environments.isolation.isolated_environment import EnclosedEnvironment
 from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.sandbox.probe import SandboxProbe
 

@@ -1,4 +1,4 @@
-"""Liveness and readiness checks. They need no API key and reveal nothing confidential."""
+"""Liveness and readiness checks of the API process. The routes need no API key and reveal nothing confidential."""
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response

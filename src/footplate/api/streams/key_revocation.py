@@ -1,4 +1,4 @@
-"""Ends an open stream when its API key is revoked, because a stream can stay open for hours after the key was checked."""
+"""Ends an open stream when its API key is revoked. A stream can stay open for hours after the key was checked."""
 
 import asyncio
 from typing import Final

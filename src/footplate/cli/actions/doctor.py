@@ -1,275 +1,36 @@
-"""The checks of `footplate doctor`. Each check returns a finding, and raises no exception for a problem that it looks
-for.
-"""
+"""Implements `footplate doctor`: prints the findings of its checks, with advice on how to fix each problem."""
 
-import asyncio
-import shutil
-import sys
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from importlib.metadata import entry_points
-from typing import Final, Literal
-from urllib.parse import urlsplit
+from collections.abc import Sequence
+from dataclasses import asdict
 
-import asyncpg
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
-from temporalio.service import RPCError
+import typer
+from rich.table import Table
 
-from footplate.config import Settings
-from footplate.domain.errors import FootplateError
-from footplate.stack.temporal_connection import connect_temporal
+from footplate.cli.actions import doctor_checks
+from footplate.cli.profile import dev_server
+from footplate.cli.render import output
+from footplate.cli.render.output import quote
 
-CheckState = Literal["ok", "warning", "failed"]
-_TIMEOUT: Final = 15.0
-"""Seconds. A busy machine may need several to accept a connection."""
-_MIN_POSTGRES: Final = 150_000
-_MIN_REDIS: Final = (6, 2)
-_START_HINT: Final = "Start everything with `footplate dev`, or"
+_STATE_MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "failed": "[red]failed[/]"}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of a check. `failed`: no session can run. `warning`: some sessions are affected."""
-
-    name: str
-    state: CheckState
-    detail: str
-    mend: str = ""
-
-
-async def run_checks(settings: Settings) -> Sequence[Finding]:
-    checks: list[Callable[[Settings], Awaitable[Finding]]] = [
-        check_postgres,
-        check_schema,
-        check_redis,
-        check_temporal,
-        check_git,
-        check_bash,
-        check_namespaces,
-        check_environment,
-        check_leftovers,
-        check_harnesses,
-        check_credentials,
-    ]
-    return await asyncio.gather(*(check(settings) for check in checks))
+def run_doctor(*, as_json: bool) -> None:
+    findings = output.run_async(doctor_checks.run_checks(dev_server.load_settings()))
+    if as_json:
+        output.print_json([asdict(finding) for finding in findings])
+    else:
+        _print_findings(findings)
+    if any(finding.state == "failed" for finding in findings):
+        raise typer.Exit(output.Exit.FAILED)
 
 
-async def check_postgres(settings: Settings) -> Finding:
-    name = "PostgreSQL"
-    fix = f"{_START_HINT} set FOOTPLATE_DATABASE_URL to a PostgreSQL 15 or later that this machine can reach."
-    try:
-        connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
-    except (OSError, asyncpg.PostgresError, TimeoutError, ValueError) as error:
-        return Finding(
-            name,
-            "failed",
-            f"{_address_without_password(settings.database_url)} does not respond: {_error_text(error)}",
-            fix,
-        )
-    try:
-        number = int(await connection.fetchval("SHOW server_version_num"))
-        text = await connection.fetchval("SHOW server_version")
-    finally:
-        await connection.close()
-    if number < _MIN_POSTGRES:
-        return Finding(name, "failed", f"version {text} is too old", fix)
-    return Finding(name, "ok", f"version {text} at {_address_without_password(settings.database_url)}")
-
-
-async def check_schema(settings: Settings) -> Finding:
-    from footplate.store import schema_upgrade
-
-    name, newest = "Schema", schema_upgrade.newest_revision()
-    fix = "Run `footplate migrate`."
-    try:
-        connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
-    except (OSError, asyncpg.PostgresError, TimeoutError, ValueError):
-        return Finding(name, "failed", "unknown: PostgreSQL does not respond", "Fix the PostgreSQL check first.")
-    try:
-        current = await connection.fetchval("SELECT version_num FROM alembic_version")
-    except asyncpg.UndefinedTableError:
-        return Finding(name, "failed", "the database is empty", fix)
-    finally:
-        await connection.close()
-    if current != newest:
-        return Finding(name, "failed", f"the database has revision {current}, this version needs {newest}", fix)
-    return Finding(name, "ok", f"revision {current}")
-
-
-async def check_redis(settings: Settings) -> Finding:
-    name = "Redis"
-    fix = f"{_START_HINT} set FOOTPLATE_REDIS_URL to a Redis 6.2 or later, or a Valkey, that this machine can reach."
-    try:
-        async with Redis.from_url(
-            settings.redis_url, socket_connect_timeout=_TIMEOUT, socket_timeout=_TIMEOUT
-        ) as client:
-            version = str((await client.info("server"))["redis_version"])
-    except (RedisError, OSError, ValueError) as error:
-        return Finding(
-            name,
-            "failed",
-            f"{_address_without_password(settings.redis_url)} does not respond: {_error_text(error)}",
-            fix,
-        )
-    if tuple(int(number) for number in version.split(".")[:2]) < _MIN_REDIS:
-        return Finding(name, "failed", f"version {version} is too old", fix)
-    return Finding(name, "ok", f"version {version} at {_address_without_password(settings.redis_url)}")
-
-
-async def check_temporal(settings: Settings) -> Finding:
-    name, namespace = "Temporal", settings.temporal_namespace
-    fix = f"{_START_HINT} set FOOTPLATE_TEMPORAL_ADDRESS (host:port) and FOOTPLATE_TEMPORAL_NAMESPACE."
-    try:
-        async with asyncio.timeout(_TIMEOUT):
-            client = await connect_temporal(settings.temporal_address)
-            await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
-    except RPCError as error:
-        return Finding(name, "failed", f"no namespace {namespace!r} at {settings.temporal_address}: {error}", fix)
-    except (RuntimeError, OSError, TimeoutError):  # the client's message is a page of internal details
-        return Finding(name, "failed", f"{settings.temporal_address} does not respond", fix)
-    return Finding(name, "ok", f"namespace {namespace!r} at {settings.temporal_address}")
-
-
-async def check_git(_settings: Settings) -> Finding:
-    return await _check_program("git", "Install git: agents and working trees use it.", essential=False)
-
-
-async def check_bash(_settings: Settings) -> Finding:
-    return await _check_program("bash", "Install bash: agents use it as their shell.", essential=True)
-
-
-async def check_namespaces(_settings: Settings) -> Finding:
-    name = "Process namespaces"
-    code, text = await _run_command("unshare", "--user", "--map-root-user", "--pid", "--fork", "true")
-    if code != 0:
-        return Finding(
-            name,
-            "warning",
-            f"not available: {text}",
-            "Without them, the guardian ends a turn's processes one by one. "
-            "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), or run workers as root.",
-        )
-    return Finding(name, "ok", "the guardian can give each turn its own namespace")
-
-
-async def check_environment(settings: Settings) -> Finding:
-    """Creates a sandbox or a container, as a worker does at startup."""
-    from footplate.environments.sandbox import probe
-    from footplate.wiring.environment_backend import find_docker, find_sandbox
-
-    name = "Environment"
-    if settings.environment == "unsandboxed":
-        fix = "Set FOOTPLATE_ENVIRONMENT=sandbox if agents process untrusted prompts, code or web pages."
-        return Finding(name, "warning", "unsandboxed: agents have all rights of the worker's user", fix)
-    if settings.environment == "docker":
-        from footplate.environments.docker.engine import NoContainer
-
-        try:
-            docker = await find_docker(settings, worker="doctor")
-        except NoContainer as error:
-            return Finding(name, "failed", error.message, error.help_text)
-        return Finding(name, "ok", docker.detail)
-    try:
-        found = await find_sandbox(settings)
-    except probe.NoSandbox as error:
-        return Finding(name, "failed", error.message, error.help_text)
-    if found.host.cgroups is None:
-        detail = f"sandbox, without control groups ({found.cgroups_problem}): memory is limited per process only"
-        return Finding(name, "warning", detail, f"{probe.CGROUPS_HELP}.")
-    return Finding(name, "ok", f"sandbox, with limits by {found.host.cgroups.description}")
-
-
-async def check_leftovers(settings: Settings) -> Finding:
-    """Counts the leftovers that the reaper would remove on this machine. Only workers remove them."""
-    from footplate.environments.reaper.expired_lease_reaper import Reaper
-    from footplate.wiring.environment_backend import (
-        count_abandoned_containers,
-        count_unknown_sessions,
-        find_cgroup_directories,
-    )
-
-    name = "Leftovers"
-    if sys.platform != "linux":
-        return Finding(name, "ok", "not checked on this system")
-    found = await asyncio.to_thread(lambda: Reaper(settings.data_dir, find_cgroup_directories()).find_leftovers())
-    try:
-        unknown: int | None = await count_unknown_sessions(settings, found.sessions)
-    except (FootplateError, OSError, asyncpg.PostgresError):
-        unknown = None
-    of_sessions = "unknown, because the database does not respond" if unknown is None else str(unknown)
-    containers: int | None = 0
-    if settings.environment == "docker":
-        try:
-            containers = await count_abandoned_containers(settings)
-        except FootplateError:
-            containers = None
-    of_containers = "an unknown number of containers (the Docker engine does not respond)"
-    detail = (
-        f"{len(found.over)} leases, {found.processes} processes, {found.cgroups} control groups, "
-        f"{of_containers if containers is None else f'{containers} containers'}, "
-        f"{found.directories - len(found.over)} trial directories; directories of deleted sessions: "
-        f"{of_sessions} (turns that hold a lease here: {len(found.living)})"
-    )
-    if not found.has_leftovers and not unknown and not containers:
-        return Finding(name, "ok", detail)
-    return Finding(name, "warning", detail, "A worker on this machine removes them, at startup and every few seconds.")
-
-
-async def check_harnesses(settings: Settings) -> Finding:
-    name = "Harnesses"
-    found = {point.name: point for point in entry_points(group="footplate.harnesses")}
-    broken = []
-    for point in found.values():
-        try:
-            point.load()
-        except Exception as error:  # noqa: BLE001 - any exception of a third-party package is a finding
-            broken.append(f"{point.name} ({_error_text(error)})")
-    if settings.default_harness not in found:
-        detail = f"the default {settings.default_harness!r} is not among {', '.join(sorted(found)) or 'none'}"
-        return Finding(
-            name, "failed", detail, "Install the package that provides it, or set FOOTPLATE_DEFAULT_HARNESS."
-        )
-    if broken:
-        return Finding(name, "failed", f"cannot be loaded: {', '.join(broken)}", "Fix or uninstall the package.")
-    return Finding(name, "ok", ", ".join(sorted(found)))
-
-
-async def check_credentials(settings: Settings) -> Finding:
-    name = "Model credentials"
-    keys = {"anthropic": settings.anthropic_api_key, "openai": settings.openai_api_key}
-    present = [provider for provider, key in keys.items() if key is not None]
-    if not present:
-        fix = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY where the workers run."
-        return Finding(name, "warning", "none: no model can be called", fix)
-    return Finding(name, "ok", ", ".join(present))
-
-
-async def _check_program(program: str, fix: str, *, essential: bool) -> Finding:
-    path = shutil.which(program)
-    if path is None:
-        return Finding(program, "failed" if essential else "warning", "not found on the PATH", fix)
-    _, text = await _run_command(path, "--version")
-    return Finding(program, "ok", text.splitlines()[0] if text else path)
-
-
-async def _run_command(*argv: str) -> tuple[int, str]:
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
-    except OSError as error:
-        return 127, _error_text(error)
-    text, _ = await process.communicate()
-    return process.returncode or 0, text.decode(errors="replace").strip()
-
-
-def _address_without_password(url: str) -> str:
-    """Returns the address of a URL without its password."""
-    parts = urlsplit(url)
-    return f"{parts.hostname}:{parts.port}{parts.path}"
-
-
-def _error_text(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+def _print_findings(findings: Sequence[doctor_checks.Finding]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "Check", "Finding"):
+        table.add_column(heading, overflow="fold")
+    for finding in findings:
+        text = quote(finding.detail)
+        if finding.mend:
+            text += f"\n[dim]{quote(finding.mend)}[/]"
+        table.add_row(_STATE_MARKS[finding.state], finding.name, text)
+    output.out().print(table)

@@ -87,8 +87,8 @@ class UserCheckout:
     def apply_patch(self, patch: Path, deleted: Sequence[str] = ()) -> bool:
         """Applies the patch and returns False if nothing had to be changed.
 
-        Raises `PatchConflict` without any change if the patch conflicts with the checkout. `deleted` lists the files that
-        the patch deletes, which may be missing already.
+        Raises `PatchConflict` without any change if the patch conflicts with the checkout. `deleted` lists the files
+        that the patch deletes, which may be missing already.
         """
         if self._git_apply(patch, check=True).returncode == 0:
             return self._write_patch(patch)

@@ -102,7 +102,7 @@ def migrate() -> None:
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Check everything that a session needs. Exits with 1 if anything essential is missing."""
     _configure_logging()
-    from footplate.cli import doctor as implementation
+    from footplate.cli.actions import doctor as implementation
 
     implementation.run_doctor(as_json=as_json)
 

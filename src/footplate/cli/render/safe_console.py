@@ -1,4 +1,4 @@
-"""A console of the rich library that escapes control characters and misleading characters, in case the caller did not."""
+"""A console of the rich library that escapes control and misleading characters, in case the caller did not."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Prints tables and lists of names and values. Untrusted text is escaped, and shortened text is marked: `<+12 more>`."""
+"""Prints tables and name-value lists. Untrusted text is escaped, and shortened text is marked: `<+12 more>`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Inputs that control a running turn: interrupts, and messages that join the turn.
+"""Inputs that control a running turn: interrupts, and user messages that join the turn.
 
-The worker checks for them when the API notifies it through Redis. A lease renewal also detects them, in case a
+The worker checks for such inputs when the API notifies it through Redis. A lease renewal also detects them, in case a
 notification was lost.
 """
 

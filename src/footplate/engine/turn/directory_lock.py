@@ -1,7 +1,7 @@
 """Gives a turn exclusive access to a directory that the user specified. Working trees that belong to a session need no
 lock.
 
-A turn that waits for the directory has not started anything yet, so an interrupt only has to end the wait.
+A turn that waits for the directory has not started any command yet, so an interrupt only has to end the wait.
 """
 
 import asyncio

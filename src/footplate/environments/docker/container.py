@@ -23,7 +23,7 @@ from footplate.environments.docker import rendezvous_socket
 from footplate.environments.docker.engine import connect_engine
 from footplate.environments.docker.rendezvous_socket import RendezvousSocket
 from footplate.environments.guarded_environment import DEFAULT_PATH
-from footplate.environments.isolation.enclosed_environment import Enclosure
+from footplate.environments.isolation.isolated_environment import Enclosure
 from footplate.environments.processes.guardian_client import Guardian
 
 log = structlog.get_logger(__name__)

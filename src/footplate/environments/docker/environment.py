@@ -13,8 +13,8 @@ from footplate.environments.docker.portable_python import PortablePython
 from footplate.environments.docker.rendezvous_socket import RendezvousSocket
 from footplate.environments.guarded_environment import DEFAULT_GRACE
 from footplate.environments.isolation.cgroups import Cgroup
-from footplate.environments.isolation.enclosed_environment import EnclosedEnvironment
 from footplate.environments.isolation.filesystem_view import FilesystemView
+from footplate.environments.isolation.isolated_environment import EnclosedEnvironment
 from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.leases import Lease
 from footplate.environments.processes import command_runner

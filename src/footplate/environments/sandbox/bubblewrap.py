@@ -12,7 +12,7 @@ from typing import Final, Self
 from footplate.domain.errors import Unavailable
 from footplate.environments.isolation import filesystem_view
 from footplate.environments.isolation.cgroups import Cgroup
-from footplate.environments.isolation.enclosed_environment import Enclosure, EnclosureEnded
+from footplate.environments.isolation.isolated_environment import Enclosure, EnclosureEnded
 from footplate.environments.isolation.resource_limits import PRESET_LIMITS
 from footplate.environments.processes.command_runner import open_stdin
 from footplate.environments.processes.guardian_client import Guardian

@@ -10,8 +10,8 @@ import structlog
 
 from footplate.environments.guarded_environment import DEFAULT_GRACE
 from footplate.environments.isolation.cgroups import Cgroup, CgroupFactory
-from footplate.environments.isolation.enclosed_environment import EnclosedEnvironment
 from footplate.environments.isolation.filesystem_view import STAGING_DIRECTORY, BubblewrapPlan, FilesystemView
+from footplate.environments.isolation.isolated_environment import EnclosedEnvironment
 from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.leases import Lease, new_lease_id
 from footplate.environments.processes.guardian_client import Guardian

@@ -1,7 +1,7 @@
 """Validates the inputs of an API request against the state of the session, and appends them to its log.
 
-One transaction locks the session's head row, and writes the events, the queued steps and the wake flag. It also stores
-the response of the request, so a retried request adds no second event.
+One transaction locks the session's head row, and writes the events, the queued steps and the wake flag. The caller
+stores the response of the request in the same transaction, so a retried request adds no second event.
 """
 
 from collections.abc import Sequence

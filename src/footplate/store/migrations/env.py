@@ -1,7 +1,4 @@
-"""The Alembic environment: runs the new migrations over one connection, while holding a PostgreSQL advisory lock.
-
-With the lock, two processes that migrate at the same time run one after the other.
-"""
+"""Alembic's entry: opens one connection, holds a lock so that two migrating processes take turns, runs what is new."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Runs the SQL file of a migration unchanged. Alembic only orders the migrations and records which ones were run."""
+"""Runs a migration's SQL file as it stands: a revision is plain SQL, Alembic keeps the order and the record."""
 
 from importlib.resources import files
 

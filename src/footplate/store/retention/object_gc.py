@@ -1,9 +1,9 @@
 """Garbage collection of the object store: removes objects to which the session log no longer refers.
 
 It can run next to all other work and can be killed at any point, because the next run continues. Recently
-written objects are never removed, because an upload may not be in the log yet. Other objects are removed under
-the locks that turns and new sessions also take. Nothing is removed if the object store and the database belong
-to different cells (deployments).
+written objects are never removed, because an upload may not be in the log yet. Packs and bases are removed under
+locks that turns and new sessions also take. Nothing is removed if the object store and the database belong to
+different cells (deployments).
 """
 
 import asyncio

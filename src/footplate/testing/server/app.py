@@ -1,7 +1,6 @@
-"""An ASGI application that serves the model APIs that agents use, with responses from scripts.
+"""The ASGI application of the scripted model server. It serves the APIs of Anthropic and OpenAI with scripted replies.
 
-It uses no web framework: response classes would cost more than the response itself, and the server must never be the
-bottleneck when its clients are measured.
+It uses no web framework, because the server must not be the bottleneck when its clients are measured.
 """
 
 import hmac

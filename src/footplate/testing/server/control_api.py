@@ -1,6 +1,7 @@
-"""Control endpoints for tests whose model server is another process: read the journal and install scripts.
+"""HTTP endpoints with which a test in another process controls the scripted model server.
 
-`GET /_control/requests?script=NAME&bodies=false`, `DELETE /_control/requests`, `PUT /_control/scripts/NAME`.
+`GET` and `DELETE /_control/requests` read and clear the journal of requests, and `PUT /_control/scripts/NAME` installs
+a script. `GET` accepts `?script=NAME&bodies=false`.
 """
 
 from collections.abc import MutableMapping

@@ -1,4 +1,4 @@
-"""One HTTP request and its response over ASGI. It stops waiting when the client disconnects."""
+"""Handles one HTTP request and its response over ASGI, and stops when the client disconnects."""
 
 import asyncio
 import math

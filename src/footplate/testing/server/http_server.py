@@ -1,4 +1,7 @@
-"""A uvicorn server for use in an existing event loop, without signal handlers or log lines about scripted cuts."""
+"""A uvicorn server for use in an existing event loop.
+
+It installs no signal handlers, and does not log connections that a script closes on purpose.
+"""
 
 import asyncio
 import contextlib

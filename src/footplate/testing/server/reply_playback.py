@@ -1,8 +1,8 @@
-"""Turns the steps of a reply into bytes and pauses. It is lazy: each frame is encoded when it is due.
+"""Converts the steps of a scripted reply to bytes and pauses. Each frame is encoded only when it is due.
 
-`ReplyPlayback.play` yields the server-sent events of a reply with `Pause`s between them, and a `Cut` or an `HttpError`
-where a step asks for one. `ReplyPlayback.full_response` returns the played reply in one piece, for a request without
-streaming. The wire format encodes the bytes.
+`ReplyPlayback.play` yields server-sent events, pauses, and a `Cut` or an `HttpError` if the script
+contains one. `ReplyPlayback.full_response` returns the whole reply, for a request without streaming. The
+wire format encodes the bytes.
 """
 
 import math

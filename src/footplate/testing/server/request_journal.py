@@ -1,7 +1,7 @@
-"""Records every request that reached the server, in order of arrival.
+"""Records every request that the scripted model server received, in order of arrival.
 
-Bodies are stored as received, and only the newest ones: each request repeats the whole conversation, so older bodies
-would fill the memory with copies.
+Only the newest bodies are kept, because each request repeats the whole conversation and older bodies
+would fill the memory.
 """
 
 from collections import deque

@@ -1,8 +1,8 @@
-"""Selects the script for a request, the index of the reply and the names of its tools.
+"""Selects the script for a request, the index of the reply, and the names of the tools in the reply.
 
-A script named after the session id comes first; then the last marker `[[script:NAME]]` in the user messages; then a
-marker in the system prompt; then `default`. Tool results are not searched, because a file that happens to contain a
-marker must not change the script.
+A script that is named after the session id has precedence. Otherwise the last marker `[[script:NAME]]` in the user
+messages decides, then a marker in the system prompt, then the script `default`. Tool results are not searched, because
+a file may contain a marker by accident.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-"""The wire formats of model providers: how requests are read, and replies and errors are encoded.
+"""The wire formats of model providers, for the scripted model server. A format parses requests and encodes replies.
 
-Formats do not handle timing or script selection: `server.reply_playback` plays the steps of a script through a format's
-encoder.
+Formats know nothing about timing and script selection. `server.reply_playback` calls the encoder of a format for
+each step of a script.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: a stream of indexed content blocks that start, grow and stop."""
+"""Parses requests and encodes replies in the format of Anthropic's Messages API: a stream of indexed content blocks."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

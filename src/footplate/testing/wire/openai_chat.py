@@ -1,7 +1,7 @@
-"""OpenAI's Chat Completions API: one message, streamed as deltas of its fields.
+"""Parses requests and encodes replies in the format of OpenAI's Chat Completions API: one message, streamed as deltas.
 
-A message has a single text, so adjacent text steps are joined. Thinking is sent as `reasoning_content`, as compatible
-servers do; OpenAI itself does not send it.
+A message has a single text, so adjacent text steps are joined. Thinking is sent as `reasoning_content`, like other
+servers with this API do. OpenAI itself does not send it.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Shared by both OpenAI APIs: the format of errors and token counts."""
+"""Functions that both OpenAI formats share: they encode errors and token counts."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""OpenAI's Responses API: numbered events about output items, and the whole response at the end.
+"""Parses requests and encodes replies in the format of OpenAI's Responses API: numbered events about output items.
 
-The response repeats only those request fields that clients check. The server stores no conversations, so a request must
-contain the whole conversation.
+The last event contains the whole response. Of the request's fields, a response repeats only those that clients check.
+The server stores no conversations, so each request must contain the whole conversation.
 """
 
 import time

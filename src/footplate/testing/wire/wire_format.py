@@ -1,4 +1,4 @@
-"""The interface of a wire format: reads the conversation from a request and encodes a reply."""
+"""The interface of a wire format of the scripted model: reads the conversation from a request and encodes a reply."""
 
 import secrets
 from collections.abc import Callable, Sequence

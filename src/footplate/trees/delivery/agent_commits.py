@@ -1,7 +1,7 @@
-"""Collects an agent's own commits as a bundle. git inside the environment creates it, with only the agent's rights, and
-the host imports its contents. The host never reads the agent's git directory.
+"""Collects the agent's own commits as a git bundle, which git creates inside the environment and the host imports.
 
-The branch names reported from inside are untrusted. The host accepts one only if it has the complete commit.
+The host never reads the agent's git directory. The reported branch names are untrusted. A branch is accepted only if
+the host has its complete commit after the import.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Creates commits from a session's files and merges them with a branch, with git objects only and without a work tree.
+"""Creates commits from a session's files and merges them with a branch. Works only on git objects, without a work tree.
 
-Every commit except a merge commit is reproducible: the same input gives the same id. A merge commit is created only if
-the branch does not yet contain the session's commit.
+Commits are reproducible, except merge commits: the same input gives the same commit id. A merge commit is created only
+if the branch does not contain the session's commit yet.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Delivers a session's work: merges it into a branch of its project, pushes it as a branch, or exports it as a bundle.
 
-All work happens in a temporary git directory that shares the objects of the session and of the project's mirror. The
-only change is one atomic update of a branch, from the commit that was seen to the new one. If the process dies before
-it, nothing has changed. If it dies afterwards, the change is complete, and a retry detects that.
+The work happens in a temporary git directory that shares the objects of the session and of the project's mirror. The
+only lasting change is one atomic update of a branch. If the process dies before the update, nothing has changed. If it
+dies after the update, a retry detects that the work was delivered.
 """
 
 import asyncio

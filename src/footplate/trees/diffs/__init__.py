@@ -1,1 +1,1 @@
-"""Diffs between snapshots."""
+"""Diffs between two snapshots of a session's files."""

@@ -1,7 +1,7 @@
-"""Reads the differences of a session's files on any host: from its git directory if it is present, otherwise from
-packs.
+"""Reads the diff between two snapshots of a session's files.
 
-Objects that were downloaded from the object store are removed when the response is complete.
+It uses the session's git directory if that is on this host. Otherwise it downloads packs from the object store, and
+removes them when the response is complete.
 """
 
 import asyncio

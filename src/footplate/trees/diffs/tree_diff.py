@@ -1,7 +1,7 @@
-"""Compares two trees: a summary as values, and the patch as a stream that is never held in memory as a whole.
+"""Compares two git trees: returns a summary of the changes, or streams the patch without holding it in memory.
 
-git computes both, without attributes, drivers or conversions from the tree. `git apply` turns one tree into the other
-byte for byte: renames, binary files, modes, links, names of any bytes.
+git computes both, and ignores attributes, diff drivers and conversions of the tree. `git apply` with the patch
+reproduces the new tree exactly, including renames, binary files, file modes, symbolic links and unusual names.
 """
 
 import asyncio

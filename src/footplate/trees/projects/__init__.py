@@ -1,1 +1,1 @@
-"""Repositories of projects: sources, mirrors and instructions."""
+"""The repositories of projects: their sources, their mirrors on this host, and their instructions for agents."""

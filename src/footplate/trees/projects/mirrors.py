@@ -1,6 +1,7 @@
-"""Mirrors of projects: a bare repository on the host for each project, with all branches and tags of its source.
+"""Mirrors of projects: for each project, a bare git repository on this host with all branches and tags of its source.
 
-Sessions share the objects of a mirror, so no object is ever removed: git's garbage collection is off. Packs are merged.
+Sessions share the objects of a mirror, so no object is ever removed. git's garbage collection is off, and
+packs are only merged.
 """
 
 import asyncio

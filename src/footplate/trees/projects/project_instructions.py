@@ -1,7 +1,7 @@
-"""Reads a project's instructions (`domain.projects.project_instructions`) from the git objects of a commit.
+"""Reads a project's instructions for agents (`domain.projects.project_instructions`) from the git objects of a commit.
 
-Working trees are never read. Links are not followed, because their target need not be part of the commit. Files that
-are skipped for their size, number or type are reported by name, so that a user can see why they have no effect.
+Working trees are never read. Symbolic links are not followed, because their target may be outside the commit. Files
+that are skipped because of their size, number or type are reported by name, so that a user can see the reason.
 """
 
 from collections.abc import AsyncIterator, Iterable

@@ -1,10 +1,8 @@
-"""Sources of projects: a repository below the projects root, or a remote repository with a URL. Sources are only read,
-except that a missing repository is created.
+"""Opens the source of a project: a repository below the projects root, or a remote repository with a URL.
 
-If a path were checked and then used, a directory could be replaced with a link in between. So a path is walked once,
-one name at a time from the root's descriptor, without following links, and git receives the descriptor of the last
-step. A root worker reads a repository with the rights of its owner, so alternates and includes in it reach no file that
-the owner could not read.
+A missing repository below the root is created. A path is opened one name at a time, without following symbolic links,
+and git receives the last descriptor. Otherwise a directory could be replaced by a link after the check. A worker that
+runs as root reads a repository with the rights of its owner.
 """
 
 import asyncio
@@ -180,6 +178,9 @@ async def _init_repository(found: _ProjectDirectory) -> None:
 
 
 def _local_source(git_dir: int) -> RepositorySource:
+    """Returns the source for an opened directory. With the rights of the owner, alternates and includes in the
+    repository give access to no file that the owner could not read.
+    """
     owner = os.fstat(git_dir)
     as_owner = (
         switch_user_prefix((owner.st_uid, owner.st_gid), bypasses_permissions=False)

@@ -1,7 +1,7 @@
 """Limits the disk space that a hostile repository can use, during a fetch and during a checkout.
 
 A fetch writes one pack file, which may not grow beyond the remaining size of the mirror. A commit of a few hundred
-bytes can contain any number of files, so the files of a commit are counted one by one before anything is written.
+bytes can contain any number of files. The files of a commit are therefore counted before any file is written.
 """
 
 import asyncio

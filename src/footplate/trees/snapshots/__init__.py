@@ -1,1 +1,1 @@
-"""Snapshots of working trees: scanning, storing, uploading and restoring."""
+"""Snapshots of working trees: finding changed files, storing, uploading and restoring them."""

@@ -1,8 +1,7 @@
-"""Finds the paths of a work tree that a snapshot has to read, with git, the host's index and the project's ignore
-rules.
+"""Finds the paths in a work tree that a snapshot has to read, with git and the project's ignore rules.
 
-git only lists and compares here and stores nothing. Its results are hints: each path is inspected again before it is
-read.
+git only lists files and compares them with the host's index, and stores nothing. Its results are only hints: each path
+is checked again before it is read.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
-"""Caches the state of the last snapshot of a tree, to make the next one faster. Losing the cache is harmless.
+"""Caches file states from the last snapshot of a tree, to make the next snapshot faster.
 
-The cache is a file next to the host's index. It is valid for one state of that index only.
+The cache is a file next to the host's git index, and is valid for only one version of that index. It can
+be deleted at any time.
 """
 
 from collections.abc import Iterable

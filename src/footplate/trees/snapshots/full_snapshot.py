@@ -1,10 +1,8 @@
-"""Takes snapshots: stores all files of a work tree as git trees, through a temporary index owned by the host.
+"""Takes a full snapshot: stores all files of a work tree as git trees, through a temporary index that the host owns.
 
-git finds the changed paths (`changed_paths.py`). The worker reads the files itself (`staging.py`), so a snapshot
-contains only files of the workspace. The agent's git directory is stored as plain bytes (`sidecar_tree.py`). Its index,
-configuration, attributes and excludes are never used.
-
-The same files have the same ids, so a snapshot without changes writes nothing.
+git finds the changed paths (`changed_paths.py`), but the worker reads the files itself (`staging.py`). The agent's git
+directory is stored as plain bytes (`sidecar_tree.py`), and its configuration is never used. The same files have the
+same object ids, so a snapshot without changes writes nothing.
 """
 
 import asyncio

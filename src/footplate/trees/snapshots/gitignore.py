@@ -1,7 +1,7 @@
-"""Decides whether a new file is ignored, from the `.gitignore` files above it, without starting git.
+"""Decides whether a new file is ignored by the `.gitignore` files above it, without starting git.
 
-Supports names, `*`, `?`, and `**` as a whole path component. Raises `UnsupportedRule` for any other pattern, and if
-there are too many rules or they are too long.
+It supports names, `*`, `?`, and `**` as a whole path component. For any other pattern, or for too many or too long
+rules, it raises `UnsupportedRule`.
 """
 
 import os

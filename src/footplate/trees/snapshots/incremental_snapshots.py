@@ -1,7 +1,7 @@
-"""Takes incremental snapshots of a tree during a turn: each reads only the files touched since the previous one.
+"""Takes snapshots of a tree during a turn. Each one reads only the files that changed since the previous snapshot.
 
-The first snapshot scans every file. So does any later one for which the touched paths are not sufficient: changed
-ignore rules, nested repositories, submodules, hard links, many or large files. Both ways produce the same ids.
+The first snapshot scans every file. A later one also does so if the changed paths are not sufficient, for example after
+changes of ignore rules, submodules or many files. Both ways produce the same object ids.
 """
 
 import asyncio
@@ -78,7 +78,11 @@ class _State:
 
 @dataclass(slots=True)
 class IncrementalSnapshots:
-    """Takes incremental snapshots of one tree. Not safe for concurrent use."""
+    """Takes incremental snapshots of one tree. Not safe for concurrent use.
+
+    Changed ignore rules, nested repositories, submodules, hard links, and many or large files
+    require a scan of every file.
+    """
 
     git_dir: Path
     work_tree: Path

@@ -1,8 +1,7 @@
-"""Imports many packs into a git directory at once, by concatenating their objects into one pack.
+"""Imports many git packs into a git directory at once, by concatenating their objects into one pack.
 
-A file that returns to an earlier content is in two packs, and git refuses a pack that has a delta base twice. Then each
-half is tried separately, and so on. A single pack has no duplicates, and its delta bases may already be in the git
-directory.
+git rejects a pack that contains the same delta base twice. This happens if a file returned to an earlier content, and
+is therefore in two packs. The packs are then imported in two halves, and so on. A single pack contains no duplicates.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
-"""Copies the files for a snapshot out of a workspace, to a directory that the agent cannot reach, before git reads
-them.
+"""Copies the files for a snapshot from a workspace to a directory that the agent cannot access, before git reads them.
 
-git would open each file a second time by name and store whatever has that name by then. So git receives numbered
-copies, and their paths in the tree are passed separately.
+Otherwise git would open each file a second time by name, and the agent could have replaced it. Therefore git receives
+numbered copies, and their paths in the tree are passed separately.
 """
 
 import errno

@@ -1,6 +1,7 @@
-"""Restores a snapshot's files into an empty directory before an agent works there: contents, links and modes.
+"""Restores the files of a snapshot into an empty directory, before an agent works there.
 
-The agent's git directory is written back as plain bytes. git does not use it in the process.
+Contents, symbolic links and file modes are restored. The agent's git directory is written back as plain
+bytes, without using it.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""The sidecar tree of a snapshot: a second git tree for files that git refuses to store under their own names.
+"""The sidecar tree of a snapshot: a second git tree, for files that git refuses to store under their own names.
 
-These are git directories: the agent's own, with HEAD, index, refs and objects, in any state, and those of nested
-repositories. The files in a submodule's directory are included too, because the main tree has only a link there. All of
-them are plain bytes to the host: they are stored and restored, and git never uses them, so they cannot run anything.
+These files are git directories: the agent's own and those of nested repositories. The files in a submodule's directory
+are included too, because the main tree contains only a link there. The host stores and restores all of them as plain
+bytes, and git never uses them.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Watches the directories of a work tree, so that a snapshot reads only the files touched since the previous one.
+"""Watches a work tree with inotify, so that a snapshot reads only files that were touched since the last snapshot.
 
-Reported paths are hints: each one is checked again before it is read. Some writes are not reported: those through a
-file that is still memory-mapped, and those through a hard link that is deleted or outside the watched directories. So
-the last snapshot of a turn scans every file.
+Reported paths are only hints: each path is checked again before it is read. Some writes are not reported: through
+memory mappings, or through a hard link that is deleted or outside the watched directories. The last snapshot of a turn
+therefore scans every file.
 """
 
 import os

@@ -1,8 +1,7 @@
-"""Uploads a session's files to the object store: takes a snapshot, writes its pack, and only then returns a reference
-to it.
+"""Uploads a session's files to the object store: takes a snapshot, writes its pack, and then returns a reference to it.
 
-The base of a project is written once and shared by all its sessions. Each session's packs contain only its additions. A
-worker that dies midway leaves a pack without a reference. The next worker finds that pack or writes another.
+The base of a project is uploaded once and shared by all its sessions. The packs of a session contain only its changes.
+If a worker dies before the reference is stored, the next worker finds the unused pack or writes another one.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Implements `footplate policy replay`: evaluates proposed rules against past tool calls and reports changed decisions."""
+"""Implements `footplate policy replay`: evaluates proposed rules against past calls and reports changed decisions."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,6 +1,6 @@
 """Matches paths against glob patterns with `**`, in time linear in the length of pattern and path.
 
-Patterns and paths are untrusted, and Python's `re` could take exponential time and block the worker.
+Patterns and paths are untrusted, and Python's backtracking `re` could take very long and block the worker.
 """
 
 import re

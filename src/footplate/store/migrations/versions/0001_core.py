@@ -1,4 +1,4 @@
-"""Creates the core tables: organisations, agents, environments, sessions, the log, the queue and turns."""
+"""The durable core: organisations, agents, environments, sessions, the log, the queue and turns."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds the session to stored responses, so that they are deleted together with their session."""
+"""Stored answers know their session, so that deleting a session deletes what they repeat of it."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds the trace of a request to queued steps, and an index of turns by time for usage reports."""
+"""Traces go on from a request to its turn, and usage is found by time."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds the tables for archives of inactive sessions and for deletion records."""
+"""Sessions that rest are archived to one object; deletions are finished by the sweep."""
 
 from footplate.store.migrations.script import run_sql
 

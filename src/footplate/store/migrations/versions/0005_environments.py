@@ -1,4 +1,4 @@
-"""Adds a copy of the environment's configuration to sessions, and a name for the cell (the deployment)."""
+"""A session keeps its environment's configuration; the cell has a name."""
 
 from footplate.store.migrations.script import run_sql
 

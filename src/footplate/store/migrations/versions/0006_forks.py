@@ -1,4 +1,4 @@
-"""Adds forks: sessions whose log and conversation start in the rows of other sessions."""
+"""Forks: sessions whose log and conversation begin in another's."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Counts how often a turn was handed over by a worker that stopped."""
+"""Turns count how often they were handed over."""
 
 from footplate.store.migrations.script import run_sql
 

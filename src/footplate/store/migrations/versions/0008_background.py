@@ -1,4 +1,4 @@
-"""Adds the mode of a session (interactive or background) and the deadline of a turn."""
+"""Sessions that run in the background, and turns that end by the clock."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds the table of imported transcripts, which finds the session of a transcript that is imported again."""
+"""Sessions that began elsewhere."""
 
 from footplate.store.migrations.script import run_sql
 

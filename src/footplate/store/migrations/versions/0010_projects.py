@@ -1,4 +1,4 @@
-"""Adds projects and workspaces, and the projects of a session."""
+"""Projects, workspaces, and which of them a session works on."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds the snapshots of a session's files, by position in its log."""
+"""What a session's files were like at each position of its log."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds write leases, and the agent's own commits in snapshots."""
+"""Who writes where two would meet, and which commits an agent made."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds the index and the column that garbage collection and expiry of sessions need."""
+"""What collecting and expiry ask of sessions."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds uploaded files, and deletion records for their bytes in the object store."""
+"""Files of organisations, and notes of bytes that have to go."""
 
 from footplate.store.migrations.script import run_sql
 

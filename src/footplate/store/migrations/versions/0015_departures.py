@@ -1,4 +1,4 @@
-"""Adds the table of deliveries of a session's work, in order. A fork continues from the deliveries before it."""
+"""What left a session, by whom and in which order: a fork goes on from what had left before it."""
 
 from footplate.store.migrations.script import run_sql
 

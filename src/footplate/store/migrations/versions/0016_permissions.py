@@ -1,4 +1,4 @@
-"""Adds permission rules of organisations, projects and sessions, and the table of approvals."""
+"""Permission rules of organisations, projects and sessions, and calls that wait for a person."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds the append-only audit trail, with decisions of the gate and of people, and changes of policies."""
+"""What the gate decided and what people said of it: added to, never changed."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Adds the location (path or URL) of a project, to which its permission rules belong."""
+"""The place of a project, which its rules belong to."""
 
 import json
 

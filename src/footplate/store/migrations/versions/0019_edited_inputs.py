@@ -1,4 +1,4 @@
-"""Adds inputs of tool calls that a person edited and that wait for another person's approval."""
+"""Inputs that were edited and wait for another person's approval."""
 
 from footplate.store.migrations.script import run_sql
 

@@ -1,4 +1,4 @@
-"""Drops indexes on frequently updated columns, so that PostgreSQL updates session heads and steps in place (HOT)."""
+"""Updates of a session's head and of its steps touch no index, so that PostgreSQL makes them in place."""
 
 from footplate.store.migrations.script import run_sql
 

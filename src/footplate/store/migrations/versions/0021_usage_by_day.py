@@ -1,4 +1,4 @@
-"""Adds usage totals by day, so that a usage report does not have to read every turn of a month."""
+"""What was used is added up by day as turns change, so that a month is read from some thousand rows."""
 
 from footplate.store.migrations.script import run_sql
 

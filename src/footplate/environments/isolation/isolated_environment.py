@@ -27,7 +27,7 @@ from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, FileInfo
 from footplate.environments import tree_locations
 from footplate.environments.guarded_environment import DEFAULT_GRACE, GuardedEnvironment
-from footplate.environments.isolation import file_access
+from footplate.environments.isolation import init_process_files
 from footplate.environments.isolation.cgroups import Cgroup
 from footplate.environments.isolation.cpu_weight import lower_weight_while_throttled
 from footplate.environments.isolation.disk_watch import DiskWatch
@@ -177,19 +177,19 @@ class EnclosedEnvironment(GuardedEnvironment):
 
     async def read(self, path: str) -> bytes:
         with _as_file_error(path):
-            return await file_access.read_file(await self._ensure_spawner(), self._root, path)
+            return await init_process_files.read_file(await self._ensure_spawner(), self._root, path)
 
     async def write(self, path: str, content: bytes) -> None:
         with _as_file_error(path):
-            await file_access.write_file(await self._ensure_spawner(), self._root, path, content)
+            await init_process_files.write_file(await self._ensure_spawner(), self._root, path, content)
 
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         with _as_file_error(path):
-            return await file_access.list_files(await self._ensure_spawner(), self._root, path)
+            return await init_process_files.list_files(await self._ensure_spawner(), self._root, path)
 
     async def resolve_paths(self, paths: Sequence[str]) -> Sequence[str | None]:
         try:
-            return await file_access.resolve_paths(await self._ensure_spawner(), self._root, paths)
+            return await init_process_files.resolve_paths(await self._ensure_spawner(), self._root, paths)
         except OSError:
             return [None] * len(paths)
 
