@@ -14,7 +14,7 @@ from footplate.domain.organisations.organisation_names import directory_name
 from footplate.domain.ports.engine import Egress, EgressProxy, Environments, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.domain.projects.project import SessionProject
-from footplate.environments import tree_locations
+from footplate.environments.isolation import tree_locations
 from footplate.environments.isolation.filesystem_view import (
     EGRESS_SOCKET,
     FORWARDED_PORTS,
@@ -25,11 +25,11 @@ from footplate.environments.isolation.filesystem_view import (
 )
 from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.isolation.resource_limits import SandboxLimits
+from footplate.environments.isolation.tree_locations import SessionLocation
 from footplate.environments.leases import Lease
 from footplate.environments.processes.process_identity import PROC
 from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
 from footplate.environments.session_directories import WORKSPACES, state_directory
-from footplate.environments.tree_locations import SessionLocation
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.environments.working_directory import choose_working_directory
 

@@ -25,9 +25,8 @@ import structlog
 
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, FileInfo
-from footplate.environments import tree_locations
 from footplate.environments.guarded_environment import DEFAULT_GRACE, GuardedEnvironment
-from footplate.environments.isolation import init_process_files
+from footplate.environments.isolation import init_process_files, tree_locations
 from footplate.environments.isolation.cgroups import Cgroup
 from footplate.environments.isolation.cpu_weight import lower_weight_while_throttled
 from footplate.environments.isolation.disk_watch import DiskWatch

@@ -16,7 +16,7 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Usage
 from footplate.harness import approvals
-from footplate.harness.claude.recording.pending_commit import PendingCommit
+from footplate.harness.claude.threads.pending_turn_commit import PendingCommit
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls
 from footplate.harness.claude.transcripts import sdk_messages, transcript
 from footplate.harness.claude.transcripts.sdk_messages import Call, ContextCompacted, ResponseLine, ToolResults
