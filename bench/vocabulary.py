@@ -25,6 +25,8 @@ def find_banned_terms(root: Path = ROOT, *, exempt: Mapping[str, str] | None = N
     exempt = vocabulary["exempt"] if exempt is None else exempt
     found, used = [], set()
     for path in _list_files(root):
+        if path in vocabulary["exempt_files"]:
+            continue
         for line, name in _names_of(root / path):
             for term in _split(name) & banned.keys():
                 if name in exempt:

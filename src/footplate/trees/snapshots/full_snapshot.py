@@ -1,6 +1,6 @@
 """Takes a full snapshot: stores all files of a work tree as git trees, through a temporary index that the host owns.
 
-git finds the changed paths (`changed_paths.py`), but the worker reads the files itself (`staging.py`). The agent's git
+git finds the changed paths (`changed_paths.py`), but the worker reads the files itself (`protected_copies.py`). The agent's git
 directory is stored as plain bytes (`sidecar_tree.py`), and its configuration is never used. The same files have the
 same object ids, so a snapshot without changes writes nothing.
 """
