@@ -153,7 +153,7 @@ async def test_size_and_number_of_files_are_limited(repository: Repository) -> N
     found = await repository.load_instructions(repository.commit(), Trust.INSTRUCTIONS)
     reasons = {skipped.path: skipped.reason for skipped in found.skipped}
     assert "larger" in reasons["CLAUDE.md"]
-    assert "more than 200 files" in reasons["204/CLAUDE.md"]
+    assert "exceeds the limit of 200 files" in reasons["204/CLAUDE.md"]
     assert len(found.files) <= project_instructions.MAX_FILES
 
 
