@@ -92,8 +92,10 @@ def _print_verdict(verdict: CommandExplanation, rules: int, notes: Sequence[str]
     console = output.out()
     console.print(table)
     decision = verdict.decision
-    by = f" by {decision.rule} ({decision.layer.label})" if decision.rule and decision.layer is not None else ""
-    console.print(f"\n{colour_outcome(decision.outcome.value)}{quote(by)}: {quote(decision.reason)}")
+    by = ""
+    if decision.rule and decision.layer is not None:
+        by = f" by {quote(f'{decision.rule} ({decision.layer.label})')}"
+    console.print(f"\n{colour_outcome(decision.outcome.value)}{by}: {quote(decision.reason)}")
     for note in notes:
         output.err().print(f"[dim]{quote(note)}[/]")
     if not rules:
