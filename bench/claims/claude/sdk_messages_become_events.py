@@ -11,7 +11,7 @@ from bench.support.claude.scenarios import ASK, HARNESSES, build_scenarios, desc
 from bench.support.clients import Client, Event
 from bench.support.cluster import open_cluster
 from bench.support.mcp_server.server_process import McpProcess
-from footplate.harness.claude.transcripts import sdk_messages
+from footplate.harness.claude.transcripts import sdk_message_parser
 
 _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
 _QUICK: Final = ("thoughts", "calls-at-once", "files", "mcp-server", "asking")
@@ -21,7 +21,7 @@ _ROUNDS: Final = 5
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    missing = _exported_message_types() ^ set(sdk_messages.READERS)
+    missing = _exported_message_types() ^ set(sdk_message_parser.READERS)
     compared, events, faults = 0, 0, [f"no reader, or one too many: {kind.__name__}" for kind in missing]
     async with (
         open_cluster(environment=_SETTINGS) as cluster,
@@ -48,7 +48,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     mismatches = len(client.ledger.mismatches)
     headline = f"{compared} scenarios on both harnesses: {events:,} events the same, {mismatches} mismatches"
     summary = (
-        f"claude-agent-sdk {sdk.__version__}: {len(sdk_messages.READERS)} of "
+        f"claude-agent-sdk {sdk.__version__}: {len(sdk_message_parser.READERS)} of "
         f"{len(_exported_message_types())} message classes have a "
         f"reader; {compared} scenarios run by both harnesses, one with an MCP server's tools, one with a custom tool: "
         f"{events} events with the same order, names, inputs and usage; {checked} strictly validated, "

@@ -9,7 +9,7 @@ from tests.integration.harness.claude.transcript_lines import FILE, call_line, p
 from tests.integration.harness.doubles import LocalEnvironment, World
 
 from footplate.harness.claude.recording.recorder import TurnRecorder
-from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts.sdk_message_parser import Call
 from footplate.harness.claude.transcripts.transcript import Transcript
 
 _TOOL = "mcp__tracker__delete"

@@ -1,4 +1,4 @@
-"""Validates every response of the synchronous SDK as it arrives, as `response_validation` does for the asynchronous one."""
+"""Validates each response of the synchronous SDK when it arrives. `response_validation` covers the asynchronous one."""
 
 from collections.abc import Iterator
 from typing import Any

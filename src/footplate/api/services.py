@@ -15,7 +15,7 @@ from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.ports.api import Diffs, EventStreams, Health, Keys, Notifier, Reads, UnitOfWorkFactory
-from footplate.domain.ports.transcripts import Transcripts
+from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.domain.ports.usage_report import UsageReads
 from footplate.domain.projects.allowed_directories import AllowedRoots
 

@@ -31,7 +31,7 @@ from footplate.environments.processes.process_identity import PROC
 from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
 from footplate.environments.session_directories import WORKSPACES, state_directory
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
-from footplate.environments.working_directory import choose_working_directory
+from footplate.environments.working_directory_choice import choose_working_directory
 
 log = structlog.get_logger(__name__)
 

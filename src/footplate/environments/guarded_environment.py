@@ -16,7 +16,7 @@ from footplate.environments.processes import command_runner
 from footplate.environments.processes.guardian_client import Guardian, lease_clock
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT, CapturedOutput
 from footplate.environments.processes.persistent_shell import BASH, Shell, ShellDialect
-from footplate.environments.processes.spawner import Spawner
+from footplate.environments.processes.spawner_client import Spawner
 from footplate.environments.processes.streaming_process import StreamingProcess
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -18,7 +18,7 @@ from footplate.domain.policy.hooks import HookEvent
 from footplate.domain.policy.permissions import TOOL_NAMES, Decision, Layer, PermissionOutcome
 from footplate.gate import turn_gate
 from footplate.gate.errors import InvalidRule
-from footplate.gate.evaluation.tool_calls import decide_tool_call
+from footplate.gate.evaluation.tool_call_decision import decide_tool_call
 from footplate.gate.hooks.hook_config import Hook
 from footplate.gate.rules.path_context import NoLinks, PathContext
 

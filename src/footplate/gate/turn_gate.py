@@ -22,7 +22,7 @@ from footplate.domain.ports.engine import Claim, HookRecords, RuleStore
 from footplate.domain.ports.harness import Environment, Gate
 from footplate.gate.errors import InvalidRule
 from footplate.gate.evaluation import searches
-from footplate.gate.evaluation.tool_calls import decide_tool_call
+from footplate.gate.evaluation.tool_call_decision import decide_tool_call
 from footplate.gate.hooks import hook_config
 from footplate.gate.hooks.hook_config import Hook
 from footplate.gate.hooks.hook_runner import HookRunner, HookTurn, NullHookRecords

@@ -11,7 +11,7 @@ import structlog
 
 from footplate.domain.errors import InvalidRequest, Permanent
 from footplate.domain.ports.harness import Harness, HarnessServices
-from footplate.domain.ports.transcripts import Transcripts
+from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.harness import lazy_import
 
 GROUP: Final = "footplate.harnesses"

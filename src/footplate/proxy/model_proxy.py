@@ -19,7 +19,7 @@ from footplate.domain.ports.harness import Endpoint
 from footplate.proxy import app_server
 from footplate.proxy.app_server import AppServer
 from footplate.proxy.asgi_forwarder import GRANT_STATE_KEY, ModelRequestForwarder
-from footplate.proxy.in_process_proxy import InProcessModelProxy
+from footplate.proxy.in_process_model_proxy import InProcessModelProxy
 from footplate.proxy.model_grants import Grant, Grants
 from footplate.proxy.provider_client import ProviderClient
 from footplate.proxy.provider_gateway import ProviderGateway

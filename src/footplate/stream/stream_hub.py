@@ -19,11 +19,11 @@ from footplate.domain.ports.api import Cursor
 from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Position
 from footplate.stream import live_entries, redis_connections, redis_keys, sse
+from footplate.stream.client_queue import QUEUE_BYTES, Subscriber
+from footplate.stream.gapless_session_events import SessionChannel
 from footplate.stream.live_entries import PreviewStart
 from footplate.stream.log_port import LogReader
-from footplate.stream.session_channel import SessionChannel
 from footplate.stream.shard_reader import Entry, ShardReader
-from footplate.stream.subscriber import QUEUE_BYTES, Subscriber
 
 log = structlog.get_logger(__name__)
 

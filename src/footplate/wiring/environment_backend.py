@@ -23,7 +23,7 @@ from footplate.environments.sandbox import probe
 from footplate.environments.session_directories import WORKSPACES
 from footplate.harness import registry
 from footplate.proxy.allow_list_proxy import AllowListProxy
-from footplate.store.session_lookup import SessionRegistry
+from footplate.store.session_existence import SessionRegistry
 from footplate.wiring.shared_components import get_allowed_roots, get_backend, open_database
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from footplate.store.database import Database
 from footplate.store.object_store import Objects
 from footplate.store.retention.expiry import SessionExpiry
 from footplate.store.retention.object_gc import ObjectGarbageCollector
-from footplate.store.session_lookup import SessionRegistry
+from footplate.store.session_existence import SessionRegistry
 from footplate.wiring.environment_backend import find_cgroup_directories
 from footplate.wiring.shared_components import open_database
 

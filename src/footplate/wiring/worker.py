@@ -43,7 +43,7 @@ from footplate.store.resources.policies import SessionRuleLoader
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 from footplate.store.retention.expiry import SessionExpiry
-from footplate.store.session_lookup import SessionRegistry
+from footplate.store.session_existence import SessionRegistry
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener
 from footplate.stream.session_cleanup import SessionCleaner

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from footplate.cli.actions.user_checkout import PatchConflict, UserCheckout
+from footplate.cli.actions.apply_to_checkout import PatchConflict, UserCheckout
 from footplate.client import ClientError
 
 LINES = "".join(f"line {number}\n" for number in range(1, 31))

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from footplate.cli.dev import demo_crash, scenarios
+from footplate.cli.dev import demo_crash, scenario_lookup
 from footplate.stack import Service
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import Replies, ScriptedModel, script_json
@@ -37,11 +37,11 @@ class Sleeper(Service):
 
 
 def _demo() -> Replies:
-    return script_json.load_file(scenarios.find_scenario("demo"))["default"]
+    return script_json.load_file(scenario_lookup.find_scenario("demo"))["default"]
 
 
 def test_the_crash_happens_at_the_slow_command() -> None:
-    (call,) = [step for step in _demo().replies[scenarios.CRASH_REPLY].steps if isinstance(step, Tool)]
+    (call,) = [step for step in _demo().replies[scenario_lookup.CRASH_REPLY].steps if isinstance(step, Tool)]
     assert "sleep 10" in str(call.input["command"])
 
 
@@ -69,10 +69,10 @@ async def test_the_worker_is_killed_once_and_restarted(tmp_path: Path, monkeypat
             demo_crash.wait_and_kill_once(worker, model.url.removeprefix("http://"), "none", messages.append)
         )
         try:
-            await _request_model(model.url, scenarios.CRASH_REPLY - 1)
+            await _request_model(model.url, scenario_lookup.CRASH_REPLY - 1)
             await asyncio.sleep(0.1)
             assert worker.pid == first
-            await _request_model(model.url, scenarios.CRASH_REPLY)
+            await _request_model(model.url, scenario_lookup.CRASH_REPLY)
 
             async def both_reported() -> bool:
                 return len(messages) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.environments.working_directory import choose_working_directory
+from footplate.environments.working_directory_choice import choose_working_directory
 
 ANYWHERE = AllowedRoots({"org": ["/"]})
 

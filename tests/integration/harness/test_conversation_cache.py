@@ -9,9 +9,9 @@ from tests.integration.harness.doubles import LocalEnvironment, World, make_mode
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions.events import text_block
 from footplate.harness.native import conversation_entries
-from footplate.harness.native.conversation_cache import ConversationCache
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.harness import NativeHarness
+from footplate.harness.native.parsed_conversation_cache import ConversationCache
 from footplate.harness.native.web.web_tools import WebTools
 
 

@@ -9,7 +9,7 @@ from footplate.domain.files.snapshots import SCRATCH_TREE, Snapshot, StoredSnaps
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.sessions import events
 from footplate.store.retention.expiry import SessionExpiry
-from footplate.store.session_lookup import SessionRegistry
+from footplate.store.session_existence import SessionRegistry
 
 from .archivable_session import INACTIVE_AFTER, ArchivableSession, create_archivable_session
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call

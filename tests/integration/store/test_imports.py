@@ -12,7 +12,7 @@ from footplate.domain.errors import NotFound
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import EventPage, TranscriptImport
 from footplate.domain.ports.harness import Entry
-from footplate.domain.ports.transcripts import ImportedLine, TranscriptOrigin
+from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import Session

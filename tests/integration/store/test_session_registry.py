@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
-from footplate.store.session_lookup import SessionRegistry
+from footplate.store.session_existence import SessionRegistry
 
 from .cell import AGENT, Cell, message
 

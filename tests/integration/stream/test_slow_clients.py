@@ -7,9 +7,9 @@ import time
 import pytest
 
 from footplate.domain.sessions import events
+from footplate.stream.client_queue import QUEUE_BYTES
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.stream_hub import StreamHub
-from footplate.stream.subscriber import QUEUE_BYTES
 from footplate.stream.turn_publisher import TurnPublisher
 
 from .memory_log import MemoryLog

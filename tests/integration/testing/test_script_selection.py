@@ -9,7 +9,7 @@ from footplate.testing import text, tool
 from footplate.testing.server.script_selection import match_tool_names, select_script
 from footplate.testing.steps import Step
 from footplate.testing.wire import anthropic_messages, openai_chat, openai_responses
-from footplate.testing.wire.wire_format import ConversationMessage
+from footplate.testing.wire.wire_format_interface import ConversationMessage
 
 
 def make_body(*messages: tuple[str, Json], system: Json = None) -> JsonObject:

@@ -11,7 +11,7 @@ from footplate.domain.files.snapshots import TakenSnapshot
 from footplate.trees.git import Git, write_attributes
 from footplate.trees.snapshots import full_snapshot
 from footplate.trees.snapshots import restore as restoring
-from footplate.trees.snapshots.protected_copies import SnapshotLimits
+from footplate.trees.snapshots.staging_area import SnapshotLimits
 
 Contents = dict[bytes, tuple[str, bytes]]
 

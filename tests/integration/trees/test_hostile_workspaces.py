@@ -16,7 +16,7 @@ from footplate.domain.errors import Permanent, Unavailable
 from footplate.trees.delivery.agent_commits import CommitCollectionFailed, import_bundle
 from footplate.trees.git import Git
 from footplate.trees.snapshots import changed_paths
-from footplate.trees.snapshots.protected_copies import SnapshotLimits
+from footplate.trees.snapshots.staging_area import SnapshotLimits
 
 pytestmark = pytest.mark.timing
 

@@ -19,7 +19,7 @@ from footplate.trees.snapshots import full_snapshot as snapshots
 from footplate.trees.snapshots import incremental_snapshots, tree_watch
 from footplate.trees.snapshots.file_state_cache import SnapshotCache
 from footplate.trees.snapshots.incremental_snapshots import IncrementalSnapshots
-from footplate.trees.snapshots.protected_copies import SnapshotLimits
+from footplate.trees.snapshots.staging_area import SnapshotLimits
 from footplate.trees.snapshots.tree_watch import TreeWatch
 
 pytestmark = pytest.mark.timing

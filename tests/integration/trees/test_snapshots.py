@@ -13,7 +13,7 @@ from tests.integration.trees.snapshot_fixtures import World, contents, git, make
 from footplate.trees.git import Git
 from footplate.trees.git_plumbing import update_index
 from footplate.trees.snapshots import full_snapshot
-from footplate.trees.snapshots.protected_copies import SnapshotLimits
+from footplate.trees.snapshots.staging_area import SnapshotLimits
 
 pytestmark = pytest.mark.timing
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from footplate.cli.app import app
-from footplate.cli.profile import dev_server, dev_server_check, paths, recent_ids, server_profiles
+from footplate.cli.profile import dev_server, dev_server_check, paths, saved_ids, server_profiles
 from footplate.cli.profile.server_profiles import NoServerSelected, ProfileConfig
 from footplate.config import default_data_dir
 
@@ -135,22 +135,22 @@ def test_config_reports_invalid_arguments() -> None:
 
 
 def test_ids_are_stored_and_deleted_per_server() -> None:
-    recent_ids.remember_ids("http://a", agent="agent_1", session="sesn_1")
-    recent_ids.remember_ids("http://b", agent="agent_2")
-    recent_ids.remember_ids("http://a", session="sesn_2")
-    assert [recent_ids.recall_id("http://a", "agent"), recent_ids.recall_id("http://a", "session")] == [
+    saved_ids.remember_ids("http://a", agent="agent_1", session="sesn_1")
+    saved_ids.remember_ids("http://b", agent="agent_2")
+    saved_ids.remember_ids("http://a", session="sesn_2")
+    assert [saved_ids.recall_id("http://a", "agent"), saved_ids.recall_id("http://a", "session")] == [
         "agent_1",
         "sesn_2",
     ]
-    recent_ids.forget_ids("http://a", "agent")
-    assert not recent_ids.recall_id("http://a", "agent")
-    assert recent_ids.recall_id("http://b", "agent") == "agent_2"
+    saved_ids.forget_ids("http://a", "agent")
+    assert not saved_ids.recall_id("http://a", "agent")
+    assert saved_ids.recall_id("http://b", "agent") == "agent_2"
     paths.state_file().write_text("broken")
-    assert recent_ids.recall_id("http://b", "agent") is None
+    assert saved_ids.recall_id("http://b", "agent") is None
 
 
 def test_an_unwritable_home_is_not_an_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
-    recent_ids.remember_ids("http://a", agent="agent_1")
-    assert recent_ids.recall_id("http://a", "agent") is None
+    saved_ids.remember_ids("http://a", agent="agent_1")
+    assert saved_ids.recall_id("http://a", "agent") is None

@@ -11,7 +11,7 @@ from footplate.domain.policy.hooks import HookEvent, HookFeedback
 from footplate.domain.ports.harness import Environment
 from footplate.domain.sessions import events as ev
 from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
-from footplate.engine.turn.hooks import TurnHooks
+from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
 from footplate.testing.scripted_gate import ScriptedGate
 
 CONFIG = ResolvedConfig(harness="native", model="m", system="")

@@ -8,7 +8,7 @@ from tests.unit.gate.rule_setup import CONTEXT
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate.errors import InvalidRule
 from footplate.gate.evaluation import commands, searches
-from footplate.gate.evaluation.tool_calls import decide_tool_call
+from footplate.gate.evaluation.tool_call_decision import decide_tool_call
 from footplate.gate.hooks.hook_config import compile_matcher
 from footplate.gate.rules.path_context import FileTarget
 from footplate.gate.rules.policy import Policy

@@ -10,7 +10,7 @@ from footplate.domain.agents.agent_config import resolve_config
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate.evaluation.commands import explain_command
-from footplate.gate.evaluation.tool_calls import decide_tool_call
+from footplate.gate.evaluation.tool_call_decision import decide_tool_call
 from footplate.gate.rules.policy import Policy
 from footplate.gate.rules.toolset_permissions import convert_toolset_policies
 

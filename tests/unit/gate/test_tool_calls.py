@@ -7,7 +7,7 @@ from tests.unit.gate.rule_setup import CONTEXT, policy
 
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.permissions import PermissionOutcome
-from footplate.gate.evaluation.tool_calls import decide_tool_call
+from footplate.gate.evaluation.tool_call_decision import decide_tool_call
 from footplate.gate.rules.domain_pattern import extract_host
 
 RULES = policy(

@@ -7,8 +7,8 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Position
 from footplate.stream import sse
+from footplate.stream.client_queue import Frame, Subscriber
 from footplate.stream.stream_hub import _build_chunk
-from footplate.stream.subscriber import Frame, Subscriber
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ASK = ev.tool_use("bash", {}, call_id="t2", decision=Decision(PermissionOutcome.ASK, "because"))

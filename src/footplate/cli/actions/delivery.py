@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from footplate.cli.actions import diff
+from footplate.cli.actions.apply_to_checkout import UserCheckout
 from footplate.cli.actions.run import session_start
-from footplate.cli.actions.user_checkout import UserCheckout
 from footplate.cli.connection import run_with_client
 from footplate.cli.json_models import Applied, Exported
 from footplate.cli.profile.server_profiles import Server

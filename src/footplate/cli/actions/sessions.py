@@ -11,7 +11,7 @@ from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
 from footplate.cli.json_models import Interrupted, SessionDetail, Started
 from footplate.cli.options import OutputFormat
-from footplate.cli.profile import recent_ids
+from footplate.cli.profile import saved_ids
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import output, tables
 from footplate.cli.render.output import Exit, print_json, print_json_line
@@ -161,8 +161,8 @@ def remove(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None
     async def work(client: AsyncFootplate, _server: Server) -> list[dict[str, Any]]:
         ids = [await session_start.resolve_session_id(client, each) for each in wanted]
         deleted = [(await client.sessions.delete(each)).wire() for each in ids]
-        if recent_ids.recall_id(client.base_url, "session") in ids:
-            recent_ids.forget_ids(client.base_url, "session")
+        if saved_ids.recall_id(client.base_url, "session") in ids:
+            saved_ids.forget_ids(client.base_url, "session")
         return deleted
 
     deleted = run_with_client(work, profile=profile, as_json=as_json)

@@ -10,7 +10,7 @@ from typing import Final
 
 import httpx2
 
-from footplate.cli.dev.scenarios import CRASH_REPLY
+from footplate.cli.dev.scenario_lookup import CRASH_REPLY
 from footplate.stack import Service
 from footplate.stack.orphan_processes import wait_until
 

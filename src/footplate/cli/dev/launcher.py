@@ -18,7 +18,7 @@ from typing import Final
 from rich.table import Table
 
 from footplate.cli.defaults import DEFAULT_MODEL
-from footplate.cli.dev import demo_crash, scenarios
+from footplate.cli.dev import demo_crash, scenario_lookup
 from footplate.cli.dev.child_processes import create_api_program, create_scripted_model, create_worker_program
 from footplate.cli.profile import dev_server, dev_server_check
 from footplate.cli.render import output
@@ -59,7 +59,7 @@ def run_dev(
 async def _serve_until_signal(stack: Stack, settings: Settings, workers: int, scripted: str | None) -> None:
     """Serves until SIGINT or SIGTERM, which stop everything in order with exit code 0."""
     serving = asyncio.create_task(
-        _serve(stack, settings, workers, scenarios.find_scenario(scripted) if scripted else None)
+        _serve(stack, settings, workers, scenario_lookup.find_scenario(scripted) if scripted else None)
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -107,7 +107,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path 
         base_url = f"http://{settings.host}:{settings.port}"
         api_pid = next(program.pid for program in programs if program.title == "API") or 0
         _publish_dev_server(
-            stack, settings, base_url, api_pid, scenarios.SCRIPTED_MODEL if scenario else _default_model(settings)
+            stack, settings, base_url, api_pid, scenario_lookup.SCRIPTED_MODEL if scenario else _default_model(settings)
         )
         _print_services(stack, programs, base_url, await _ensure_api_key(settings))
         if settings.metrics_address != "off":
@@ -165,7 +165,7 @@ async def _is_refused(settings: Settings, secret: str) -> bool:
 
 def _kills_demo_worker(scenario: Path | None, workers: int) -> bool:
     """The demo kills its worker only if there is just one: otherwise it is unknown which one runs the turn."""
-    return scenarios.is_demo(scenario) and workers == 1
+    return scenario_lookup.is_demo(scenario) and workers == 1
 
 
 async def _wait_for_exit(services: Sequence[Service], kill_targets: Mapping[Service, _ScriptedEndpoint]) -> None:

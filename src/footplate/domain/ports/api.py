@@ -22,7 +22,7 @@ from footplate.domain.policy.approvals import ApprovalReads
 from footplate.domain.policy.call_replay import ReplayReads
 from footplate.domain.policy.permissions import PolicyReads, PolicyUnit
 from footplate.domain.ports.harness import Entry
-from footplate.domain.ports.transcripts import ImportedLine, TranscriptOrigin
+from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.turns import Mode, Session, SessionStatus, Turn, WhenBusy

@@ -2,7 +2,7 @@
 
 from footplate.domain.ports.engine import Claim, LiveTurn, TurnStore
 from footplate.domain.sessions.events import Event
-from footplate.engine.turn.hooks import TurnHooks
+from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
 
 
 class TurnHeldApprovals:

@@ -43,7 +43,7 @@ from footplate.engine.turn.directory_lock import exclusive_directory
 from footplate.engine.turn.fenced_log import FencedLog
 from footplate.engine.turn.file_snapshots import RESCUE_SECONDS, TurnFiles
 from footplate.engine.turn.held_approvals import TurnHeldApprovals
-from footplate.engine.turn.hooks import TurnHooks
+from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
 from footplate.engine.turn.telemetry import TurnTelemetry
 from footplate.engine.turn.timeout import TurnTimeout
 from footplate.engine.turn_resources import TurnResources, open_turn_resources

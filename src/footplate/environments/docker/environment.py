@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 
 from footplate.environments.docker import container_owner, container_spec
-from footplate.environments.docker.container import Container, ContainerLaunch
+from footplate.environments.docker.container_connection import Container, ContainerLaunch
 from footplate.environments.docker.portable_python import PortablePython
 from footplate.environments.docker.rendezvous_socket import RendezvousSocket
 from footplate.environments.guarded_environment import DEFAULT_GRACE
@@ -21,7 +21,7 @@ from footplate.environments.processes import command_runner
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT, CapturedOutput
 from footplate.environments.processes.persistent_shell import BASH, SH, ShellDialect
-from footplate.environments.processes.spawner import Spawner
+from footplate.environments.processes.spawner_client import Spawner
 
 log = structlog.get_logger(__name__)
 

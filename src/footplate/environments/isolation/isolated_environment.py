@@ -26,7 +26,7 @@ import structlog
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, FileInfo
 from footplate.environments.guarded_environment import DEFAULT_GRACE, GuardedEnvironment
-from footplate.environments.isolation import init_process_files, tree_locations
+from footplate.environments.isolation import file_access, tree_locations
 from footplate.environments.isolation.cgroups import Cgroup
 from footplate.environments.isolation.cpu_weight import lower_weight_while_throttled
 from footplate.environments.isolation.disk_watch import DiskWatch
@@ -35,7 +35,7 @@ from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
-from footplate.environments.processes.spawner import SpawnedCommand, Spawner
+from footplate.environments.processes.spawner_client import SpawnedCommand, Spawner
 
 log = structlog.get_logger(__name__)
 
@@ -176,19 +176,19 @@ class EnclosedEnvironment(GuardedEnvironment):
 
     async def read(self, path: str) -> bytes:
         with _as_file_error(path):
-            return await init_process_files.read_file(await self._ensure_spawner(), self._root, path)
+            return await file_access.read_file(await self._ensure_spawner(), self._root, path)
 
     async def write(self, path: str, content: bytes) -> None:
         with _as_file_error(path):
-            await init_process_files.write_file(await self._ensure_spawner(), self._root, path, content)
+            await file_access.write_file(await self._ensure_spawner(), self._root, path, content)
 
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         with _as_file_error(path):
-            return await init_process_files.list_files(await self._ensure_spawner(), self._root, path)
+            return await file_access.list_files(await self._ensure_spawner(), self._root, path)
 
     async def resolve_paths(self, paths: Sequence[str]) -> Sequence[str | None]:
         try:
-            return await init_process_files.resolve_paths(await self._ensure_spawner(), self._root, paths)
+            return await file_access.resolve_paths(await self._ensure_spawner(), self._root, paths)
         except OSError:
             return [None] * len(paths)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from footplate import failpoints
 from footplate.domain.ports.harness import CommandResult
 from footplate.environments.processes.output_capture import CapturedOutput
-from footplate.environments.processes.spawner import SpawnedCommand, Spawner
+from footplate.environments.processes.spawner_client import SpawnedCommand, Spawner
 
 
 async def run_command(

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 import structlog
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.processes.spawner import SpawnedCommand, Spawner
+from footplate.environments.processes.spawner_client import SpawnedCommand, Spawner
 from footplate.telemetry import metrics
 
 __all__ = ["Guardian", "SpawnedCommand", "lease_clock"]

@@ -17,7 +17,7 @@ from footplate import failpoints
 from footplate.domain.ports.harness import CommandResult
 from footplate.environments.processes.command_runner import build_result
 from footplate.environments.processes.output_capture import CapturedOutput, PipeReader, write_all
-from footplate.environments.processes.spawner import SpawnedCommand, Spawner
+from footplate.environments.processes.spawner_client import SpawnedCommand, Spawner
 
 _MAX_STATUS_LENGTH: Final = len("255")
 

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from footplate.domain.ports.harness import Process
 from footplate.environments.processes.output_capture import PipeReader, write_all
-from footplate.environments.processes.spawner import SpawnedCommand, Spawner
+from footplate.environments.processes.spawner_client import SpawnedCommand, Spawner
 
 _READ_AHEAD_BYTES: Final = 1 << 20
 """The number of bytes that are read ahead."""

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from footplate.domain.policy.permissions import Decision, PermissionOutcome
 from footplate.gate.evaluation.command_files import STANDARD_DEVICES, CommandFiles
-from footplate.gate.evaluation.restricting_rules import (
+from footplate.gate.evaluation.restricting_command_rules import (
     RestrictedCommand,
     find_matching_rule,
     find_possible_rule,

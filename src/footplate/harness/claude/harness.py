@@ -13,7 +13,7 @@ from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.harness import mcp, turn_outcomes
 from footplate.harness.claude import outcomes, recovery
 from footplate.harness.claude.permissions import subagent_approvals
-from footplate.harness.claude.permissions.approved_calls import ApprovedCallRunner
+from footplate.harness.claude.permissions.approved_call_runner import ApprovedCallRunner
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.recovery import RecoveryPlan
@@ -21,7 +21,7 @@ from footplate.harness.claude.session import cli_options, repository_config
 from footplate.harness.claude.session.connection import CliConnection
 from footplate.harness.claude.session.repository_config import RepositoryConfig
 from footplate.harness.claude.transcripts import transcript
-from footplate.harness.claude.transcripts.sdk_messages import RunEnded
+from footplate.harness.claude.transcripts.sdk_message_parser import RunEnded
 from footplate.harness.claude.transcripts.transcript import Transcript
 from footplate.harness.stop_hooks import StopHooks
 

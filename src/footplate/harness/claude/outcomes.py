@@ -6,7 +6,7 @@ from typing import Final
 from footplate.domain.errors import ModelRefused, Overloaded, RateLimited, Temporary
 from footplate.domain.sessions.turns import TurnOutcome
 from footplate.harness import turn_outcomes
-from footplate.harness.claude.transcripts.sdk_messages import RunEnded
+from footplate.harness.claude.transcripts.sdk_message_parser import RunEnded
 
 _FINISH_REASONS: Final = {
     "end_turn": "stop",

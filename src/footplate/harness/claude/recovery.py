@@ -15,11 +15,11 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 from footplate.harness import approvals
-from footplate.harness.claude.permissions.approved_calls import ApprovedCall
+from footplate.harness.claude.permissions.approved_call_runner import ApprovedCall
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import SUBAGENT_ENDED
 from footplate.harness.claude.transcripts import tool_names, transcript
-from footplate.harness.claude.transcripts.sdk_messages import Call, ResponseLine, ToolResults
+from footplate.harness.claude.transcripts.sdk_message_parser import Call, ResponseLine, ToolResults
 from footplate.harness.claude.transcripts.transcript import Transcript
 from footplate.harness.recovery_text import (
     CLIENT_RESULT_INTERRUPTED,

@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.ports.transcripts import ImportedLine
+from footplate.domain.ports.transcript_exchange import ImportedLine
 from footplate.store.database import SQL, Connection
 from footplate.store.object_store import Objects
 

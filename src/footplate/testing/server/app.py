@@ -18,7 +18,7 @@ from footplate.testing.server.http_exchange import ClientGone, HttpExchange, Rec
 from footplate.testing.server.reply_playback import ReplyPlayback
 from footplate.testing.server.request_journal import Record, RequestJournal
 from footplate.testing.wire import FORMATS
-from footplate.testing.wire.wire_format import WireFormat, new_id
+from footplate.testing.wire.wire_format_interface import WireFormat, new_id
 
 MODEL_NAMES: Final = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5")
 

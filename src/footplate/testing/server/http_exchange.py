@@ -13,7 +13,7 @@ from footplate.testing.server import reply_playback
 from footplate.testing.server.reply_playback import ReplyPlayback
 from footplate.testing.server.request_journal import Outcome, Record
 from footplate.testing.wire import anthropic_messages
-from footplate.testing.wire.wire_format import WireFormat
+from footplate.testing.wire.wire_format_interface import WireFormat
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]

@@ -16,7 +16,7 @@ import orjson
 from footplate.domain.json import JsonObject
 from footplate.testing import steps as s
 from footplate.testing.steps import Step
-from footplate.testing.wire.wire_format import Block, ReplyEnvelope, WireFormat, new_id
+from footplate.testing.wire.wire_format_interface import Block, ReplyEnvelope, WireFormat, new_id
 
 _INPUT_CHUNK: Final = 48
 

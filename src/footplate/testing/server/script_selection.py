@@ -14,7 +14,7 @@ from typing import Final
 from footplate.domain.json import Json, JsonObject
 from footplate.testing import steps as s
 from footplate.testing.scripts import DEFAULT_SCRIPT
-from footplate.testing.wire.wire_format import ConversationMessage
+from footplate.testing.wire.wire_format_interface import ConversationMessage
 
 SESSION_HEADERS: Final = ("x-footplate-session", "x-claude-code-session-id")
 _MARKER: Final = re.compile(r"\[\[script:([\w.-]+)\]\]")

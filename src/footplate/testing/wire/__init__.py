@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from footplate.testing.wire import anthropic_messages, openai_chat, openai_responses
-from footplate.testing.wire.wire_format import WireFormat
+from footplate.testing.wire.wire_format_interface import WireFormat
 
 FORMATS: Final[Mapping[str, WireFormat]] = {
     "/v1/messages": anthropic_messages.FORMAT,

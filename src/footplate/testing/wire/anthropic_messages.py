@@ -8,7 +8,7 @@ import orjson
 
 from footplate.domain.json import JsonObject
 from footplate.testing import steps as s
-from footplate.testing.wire.wire_format import (
+from footplate.testing.wire.wire_format_interface import (
     Block,
     ConversationMessage,
     ReplyEnvelope,

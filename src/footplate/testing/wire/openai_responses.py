@@ -13,7 +13,7 @@ import orjson
 from footplate.domain.json import Json, JsonObject
 from footplate.testing import steps as s
 from footplate.testing.wire import openai_common
-from footplate.testing.wire.wire_format import (
+from footplate.testing.wire.wire_format_interface import (
     Block,
     ConversationMessage,
     ReplyEnvelope,

@@ -1,7 +1,7 @@
 """Takes a full snapshot: stores all files of a work tree as git trees, through a temporary index that the host owns.
 
-git finds the changed paths (`changed_paths.py`), but the worker reads the files itself (`protected_copies.py`). The agent's git
-directory is stored as plain bytes (`sidecar_tree.py`), and its configuration is never used. The same files have the
+git finds the changed paths (`changed_paths.py`), but the worker reads the files itself (`staging_area.py`). The agent's
+git directory is stored as plain bytes (`sidecar_tree.py`), and its configuration is never used. The same files have the
 same object ids, so a snapshot without changes writes nothing.
 """
 
@@ -24,7 +24,7 @@ from footplate.trees.scratch_directory import scratch_directory
 from footplate.trees.snapshots import file_state_cache, sidecar_tree
 from footplate.trees.snapshots.changed_paths import ScanResult, check_attributes, find_changed_paths
 from footplate.trees.snapshots.file_state_cache import CachedFile, SnapshotCache
-from footplate.trees.snapshots.protected_copies import LINK_MODE, SnapshotLimits, StagedCopy, StagingArea
+from footplate.trees.snapshots.staging_area import LINK_MODE, SnapshotLimits, StagedCopy, StagingArea
 
 SNAPSHOT_GIT_CONFIGURATION: Final = {
     # Names that another operating system would treat as `.git` are ordinary names here, as they are for the agent.

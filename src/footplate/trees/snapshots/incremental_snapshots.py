@@ -33,7 +33,7 @@ from footplate.trees.snapshots.changed_paths import parent_directories
 from footplate.trees.snapshots.file_state_cache import CachedFile, SnapshotCache
 from footplate.trees.snapshots.gitignore import GitignoreMatcher, UnsupportedRule
 from footplate.trees.snapshots.packs import SnapshotStep
-from footplate.trees.snapshots.protected_copies import EXECUTABLE_MODE, FILE_MODE, LINK_MODE, SnapshotLimits
+from footplate.trees.snapshots.staging_area import EXECUTABLE_MODE, FILE_MODE, LINK_MODE, SnapshotLimits
 from footplate.trees.snapshots.tree_watch import TouchedPaths, TreeWatch, WatchFailed
 
 log = structlog.get_logger(__name__)

@@ -14,7 +14,7 @@ from typing import Final
 
 from footplate.trees.safe_open import SafeDirectory
 from footplate.trees.snapshots.file_state_cache import CachedFile
-from footplate.trees.snapshots.protected_copies import StagingArea, file_signature
+from footplate.trees.snapshots.staging_area import StagingArea, file_signature
 
 GIT_DIR_NAME: Final = b".git"
 _GITMODULES_NAME: Final = b".gitmodules"

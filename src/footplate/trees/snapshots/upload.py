@@ -17,7 +17,7 @@ from footplate.trees.projects.mirrors import has_commit, read_commit_tree
 from footplate.trees.snapshots import full_snapshot, packs, restore
 from footplate.trees.snapshots.incremental_snapshots import IncrementalSnapshots
 from footplate.trees.snapshots.packs import PackStore, SnapshotStep
-from footplate.trees.snapshots.protected_copies import SnapshotLimits
+from footplate.trees.snapshots.staging_area import SnapshotLimits
 
 _MAX_REPORTED: Final = 50
 _MAX_CACHED_BASES: Final = 1000

@@ -31,7 +31,7 @@ from footplate.domain.sessions import events as ev
 from footplate.harness.claude.recording import safe_point
 from footplate.harness.claude.session.connection import CliConnection
 from footplate.harness.claude.transcripts import transcript
-from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts.sdk_message_parser import Call
 from footplate.harness.recovery_text import NO_CLIENT_RESULT
 from footplate.testing import overloaded, replies, reply, text, tool
 

@@ -17,7 +17,7 @@ from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.recovery import NOT_AS_SHOWN, plan_recovery
 from footplate.harness.claude.threads.thread_calls import ThreadCalls
-from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts.sdk_message_parser import Call
 from footplate.harness.claude.transcripts.transcript import Transcript
 
 pytestmark = pytest.mark.timing

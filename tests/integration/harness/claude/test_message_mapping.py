@@ -9,8 +9,8 @@ import pytest
 from footplate.domain.agents.mcp_servers import McpServer, ToolNames
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions import events as ev
-from footplate.harness.claude.transcripts import sdk_messages, tool_names
-from footplate.harness.claude.transcripts.sdk_messages import (
+from footplate.harness.claude.transcripts import sdk_message_parser, tool_names
+from footplate.harness.claude.transcripts.sdk_message_parser import (
     Call,
     Ignored,
     ResponseLine,
@@ -30,16 +30,18 @@ def exported_messages() -> set[type]:
 
 
 def test_every_message_class_that_the_sdk_exports_has_a_reader() -> None:
-    assert exported_messages() == set(sdk_messages.READERS)
+    assert exported_messages() == set(sdk_message_parser.READERS)
 
 
 def test_an_unknown_class_becomes_an_unknown_fact() -> None:
     class NewMessage(sdk.SystemMessage):
         pass
 
-    assert sdk_messages.read_message(NewMessage("new", {})) == UnknownMessage("NewMessage")
-    assert sdk_messages.read_message(sdk.SystemMessage("something_new", {})) == UnknownMessage("system something_new")
-    assert sdk_messages.read_message(sdk.SystemMessage("status", {})) == Ignored("status")
+    assert sdk_message_parser.read_message(NewMessage("new", {})) == UnknownMessage("NewMessage")
+    assert sdk_message_parser.read_message(sdk.SystemMessage("something_new", {})) == UnknownMessage(
+        "system something_new"
+    )
+    assert sdk_message_parser.read_message(sdk.SystemMessage("status", {})) == Ignored("status")
 
 
 def test_a_response_is_text_thinking_and_calls() -> None:
@@ -49,14 +51,14 @@ def test_a_response_is_text_thinking_and_calls() -> None:
         message_id="m1",
     )
     call = Call("t1", "Bash", {"command": "ls"})
-    assert sdk_messages.read_message(message) == ResponseLine(
+    assert sdk_message_parser.read_message(message) == ResponseLine(
         "m1", (("agent.thinking", "hm"), ("agent.message", "Hi"), call), False
     )
 
 
 def test_a_subagents_message_is_not_the_sessions() -> None:
     message = sdk.AssistantMessage(content=[sdk.TextBlock("Hi")], model="m", parent_tool_use_id="t1")
-    assert sdk_messages.read_message(message) == Ignored("subagent")
+    assert sdk_message_parser.read_message(message) == Ignored("subagent")
 
 
 def test_results_of_calls_keep_their_blocks() -> None:
@@ -67,7 +69,7 @@ def test_results_of_calls_keep_their_blocks() -> None:
             sdk.ToolResultBlock("t2", [picture, {"type": "tool_reference"}], True),
         ]
     )
-    assert sdk_messages.read_message(message) == ToolResults(
+    assert sdk_message_parser.read_message(message) == ToolResults(
         (ToolResult("t1", (ev.text_block("out"),), False), ToolResult("t2", (picture,), True))
     )
 
@@ -81,12 +83,12 @@ def test_results_of_calls_keep_their_blocks() -> None:
          TextDelta(0, "agent.thinking", "b")),
         ({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}},
          Ignored("delta input_json_delta")),
-        ({"type": "message_stop"}, sdk_messages.ResponseCompleted()),
+        ({"type": "message_stop"}, sdk_message_parser.ResponseCompleted()),
         ({"type": "brand_new"}, UnknownMessage("stream_event brand_new")),
     ],
 )  # fmt: skip
-def test_stream_events_become_facts(event: dict[str, object], fact: sdk_messages.Fact) -> None:
-    assert sdk_messages.read_message(sdk.StreamEvent("u", "s", event)) == fact
+def test_stream_events_become_facts(event: dict[str, object], fact: sdk_message_parser.Fact) -> None:
+    assert sdk_message_parser.read_message(sdk.StreamEvent("u", "s", event)) == fact
 
 
 def test_an_error_of_the_provider_keeps_its_status() -> None:
@@ -94,21 +96,21 @@ def test_an_error_of_the_provider_keeps_its_status() -> None:
         subtype="success", duration_ms=1, duration_api_ms=1, is_error=True, num_turns=1, session_id="s",
         result="API Error: 529", api_error_status=529,
     )  # fmt: skip
-    assert sdk_messages.read_message(message) == RunEnded("success", True, "API Error: 529", None, 529)
+    assert sdk_message_parser.read_message(message) == RunEnded("success", True, "API Error: 529", None, 529)
 
 
 def test_events_are_valid_for_the_official_sdk() -> None:
     names = ToolNames([McpServer(name="notes", url="https://mcp.example.com")])
-    use = sdk_messages.tool_use_event(Call("t1", "Read", {"file_path": "a", "offset": 3, "limit": 2}), names)
-    noted = sdk_messages.tool_use_event(Call("t2", "mcp__notes__note", {"line": "a"}), names)
+    use = sdk_message_parser.tool_use_event(Call("t1", "Read", {"file_path": "a", "offset": 3, "limit": 2}), names)
+    noted = sdk_message_parser.tool_use_event(Call("t2", "mcp__notes__note", {"line": "a"}), names)
     events = [
-        *sdk_messages.text_events(
+        *sdk_message_parser.text_events(
             [("agent.thinking", "hm"), ("agent.message", "Hi"), ("agent.message", "")], {1: "sevt_1"}
         ),
         use,
-        sdk_messages.tool_result_event(use, ToolResult("t1", (ev.text_block("out"),), False)),
+        sdk_message_parser.tool_result_event(use, ToolResult("t1", (ev.text_block("out"),), False)),
         noted,
-        sdk_messages.tool_result_event(noted, ToolResult("t2", (ev.text_block("out"),), False)),
+        sdk_message_parser.tool_result_event(noted, ToolResult("t2", (ev.text_block("out"),), False)),
         ev.context_compacted(),
         ev.mcp_error("notes", "It is not there.", is_authentication=True),
     ]
@@ -146,8 +148,8 @@ def test_tools_have_the_names_and_inputs_of_the_reference() -> None:
 
 
 def test_usage_is_priced() -> None:
-    used = sdk_messages.to_usage(
+    used = sdk_message_parser.to_usage(
         "claude-sonnet-4-5", {"input_tokens": 1000, "output_tokens": 100, "cache_read_input_tokens": None}
     )
     assert (used.input_tokens, used.output_tokens, used.requests, used.cost_microusd) == (1000, 100, 1, 4500)
-    assert sdk_messages.to_usage("nobody-knows", {}).cost_microusd is None
+    assert sdk_message_parser.to_usage("nobody-knows", {}).cost_microusd is None

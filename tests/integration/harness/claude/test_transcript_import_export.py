@@ -10,7 +10,7 @@ from tests.integration.harness.claude.transcript_lines import call_line, make_li
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
-from footplate.domain.ports.transcripts import IMPORTED, ImportedLine, TranscriptLine
+from footplate.domain.ports.transcript_exchange import IMPORTED, ImportedLine, TranscriptLine
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.harness.claude.transcripts import import_export, transcript

@@ -23,7 +23,7 @@ from footplate.domain.sessions.events import Event
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.session.session_store import LogSessionStore
 from footplate.harness.claude.transcripts import transcript
-from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts.sdk_message_parser import Call
 from footplate.harness.claude.transcripts.transcript import Transcript
 
 pytestmark = pytest.mark.timing

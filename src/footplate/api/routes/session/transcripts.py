@@ -23,7 +23,7 @@ from footplate.api.wire.session.transcripts import JSON_LINES, SessionImport
 from footplate.domain.errors import Conflict, InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.api import TranscriptImport, UnitOfWork
-from footplate.domain.ports.transcripts import Transcripts
+from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.domain.sessions.turns import SessionStatus
 
 router = create_router("/v1/sessions", "sessions")

@@ -13,7 +13,7 @@ from footplate.api.wire.session.sessions import AgentChoice, Title
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.harness import Entry
-from footplate.domain.ports.transcripts import TranscriptExport, TranscriptLine
+from footplate.domain.ports.transcript_exchange import TranscriptExport, TranscriptLine
 
 JSON_LINES: Final = "application/x-ndjson"
 _LINE_FORMAT: Final = 'Each line must be {"line": {…}}, with a "subpath" for lines of a subagent.'

@@ -12,7 +12,7 @@ from footplate.cli.follow.approval_prompt import ApprovalPrompt
 from footplate.cli.follow.live_approvals import LiveApprovalView
 from footplate.cli.follow.turn_follower import TurnFollower
 from footplate.cli.json_models import RunResult
-from footplate.cli.profile import recent_ids
+from footplate.cli.profile import saved_ids
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import formatting, output
 from footplate.cli.render.turn_views import TurnView
@@ -74,7 +74,7 @@ class StartedTurn:
 async def start_turn(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:
     start = _continue_in_fork if request.fork_at else _continue_session if request.session else _start_session
     started = await start(client, server, request)
-    recent_ids.remember_ids(client.base_url, session=started.session_id)
+    saved_ids.remember_ids(client.base_url, session=started.session_id)
     return started
 
 
@@ -124,7 +124,7 @@ async def attach_session(
         )
     turns = (await client.turns.list(session_id, limit=1).page()).data
     after = str(turns[0].first_seq - 1) if turns else "0"
-    recent_ids.remember_ids(client.base_url, session=session_id)
+    saved_ids.remember_ids(client.base_url, session=session_id)
     view = view if ask is None else LiveApprovalView(client, view)
     result = await TurnFollower(client, session_id, view).follow(after=after, input_id=messages[0].id, show_all=True)
     return await _follow_with_approvals(client, result, view, after=after, limit=None, ask=ask)
@@ -134,7 +134,7 @@ async def resolve_session_id(client: AsyncFootplate, wanted: str) -> str:
     """Resolves `last` to the session last used from this machine, or else to the newest session."""
     if wanted != "last":
         return wanted
-    known = recent_ids.recall_id(client.base_url, "session")
+    known = saved_ids.recall_id(client.base_url, "session")
     if known and await _session_exists(client, known):
         return known
     newest = (await client.sessions.list(limit=1).page()).data
@@ -171,7 +171,7 @@ async def fork_session(client: AsyncFootplate, request: ForkRequest, **fields: A
     agent_id = await _resolve_agent(client, request.agent) if request.agent else None
     others = drop_none(agent=agent_id, model=request.model, title=request.title)
     forked = await client.sessions.fork(session_id, at=at, **others, **fields)
-    recent_ids.remember_ids(client.base_url, session=forked.id)
+    saved_ids.remember_ids(client.base_url, session=forked.id)
     return forked
 
 
@@ -202,10 +202,10 @@ async def retry_with_fresh_ids(client: AsyncFootplate, create: Callable[[], Awai
     try:
         return await create()
     except (NotFound, InvalidRequest):
-        if not (recent_ids.recall_id(client.base_url, "agent") or recent_ids.recall_id(client.base_url, "environment")):
+        if not (saved_ids.recall_id(client.base_url, "agent") or saved_ids.recall_id(client.base_url, "environment")):
             raise
         # The remembered ids are from a server that was reset, or are archived: look them up again, once.
-        recent_ids.forget_ids(client.base_url, "agent", "environment")
+        saved_ids.forget_ids(client.base_url, "agent", "environment")
         return await create()
 
 
@@ -292,12 +292,12 @@ def _choose_model(server: Server, request: RunRequest) -> str:
 
 
 async def _recall_or_create(
-    client: AsyncFootplate, kind: recent_ids.IdKind, create: Callable[[], Awaitable[str]]
+    client: AsyncFootplate, kind: saved_ids.IdKind, create: Callable[[], Awaitable[str]]
 ) -> str:
-    if known := recent_ids.recall_id(client.base_url, kind):
+    if known := saved_ids.recall_id(client.base_url, kind):
         return known
     made = await create()
-    recent_ids.remember_ids(client.base_url, **{kind: made})
+    saved_ids.remember_ids(client.base_url, **{kind: made})
     return made
 
 

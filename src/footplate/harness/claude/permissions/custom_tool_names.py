@@ -10,7 +10,7 @@ from footplate.domain.agents import mcp_servers
 from footplate.domain.agents.agent_config import CustomTool, ResolvedConfig
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.events import custom_tool_use as asked
-from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts.sdk_message_parser import Call
 
 _SERVER: Final = "custom"
 _MAX_NAME_LENGTH: Final = 128

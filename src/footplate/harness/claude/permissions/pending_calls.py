@@ -23,8 +23,8 @@ from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import CANNOT_WAIT, SubagentApprovals
 from footplate.harness.claude.threads import subagents
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls
-from footplate.harness.claude.transcripts import sdk_messages, transcript
-from footplate.harness.claude.transcripts.sdk_messages import Call, ToolResults
+from footplate.harness.claude.transcripts import sdk_message_parser, transcript
+from footplate.harness.claude.transcripts.sdk_message_parser import Call, ToolResults
 
 WAITING_FOR_APPROVAL: Final = "This call is waiting for approval."
 """The placeholder result for the CLI. It is never logged or sent to the model."""
@@ -100,7 +100,7 @@ class PendingCalls:
             else call
         )
         use = threads.call_in_thread(
-            sdk_messages.tool_use_event(renamed, names, decision), calls.thread_id, calls.agent
+            sdk_message_parser.tool_use_event(renamed, names, decision), calls.thread_id, calls.agent
         )
         if not ev.needs_approval(use) or self.waits_in_cli(call, calls.agent):
             return use, []
@@ -153,6 +153,6 @@ class PendingCalls:
 
     def refused_event(self, call: Call, names: ToolNames) -> Event:
         """The event of a call that the CLI itself refused, under the tool's own name."""
-        return sdk_messages.tool_use_event(
+        return sdk_message_parser.tool_use_event(
             replace(call, name=self.custom_tools.own_name(call.name)), names, NOT_EVALUATED
         )

@@ -19,7 +19,7 @@ from footplate.harness.claude.permissions import subagent_approvals
 from footplate.harness.claude.permissions.pending_calls import WAITING_FOR_APPROVAL, PendingCalls
 from footplate.harness.claude.threads.subagents import TurnSubagents
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls, check_same_call
-from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts.sdk_message_parser import Call
 
 _FAILPOINT_DELAY: Final = 0.05
 _EDITED_INPUT: Final = (

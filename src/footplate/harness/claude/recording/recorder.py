@@ -27,8 +27,14 @@ from footplate.harness.claude.recording.response_stream import ResponseStream, S
 from footplate.harness.claude.threads.pending_turn_commit import PendingCommit
 from footplate.harness.claude.threads.subagents import Subagent, TurnSubagents
 from footplate.harness.claude.threads.thread_calls import KnownCalls, ThreadCalls
-from footplate.harness.claude.transcripts import sdk_messages, transcript
-from footplate.harness.claude.transcripts.sdk_messages import Call, ContextCompacted, Fact, ResponseLine, ToolResults
+from footplate.harness.claude.transcripts import sdk_message_parser, transcript
+from footplate.harness.claude.transcripts.sdk_message_parser import (
+    Call,
+    ContextCompacted,
+    Fact,
+    ResponseLine,
+    ToolResults,
+)
 from footplate.harness.claude.transcripts.transcript import Transcript, TranscriptKey
 
 log = structlog.get_logger(__name__)
@@ -86,19 +92,19 @@ class TurnRecorder:
 
     def handle_message(self, message: object) -> None:
         """Handles the CLI's messages, in order. Never blocks."""
-        fact = sdk_messages.read_message(message)
+        fact = sdk_message_parser.read_message(message)
         match fact:
-            case sdk_messages.CliStarted(session_id=session_id, version=version):
+            case sdk_message_parser.CliStarted(session_id=session_id, version=version):
                 if (session_id, version) != self._reported_session:
                     self._reported_session = (session_id, version)
                     self._pending_lines.append(transcript.session_entry(self._turn.turn_id, session_id, version))
-            case sdk_messages.SubagentStarted(agent_id=agent_id, call_id=call_id):
+            case sdk_message_parser.SubagentStarted(agent_id=agent_id, call_id=call_id):
                 self._subagents.link_call(agent_id, call_id)
-            case sdk_messages.RateLimitReported(rejected=True, resets_at=resets_at):
+            case sdk_message_parser.RateLimitReported(rejected=True, resets_at=resets_at):
                 self.limited_until = resets_at
-            case sdk_messages.TranscriptLineLost(error=error):
+            case sdk_message_parser.TranscriptLineLost(error=error):
                 self.fail(Temporary(f"Part of the conversation could not be stored: {error}"))
-            case sdk_messages.UnknownMessage(kind=kind):
+            case sdk_message_parser.UnknownMessage(kind=kind):
                 log.info("message not known", action="claude.unknown_message", kind=kind[:100])
             case _:
                 if self._response_stream.handle_fact(fact) and self._pending_lines:
@@ -269,7 +275,7 @@ class TurnRecorder:
                     return count
             elif isinstance(fact, ToolResults):
                 # A call that the CLI itself refuses has its result in the middle of its response.
-                inside = response_id is not None and bool(sdk_messages.response_lines(response_id, facts[index:]))
+                inside = response_id is not None and bool(sdk_message_parser.response_lines(response_id, facts[index:]))
                 if (response_id is not None and not inside) or (not all_of_it and self._awaits_subagent(fact)):
                     return count
                 self._add_results(batch, fact)
@@ -317,10 +323,10 @@ class TurnRecorder:
 
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
         """Whether the response is fully streamed and all its lines are here, or the conversation continued after it."""
-        lines = sdk_messages.response_lines(message_id, facts)
+        lines = sdk_message_parser.response_lines(message_id, facts)
         response = self._response_stream.find(message_id)
         refused = {call.id for fact in lines for call in fact.calls} if response and not response.is_complete else set()
-        if sdk_messages.has_continued([fact for fact in facts if fact not in lines], refused):
+        if sdk_message_parser.has_continued([fact for fact in facts if fact not in lines], refused):
             return True
         if response is None or not response.is_complete:
             return False
@@ -328,12 +334,12 @@ class TurnRecorder:
 
     def _add_response(self, batch: PendingCommit, message_id: str, facts: Sequence[Fact]) -> None:
         """Adds a whole response to the commit: its text, its calls, and the end of its request."""
-        lines = sdk_messages.response_lines(message_id, facts)
+        lines = sdk_message_parser.response_lines(message_id, facts)
         parts = [part for fact in lines for part in fact.parts]
         response = self._response_stream.pop(message_id) or StreamedResponse("", {}, is_complete=True)
         self._start_request(batch)
-        used = sdk_messages.to_usage(response.model, response.token_counts)
-        batch.events += sdk_messages.text_events(parts, response.preview_ids)
+        used = sdk_message_parser.to_usage(response.model, response.token_counts)
+        batch.events += sdk_message_parser.text_events(parts, response.preview_ids)
         batch.events.append(self._end_request(used, is_error=not response.is_complete))
         batch.add_usage(used)
         batch.new_calls += [(self._calls, part) for part in parts if isinstance(part, Call)]

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from footplate.domain.ports.harness import Preview, TurnLog
 from footplate.domain.sessions.events import Event, Usage
-from footplate.harness.claude.transcripts import sdk_messages
-from footplate.harness.claude.transcripts.sdk_messages import Fact, TextEventType
+from footplate.harness.claude.transcripts import sdk_message_parser
+from footplate.harness.claude.transcripts.sdk_message_parser import Fact, TextEventType
 
 MAX_TURN_CHARACTERS: Final = 64 << 20
 """Maximum characters of all responses of a turn."""
@@ -70,7 +70,7 @@ class StreamedResponse:
             parts.append((part.kind, "".join(part.pieces)))
             if part.preview is not None:
                 ids[number] = part.preview.event_id
-        return sdk_messages.text_events(parts, ids)
+        return sdk_message_parser.text_events(parts, ids)
 
 
 class ResponseStream:
@@ -89,23 +89,23 @@ class ResponseStream:
         """Updates the current response. Returns whether this fact completes it."""
         current = self._current
         match fact:
-            case sdk_messages.ResponseStarted() | sdk_messages.TextDelta() if self.exceeds_limits:
+            case sdk_message_parser.ResponseStarted() | sdk_message_parser.TextDelta() if self.exceeds_limits:
                 pass
-            case sdk_messages.ResponseStarted(message_id=message_id, model=model, usage=used):
+            case sdk_message_parser.ResponseStarted(message_id=message_id, model=model, usage=used):
                 self._response_count += 1
                 self._response_characters = 0
                 self._current = self._last = self._responses[message_id] = StreamedResponse(model, dict(used))
-            case sdk_messages.BlockStarted(index=index, is_certain=True) if current:
+            case sdk_message_parser.BlockStarted(index=index, is_certain=True) if current:
                 current.blocks.add(index)
-            case sdk_messages.TextDelta(index=index, kind=kind, text=text) if current and text:
+            case sdk_message_parser.TextDelta(index=index, kind=kind, text=text) if current and text:
                 self._turn_characters += len(text)
                 self._response_characters += len(text)
                 current.write(index, kind, text)
                 self.show()
-            case sdk_messages.UsageUpdated(usage=used, has_stop_reason=stopped) if current:
+            case sdk_message_parser.UsageUpdated(usage=used, has_stop_reason=stopped) if current:
                 current.has_stop_reason = stopped
                 current.token_counts.update({name: count for name, count in used.items() if count is not None})
-            case sdk_messages.ResponseCompleted() if current and current.has_stop_reason:
+            case sdk_message_parser.ResponseCompleted() if current and current.has_stop_reason:
                 current.is_complete = True
                 self._current = None
                 return True
@@ -152,11 +152,11 @@ class ResponseStream:
         """
         empty = [name for name, response in self._responses.items() if response.is_complete and not response.blocks]
         popped = [self._responses.pop(name) for name in empty]
-        return sdk_messages.to_usage(popped[-1].model, popped[-1].token_counts) if popped else None
+        return sdk_message_parser.to_usage(popped[-1].model, popped[-1].token_counts) if popped else None
 
     def pop_last_usage(self) -> Usage | None:
         """The usage of a response that is dropped. It was paid for, so it is counted, once."""
         last, self._last = self._last, None
         if last is None or not any(response is last for response in self._responses.values()):
             return None
-        return sdk_messages.to_usage(last.model, last.token_counts)
+        return sdk_message_parser.to_usage(last.model, last.token_counts)

@@ -5,7 +5,7 @@ At such a safe point, no tool call is open.
 
 from collections.abc import Collection, Sequence
 
-from footplate.harness.claude.transcripts.sdk_messages import Fact, ResponseLine, ToolResults
+from footplate.harness.claude.transcripts.sdk_message_parser import Fact, ResponseLine, ToolResults
 
 
 def find_safe_point(facts: Sequence[Fact], open_calls: Collection[str]) -> int | None:

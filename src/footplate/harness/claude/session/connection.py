@@ -21,8 +21,8 @@ from footplate.harness.claude.session.cli_hooks import CliHooks
 from footplate.harness.claude.session.cli_transport import EnvironmentTransport, Frame
 from footplate.harness.claude.session.repository_config import RepositoryConfig
 from footplate.harness.claude.session.session_store import LogSessionStore
-from footplate.harness.claude.transcripts import sdk_messages
-from footplate.harness.claude.transcripts.sdk_messages import Call, RunEnded
+from footplate.harness.claude.transcripts import sdk_message_parser
+from footplate.harness.claude.transcripts.sdk_message_parser import Call, RunEnded
 
 if TYPE_CHECKING:
     from footplate.harness.claude.session.mcp_bridge import McpBridge
@@ -169,9 +169,9 @@ class CliConnection:
         assert self._messages is not None
         with _translate_errors(self._transport):
             async for message in self._messages:
-                if isinstance(fact := sdk_messages.read_message(message), RunEnded):
+                if isinstance(fact := sdk_message_parser.read_message(message), RunEnded):
                     return fact
-                if isinstance(fact, sdk_messages.TranscriptLineLost):
+                if isinstance(fact, sdk_message_parser.TranscriptLineLost):
                     self._current_recorder().handle_message(message)
         raise Temporary("Claude Code exited before it finished the turn.")
 

@@ -7,8 +7,8 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Usage
 from footplate.harness.claude.threads.thread_calls import ThreadCalls
-from footplate.harness.claude.transcripts import sdk_messages
-from footplate.harness.claude.transcripts.sdk_messages import Call, ToolResults
+from footplate.harness.claude.transcripts import sdk_message_parser
+from footplate.harness.claude.transcripts.sdk_message_parser import Call, ToolResults
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class PendingCommit:
                 call = self._open_and_new_calls(calls).get(result.call_id) or Call(result.call_id, "unknown", {})
                 use = refused_event(call)
                 self.events.append(use)
-            self.events.append(threads.in_thread(sdk_messages.tool_result_event(use, result), calls.thread_id))
+            self.events.append(threads.in_thread(sdk_message_parser.tool_result_event(use, result), calls.thread_id))
             self.completed_calls.append((calls, result.call_id))
 
     def has_open_calls_after(self, calls: ThreadCalls) -> bool:

@@ -18,8 +18,8 @@ from footplate.domain.sessions.events import Event, Usage
 from footplate.harness import approvals
 from footplate.harness.claude.threads.pending_turn_commit import PendingCommit
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls
-from footplate.harness.claude.transcripts import sdk_messages, transcript
-from footplate.harness.claude.transcripts.sdk_messages import Call, ContextCompacted, ResponseLine, ToolResults
+from footplate.harness.claude.transcripts import sdk_message_parser, transcript
+from footplate.harness.claude.transcripts.sdk_message_parser import Call, ContextCompacted, ResponseLine, ToolResults
 from footplate.harness.recovery_text import UNFINISHED
 
 _ALLOWED_PARAMETERS: Final = frozenset({"description", "prompt", "subagent_type"})
@@ -181,7 +181,7 @@ class Subagent:
         if self._response is not None and self._request is None:
             self._request = ev.model_request_start()
             batch.events += self._in_thread(self._request)
-        batch.events += self._in_thread(*sdk_messages.text_events(fact.parts, {}))
+        batch.events += self._in_thread(*sdk_message_parser.text_events(fact.parts, {}))
         self._report = fact.text or self._report
         if stopped is not None:
             self._end_response(batch)
@@ -200,7 +200,7 @@ class Subagent:
             return
         _, model, counted = self._response
         self._response = None
-        used = sdk_messages.to_usage(model, counted)
+        used = sdk_message_parser.to_usage(model, counted)
         self._usage += used
         batch.add_usage(used)
         batch.events += self._in_thread(self._end_request(used, is_error=False))

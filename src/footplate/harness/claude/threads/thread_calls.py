@@ -11,8 +11,8 @@ from footplate.domain.policy.permissions import NOT_EVALUATED
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 from footplate.harness.approvals import input_digest
-from footplate.harness.claude.transcripts import sdk_messages
-from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts import sdk_message_parser
+from footplate.harness.claude.transcripts.sdk_message_parser import Call
 
 SUBAGENT_TOOLS: Final = frozenset({threads.SUBAGENT_TOOL, "Task"})
 """The CLI's names of the tool that starts a subagent. The second is its older name."""
@@ -40,7 +40,7 @@ class ThreadCalls:
 
     def refused_event(self, call: Call, names: ToolNames) -> Event:
         """The event of a call that the CLI itself refused."""
-        return threads.in_thread(sdk_messages.tool_use_event(call, names, NOT_EVALUATED), self.thread_id)
+        return threads.in_thread(sdk_message_parser.tool_use_event(call, names, NOT_EVALUATED), self.thread_id)
 
     def mark_running(self, call: Call, use: Event) -> None:
         """Marks the call as running. `call`: as the gate evaluated it."""

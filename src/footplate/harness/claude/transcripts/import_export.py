@@ -15,7 +15,7 @@ from footplate.domain.agents.mcp_servers import ToolNames
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
-from footplate.domain.ports.transcripts import (
+from footplate.domain.ports.transcript_exchange import (
     IMPORTED,
     ImportedLine,
     TranscriptLine,
@@ -26,8 +26,8 @@ from footplate.domain.ports.transcripts import (
 )
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
-from footplate.harness.claude.transcripts import sdk_messages, transcript
-from footplate.harness.claude.transcripts.sdk_messages import Call, Fact, Ignored, ResponseLine, ToolResults
+from footplate.harness.claude.transcripts import sdk_message_parser, transcript
+from footplate.harness.claude.transcripts.sdk_message_parser import Call, Fact, Ignored, ResponseLine, ToolResults
 from footplate.harness.claude.transcripts.transcript import TranscriptKey
 from footplate.harness.recovery_text import UNFINISHED, UNKNOWN
 
@@ -222,11 +222,11 @@ class _EventMaker:
             return []
         self._seen_uuids.add(name)
         if isinstance(fact, ResponseLine):
-            return [*sdk_messages.text_events(fact.parts, {}), *(self._use_event(call) for call in fact.calls)]
+            return [*sdk_message_parser.text_events(fact.parts, {}), *(self._use_event(call) for call in fact.calls)]
         if isinstance(fact, ToolResults):
             # A result without a known call is skipped, because its event would refer to no call.
             results = [result for result in fact.results if result.call_id in self._uses]
-            return [sdk_messages.tool_result_event(self._uses.pop(result.call_id), result) for result in results]
+            return [sdk_message_parser.tool_result_event(self._uses.pop(result.call_id), result) for result in results]
         if line.get("type") == "system" and line.get("subtype") == "compact_boundary":
             return [ev.context_compacted()]
         if isinstance(fact, Ignored) and (content := _user_content(line)):
@@ -234,7 +234,7 @@ class _EventMaker:
         return []
 
     def _use_event(self, call: Call) -> Event:
-        use = self._uses[call.id] = sdk_messages.tool_use_event(call, _NO_SERVERS)
+        use = self._uses[call.id] = sdk_message_parser.tool_use_event(call, _NO_SERVERS)
         return use
 
 

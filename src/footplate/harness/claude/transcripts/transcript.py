@@ -19,8 +19,14 @@ from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.harness import approvals
 from footplate.harness.approvals import ApprovalLedger
-from footplate.harness.claude.transcripts import sdk_messages
-from footplate.harness.claude.transcripts.sdk_messages import ContextCompacted, Fact, Ignored, ResponseLine, ToolResults
+from footplate.harness.claude.transcripts import sdk_message_parser
+from footplate.harness.claude.transcripts.sdk_message_parser import (
+    ContextCompacted,
+    Fact,
+    Ignored,
+    ResponseLine,
+    ToolResults,
+)
 
 LINE: Final = "claude"
 SESSION: Final = "claude.session"
@@ -81,7 +87,7 @@ def parse_line(line: JsonObject, *, in_subagent: bool = False) -> Fact:
         message = parse_message(dict(line))
     except MessageParseError:
         return Ignored("unreadable")
-    fact = sdk_messages.read_message(message)
+    fact = sdk_message_parser.read_message(message)
     # If there is no response, the CLI writes a message of its own in its place.
     return Ignored("synthetic") if isinstance(fact, ResponseLine) and fact.is_synthetic else fact
 
@@ -146,11 +152,11 @@ class Transcript:
     def was_interrupted(self, turn_id: str) -> bool:
         return turn_id in self._interrupted_turns
 
-    def open_calls(self) -> list[tuple[sdk_messages.Call, JsonObject]]:
+    def open_calls(self) -> list[tuple[sdk_message_parser.Call, JsonObject]]:
         """Calls without a result, each with its line. A turn first closes the calls of the previous one, so only the
         last two turns can have open calls.
         """
-        calls: dict[str, tuple[sdk_messages.Call, JsonObject]] = {}
+        calls: dict[str, tuple[sdk_message_parser.Call, JsonObject]] = {}
         last = {*[*dict.fromkeys(entry.body.get("turn_id") for entry in self.primary_entries)][-2:]}
         for entry in (entry for entry in self.primary_entries if entry.body.get("turn_id") in last):
             fact = parse_line(line_of(entry))
@@ -175,7 +181,7 @@ class Transcript:
 
 
 def closing_line(
-    call: sdk_messages.Call, call_line: JsonObject, result: Json, *, timestamp: str, is_error: bool = True
+    call: sdk_message_parser.Call, call_line: JsonObject, result: Json, *, timestamp: str, is_error: bool = True
 ) -> JsonObject:
     """The transcript line of a result for a call that has none, where the CLI would have put its own."""
     content: list[Json] = [{"type": "tool_result", "tool_use_id": call.id, "content": result, "is_error": is_error}]

@@ -16,9 +16,9 @@ import structlog
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Position
 from footplate.stream import live_entries, sse
+from footplate.stream.client_queue import Frame, PreviewText, Subscriber
 from footplate.stream.live_entries import DurableEvent, PreviewDelta, PreviewStart, ReceivedItem
 from footplate.stream.log_port import LogReader
-from footplate.stream.subscriber import Frame, PreviewText, Subscriber
 
 log = structlog.get_logger(__name__)
 

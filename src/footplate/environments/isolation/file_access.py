@@ -12,7 +12,7 @@ from typing import Final, Literal
 from footplate.domain.ports.harness import MAX_READ_BYTES, FileInfo
 from footplate.environments.processes.command_runner import open_stdin
 from footplate.environments.processes.output_capture import PipeReader
-from footplate.environments.processes.spawner import Spawner
+from footplate.environments.processes.spawner_client import Spawner
 
 _MAX_LIST_BYTES: Final = 16 * 1024 * 1024
 _TIMEOUT: Final = 120.0

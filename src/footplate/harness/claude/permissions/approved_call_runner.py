@@ -19,7 +19,7 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.harness import approvals, lazy_import
 from footplate.harness.claude.transcripts import tool_names, transcript
-from footplate.harness.claude.transcripts.sdk_messages import Call
+from footplate.harness.claude.transcripts.sdk_message_parser import Call
 from footplate.harness.claude.transcripts.transcript import TranscriptKey
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.recovery_text import INTERRUPTED
