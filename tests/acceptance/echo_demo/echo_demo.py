@@ -1,6 +1,6 @@
 """A harness that repeats each message with the number of the turn. It calls no model.
 
-It imports only Footplate's domain: a `TurnContext` in, an `Outcome` out.
+It imports only Footplate's domain: a `TurnContext` in, a `TurnOutcome` out.
 """
 
 from footplate.domain.ports.harness import Entry, Harness, HarnessServices, TurnContext

@@ -112,7 +112,7 @@ async def sandbox_host() -> SandboxProbe | None:
 
 @pytest.fixture(scope="session")
 async def engine() -> AsyncIterator[Dockerd | None]:
-    """Starts a private docker engine, or yields None with the reason in `NO_ENGINE`. In CI that is an error."""
+    """Starts a private docker engine, or yields None with the reason in `ENGINE_PROBLEMS`. In CI that is an error."""
     directory = Path(tempfile.mkdtemp(prefix="footplate-docker-"))
     engine = Dockerd(directory / "engine", log_file=directory / "log")
     try:

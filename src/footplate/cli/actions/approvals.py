@@ -43,7 +43,7 @@ def approve(
     as_json: bool,
     profile: str | None,
 ) -> None:
-    """Shows each call in full and allows it. With `ask`, the user at the terminal confirms each call first."""
+    """Shows each call in full and allows it. With `confirm`, the user at the terminal confirms each call first."""
     new_input = None if updated is None else _parse_json_object(updated)
     if new_input is not None and len(ids) > 1:
         raise typer.BadParameter("can only be used with a single ID", param_hint="--input")

@@ -63,7 +63,9 @@ def discard_typed_input() -> None:
 async def ask_decision(
     approval: Approval, *, updated_input: Mapping[str, Any] | None = None, question: str = _QUESTION
 ) -> str | None:
-    """Shows the whole call and asks. Returns `allow`, `deny` or None. `given` replaces the input of the call."""
+    """Shows the whole call and asks. Returns `allow`, `deny` or None. `updated_input` replaces
+    the input of the call.
+    """
     discard_typed_input()
     if not await _print_pages(render_call(approval, updated_input)):
         return None

@@ -30,7 +30,7 @@ def show_policy(*, as_json: bool, profile: str | None) -> None:
 def update_policy(
     files: Sequence[Path] | None, approval_settings: dict[str, Any], *, none: bool, as_json: bool, profile: str | None
 ) -> None:
-    """Replaces the rules, or removes them with `none`. With only `terms`, changes just the approval settings."""
+    """Replaces the rules, or removes them with `none`. With only `approval_settings`, the rules stay."""
     settings = None if none or (approval_settings and not files) else rule_files.load_rule_files(files, as_json=as_json)
 
     async def work(client: AsyncFootplate, _server: Server) -> tuple[Policy, list[str]]:
