@@ -60,7 +60,7 @@ def _parse_duration(value: object) -> object:
     if not duration:
         raise ValueError(
             f"{value!r} is not a valid duration. "
-            "Write a number of days, as in 90, or use a unit, as in 90d, 12h, 30m, 45s. Leave it empty for no policy."
+            "Write a number of days, as in 90, or use a unit, as in 90d, 12h, 30m, 45s. Leave it empty to disable it."
         )
     return duration
 
@@ -314,7 +314,9 @@ class Settings(BaseSettings, RequestLimits):
     def _check_named_roots(self) -> "Settings":
         for root in (root for roots in self.named_roots.values() for root in roots):
             if not root.startswith("/") or ".." in root.split("/"):
-                raise ValueError(f"FOOTPLATE_NAMED_ROOTS has {root!r}. Write absolute paths without `..`.")
+                raise ValueError(
+                    f"FOOTPLATE_NAMED_ROOTS contains {root!r}. Every path must be absolute and without `..`."
+                )
         return self
 
     @model_validator(mode="after")
@@ -323,8 +325,9 @@ class Settings(BaseSettings, RequestLimits):
             not self.projects_root.startswith("/") or ".." in self.projects_root.split("/")
         ):
             raise ValueError(
-                f"FOOTPLATE_PROJECTS_ROOT is {self.projects_root!r}. Write an absolute path, as in /srv/projects, "
-                f"or /srv/projects/{ORGANISATION_PLACEHOLDER} for more than one organisation."
+                f"FOOTPLATE_PROJECTS_ROOT is {self.projects_root!r}, which is not an absolute path without `..`. "
+                "Use a path such as /srv/projects, "
+                f"or /srv/projects/{ORGANISATION_PLACEHOLDER} if there are several organisations."
             )
         return self
 
@@ -332,7 +335,7 @@ class Settings(BaseSettings, RequestLimits):
     def _check_search(self) -> "Settings":
         if self.search_provider == "searxng" and not self.search_url:
             raise ValueError(
-                "FOOTPLATE_SEARCH_PROVIDER=searxng needs FOOTPLATE_SEARCH_URL, the address of your SearXNG."
+                "FOOTPLATE_SEARCH_PROVIDER=searxng needs FOOTPLATE_SEARCH_URL, the address of your SearXNG server."
             )
         if self.search_provider == "brave" and self.search_api_key is None:
             raise ValueError(
@@ -346,7 +349,7 @@ class Settings(BaseSettings, RequestLimits):
             for entry in entries:
                 if not _is_network(entry) and not _HOST_PATTERN.fullmatch(entry):
                     raise ValueError(
-                        f"FOOTPLATE_{name}_ALLOW has {entry!r}, which is not a host name, address or network. "
+                        f"FOOTPLATE_{name}_ALLOW contains {entry!r}, which is not a host name, address or network. "
                         "Examples: wiki.internal, 10.1.2.3, 10.1.0.0/16."
                     )
         return self
@@ -381,7 +384,7 @@ class Settings(BaseSettings, RequestLimits):
         for path in self.sandbox_readable_paths:
             if not Path(path).is_absolute() or not Path(path).is_dir():
                 raise ValueError(
-                    f"FOOTPLATE_SANDBOX_READABLE has {path!r}, which is not a directory on this machine. "
+                    f"FOOTPLATE_SANDBOX_READABLE contains {path!r}, which is not a directory on this machine. "
                     "Write absolute paths separated by commas, for example /opt,/srv/tools."
                 )
         return self
@@ -416,6 +419,6 @@ class Settings(BaseSettings, RequestLimits):
         if self.lease >= self.heartbeat_timeout:
             raise ValueError(
                 "FOOTPLATE_LEASE must be shorter than FOOTPLATE_HEARTBEAT_TIMEOUT, because "
-                "a lost worker's commands must be dead before another worker takes over."
+                "the commands of a lost worker must have ended before another worker takes over."
             )
         return self

@@ -76,7 +76,7 @@ def footplate(cluster: Cluster, commands: CommandServer, user: Path) -> Footplat
 def check_conflict_report(report: Any) -> None:
     assert (report["exit_code"], report["error"]["code"]) == (1, "merge_conflict")
     [conflict] = report["error"]["conflicts"]
-    assert (conflict["path"], conflict["reason"]) == ("file", "both changed the same lines")
+    assert (conflict["path"], conflict["reason"]) == ("file", "the same lines were changed on both sides")
     assert all([conflict["lines"], conflict["last_commit"]]), conflict
 
 
@@ -129,7 +129,7 @@ async def test_work_is_delivered_by_the_command_line(
     await git(user, "commit", "-qam", "third")
     await git(user, "branch", "other")
     code, _, err = await footplate("merge", session, "--into", "other")
-    assert (code, "file: both changed the same lines" in err) == (1, True), err
+    assert (code, "file: the same lines were changed on both sides" in err) == (1, True), err
     code, out, err = await footplate("merge", session, "--into", "other", "--json")
     assert (code, err) == (1, "")
     check_conflict_report(fits("left", out))

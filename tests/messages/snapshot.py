@@ -20,6 +20,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z]{2,}")
 _SQL: Final = re.compile(
     r"\s*(select|insert|update|delete|with|create|alter|drop|lock|set|begin|notify|listen|analyze|copy)\s[^.]*"
     r"\b(from|into|set|as|table|in|to|on|local|index|only)\b"
+    r"|show \w+$|select \w+\.\*|order by \w+\.|\(?\w+\.\w+ is null$|\(s\.created_at"
 )
 _SHELL: Final = re.compile(r"^\s*(#!|exec |cd |set -|import |from \w+ import )")
 _SHOWN_BY: Final = {"command", "callback", "get", "post", "put", "patch", "delete", "websocket"}
@@ -78,7 +79,16 @@ def _text_of(node: ast.AST, inside: set[int]) -> str | None:
 def _is_message(text: str) -> bool:
     if len(_TOKEN.findall(text)) < _MIN_TOKENS or " " not in text.strip():
         return False
-    return not (_SQL.match(text.lower()) or _SHELL.match(text) or "\\" in text or "(?" in text)
+    return not (_SQL.match(text.lower()) or _SHELL.match(text) or "\\" in text or "(?" in text or _is_type(text))
+
+
+def _is_type(text: str) -> bool:
+    """Whether the text is a quoted type expression, such as `asyncio.Task[None] | None`."""
+    try:
+        body = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return False
+    return isinstance(body, ast.Subscript) or (isinstance(body, ast.BinOp) and isinstance(body.op, ast.BitOr))
 
 
 def main() -> None:

@@ -56,7 +56,8 @@ class TooLarge(Refused):
     def __init__(self, limit: int, setting: str) -> None:
         super().__init__(
             f"The request body is larger than {limit} bytes.",
-            help_text=f"Send less at once, or upload content as a file. The operator can change the limit: {setting}.",
+            help_text="Send less data at once, or upload the content as a file. "
+            f"The operator can change this limit with {setting}.",
         )
 
 
@@ -149,6 +150,6 @@ def internal_error_response(request_id: str) -> Response:
     """
     error = FootplateError(
         "The server could not process this request because of an internal error.",
-        help_text="Try again. If the error persists, give the request id to the operator of this server.",
+        help_text="Try again. If the error persists, give the request ID to the operator of this server.",
     )
     return error_response(error, request_id)

@@ -23,8 +23,11 @@ from footplate.api.wire.openapi_responses import Error
 
 SCHEMA_REF: Final = "#/components/schemas/{model}"
 ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    "4XX": {"model": Error, "description": "The request was refused. Only 408 and 429 may succeed on retry."},
-    "5XX": {"model": Error, "description": "The server failed. The request may be retried."},
+    "4XX": {
+        "model": Error,
+        "description": "The request was refused. Only requests with the status 408 or 429 can succeed on retry.",
+    },
+    "5XX": {"model": Error, "description": "The server failed. You can retry the request."},
 }
 NO_AUTHENTICATION: Final[dict[str, Any]] = {"security": []}
 """For the few routes that need no API key."""
@@ -120,7 +123,7 @@ def _check_unique_names(kinds: Iterable[object]) -> None:
         other = named.setdefault(model.__name__, model)
         if other is not model:
             both = f"{_full_name(other)} and {_full_name(model)}"
-            raise TypeError(f"two models have the same name in the OpenAPI document, rename one: {both}")
+            raise TypeError(f"two models have the same name in the OpenAPI document; rename one: {both}")
 
 
 def _collect_models(type_: object, found: set[type[BaseModel]]) -> None:

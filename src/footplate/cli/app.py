@@ -28,7 +28,7 @@ app = typer.Typer(
     name="footplate",
     cls=GroupedHelp,
     help="The open, self-hosted home for coding-agent sessions.",
-    epilog="Exit codes: 0 done, 1 failed (the text says why), 2 wrong command line; `footplate run --help` lists all.",
+    epilog="Exit codes: 0 success, 1 failure (see its message), 2 invalid usage. `footplate run --help` lists all.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -88,7 +88,8 @@ app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)
 app.command(rich_help_panel=SERVERS, short_help="Start everything on this machine. Ctrl-C stops it all.")(operator.dev)
 app.command(rich_help_panel=SERVERS, short_help="Check everything that a session needs.")(operator.doctor)
 app.command(
-    rich_help_panel=SERVERS, short_help="Print the address and API key of a running `footplate dev`, for eval."
+    rich_help_panel=SERVERS,
+    short_help="Print variables for eval: the address and API key of a running `footplate dev`.",
 )(operator.env)
 app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(operator.api)
 app.command(rich_help_panel=SERVERS, short_help="Run turns.")(operator.worker)

@@ -131,14 +131,14 @@ class _StreamFollower:
                     if monotonic() - opened_at >= _HEALTHY_CONNECTION_SECONDS:
                         return frames, None
                     raise Unreachable("The server closed the stream as soon as it was opened.") from error
-        raise AssertionError("the retries end with a result or an error")
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _connect(self) -> AsyncIterator[Event]:
         await self.aclose()
         if self._connected_before and self._cursor is None:
             raise StreamLost(
                 "The stream broke before its first event, so the position to resume from is unknown.",
-                help_text='Pass a start position: after="0" for all events, or a turn\'s first_seq.',
+                help_text='Pass a start position: after="0" for all events, or a turn\'s first_seq minus 1.',
             )
         self._exit_stack = AsyncExitStack()
         frames = await self._exit_stack.enter_async_context(

@@ -159,7 +159,7 @@ class Transport:
                 return await self._request_once(
                     method, path, headers=headers, params=params, json=body, timeout=timeout or self._timeout
                 )
-        raise AssertionError("the retries end with a result or an error")
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _request_once(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         """Sends the request once. `options` are further httpx arguments: headers, body and timeout."""

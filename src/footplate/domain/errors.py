@@ -75,7 +75,7 @@ class NotFound(Refused):
     def __init__(self, noun: str, item_id: str) -> None:
         super().__init__(
             f"There is no {noun} {item_id!r}.",
-            help_text=f"Check the id, and that the API key belongs to the organisation that owns the {noun}.",
+            help_text=f"Check the ID, and check that the API key belongs to the organisation that owns the {noun}.",
         )
 
 

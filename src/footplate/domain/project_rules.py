@@ -1,5 +1,7 @@
-"""The names under which database migration 0018 imports two functions of `footplate.domain.projects`. Migrations never
-change.
+"""Compatibility aliases for database migration 0018, which imports two functions of `footplate.domain.projects` from
+here.
+
+Released migrations are never edited, so this module must keep its name and its content.
 """
 
 from footplate.domain.projects.project_rules import merge_rules

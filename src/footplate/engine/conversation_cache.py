@@ -1,8 +1,8 @@
 """Caches the conversations of sessions that run on this worker, so that a turn reads only the new entries.
 
-Entries of a conversation never change, and only the worker that holds the session can append more. A cached prefix is
-therefore always valid; entries that another worker appended are read from its end. The cache is limited in bytes and in
-time, because small long-lived objects fragment the memory.
+Entries of a conversation never change and are only appended, so a cached beginning of a conversation stays valid. If
+the session ran on another worker in between, only the entries after the cached ones are read from the database. The
+cache is limited in bytes and in idle time, because small long-lived objects fragment the memory.
 """
 
 import time

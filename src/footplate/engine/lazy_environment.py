@@ -1,4 +1,4 @@
-"""An environment (such as a sandbox or container) that is opened at its first use, because most turns run no tool."""
+"""Opens the environment of a turn (such as a sandbox or container) at its first use, because most turns run no tool."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -34,7 +34,7 @@ class LazyEnvironment(OpenEnvironment):
         threads that write files cannot be stopped.
         """
         if self._closed:
-            raise RuntimeError("The turn is over: its environment is closed.")
+            raise RuntimeError("This turn has ended, so its environment is closed.")
         opening = self._opening or self.open_in_background()
         try:
             await asyncio.shield(opening)
@@ -86,7 +86,7 @@ class LazyEnvironment(OpenEnvironment):
         if self._opening is not None:
             await asyncio.wait({self._opening})
             if not self._opening.cancelled() and (error := self._opening.exception()) is not None:
-                log.info("environment not opened", action="turn.environment_not_opened", reason=str(error))
+                log.info("the environment could not be opened", action="turn.environment_not_opened", reason=str(error))
         if self._environment is not None:
             await self._environment.aclose()
 

@@ -1,13 +1,13 @@
-"""Renews this worker's lease, and notifies each of its turns that has lost the lease.
+"""Renews this worker's lease. If the lease expires or another worker claims a turn, that turn is told to stop.
 
 No command may outlive the lease, even if the machine is suspended. The worker therefore renews the lease in this order:
 
 1. notes the time (CLOCK_BOOTTIME, which also advances while the machine is suspended);
-2. renews the lease in the database, where the lease starts later than that time;
-3. lets the commands of its turns run until that time plus the lease duration.
+2. renews the lease in the database, where it therefore ends after the deadline of step 3;
+3. lets the commands of its turns run until a deadline: the noted time plus the lease duration.
 
 A turn whose deadline has passed stays lost even if a later renewal succeeds, because another worker may have claimed
-it.
+the turn.
 """
 
 import asyncio
@@ -48,7 +48,12 @@ class HeldTurn:
     def mark_lost(self) -> None:
         if not self.lost:
             self.lost = True
-            log.warning("turn lost", action="turn.lost", session=self.claim.session_id, turn=self.claim.turn_id)
+            log.warning(
+                "this worker has lost a turn",
+                action="turn.lost",
+                session=self.claim.session_id,
+                turn=self.claim.turn_id,
+            )
             self.on_lost()
 
 
@@ -65,7 +70,7 @@ class WorkerLease:
     async def running(self) -> AsyncIterator[None]:
         await self.renew()
         # This is the only log line that maps the holder of a session to a process.
-        log.info("lease held", action="lease.held", worker=self.worker_id)
+        log.info("worker lease acquired", action="lease.held", worker=self.worker_id)
         task = asyncio.create_task(self._renew_periodically())
         try:
             yield
@@ -122,7 +127,7 @@ class WorkerLease:
             try:
                 await self.renew()
             except Exception as error:  # noqa: BLE001 - not renewing is always safe, and the next beat retries
-                log.warning("lease not renewed", action="lease.failed", reason=repr(error))
+                log.warning("worker lease could not be renewed; will retry", action="lease.failed", reason=repr(error))
                 for turn in list(self._turns.values()):
                     if boot_time() >= turn.deadline:
                         turn.mark_lost()

@@ -1,7 +1,7 @@
 """Removes a directory tree that an agent created, even if it is nested very deeply or its permissions were changed.
 
-Uses the programs `rm` and `chmod`. They do not follow symbolic links inside the directory, and can handle a directory
-that is nested ten thousand levels deep. Python's `shutil.rmtree` would exceed the recursion limit.
+The programs `rm` and `chmod` do the work. They do not follow symbolic links inside the directory, and can handle ten
+thousand nested directories. Python's `shutil.rmtree` would exceed the recursion limit.
 """
 
 import asyncio

@@ -36,4 +36,6 @@ async def remove_session_directories(root: Path, organisation: str, session_id: 
         session_dir,
     ):
         if directory.exists() and not await remove_directory_async(directory):
-            log.warning("session directory not removed", action="session.directory_left", directory=str(directory))
+            log.warning(
+                "session directory could not be removed", action="session.directory_left", directory=str(directory)
+            )

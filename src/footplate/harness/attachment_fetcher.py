@@ -23,7 +23,7 @@ class AttachmentFetcher:
             max_bytes=max_bytes,
             max_seconds=access.max_seconds,
             tls=tls,
-            purpose="an input's URL",
+            purpose="URLs in inputs",
         )
 
     async def fetch(self, url: str) -> Attachment:

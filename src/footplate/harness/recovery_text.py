@@ -1,4 +1,4 @@
-"""Texts, results and events that close the unfinished work of a lost attempt. All harnesses use them."""
+"""Texts, results and events with which every harness closes the unfinished work of an attempt that lost its worker."""
 
 from collections.abc import Sequence
 from typing import Final

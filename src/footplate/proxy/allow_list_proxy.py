@@ -112,7 +112,7 @@ class _TurnProxy(EgressProxy):
     async def _resolve_allowed(self, target: ProxyTarget) -> Sequence[Address]:
         host, port = target.host, target.port
         if not self._network.permits(host, port):
-            self._log_refusal(target, "not in the list")
+            self._log_refusal(target, "not in the list of allowed hosts")
             raise ProxyRequestRefused(
                 403,
                 f"{target} is not in this environment's list of allowed hosts. The operator can add it to the "
@@ -139,7 +139,13 @@ class _TurnProxy(EgressProxy):
         key = (target.host, target.port)
         if key not in self._logged and len(self._logged) < _MAX_LOGGED:
             self._logged.add(key)
-            log.warning("egress refused", action="egress.refused", host=target.host, port=target.port, reason=reason)
+            log.warning(
+                "outgoing connection refused",
+                action="egress.refused",
+                host=target.host,
+                port=target.port,
+                reason=reason,
+            )
 
 
 async def _connect(target: ProxyTarget, addresses: Sequence[Address]) -> tuple[StreamReader, StreamWriter]:

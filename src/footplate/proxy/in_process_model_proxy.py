@@ -1,4 +1,7 @@
-"""Serves model requests from within the worker process, with the same checks and cancellation as over a connection."""
+"""Handles model requests of code that runs in the worker process itself, by a direct call instead of a connection.
+
+The checks and the cancellation at the end of a turn are the same as in `model_proxy`, which serves connections.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +41,9 @@ class _Response:
     async def pieces(self) -> AsyncIterator[bytes]:
         pieces = self._received.pieces()
         while True:
-            async with _cancel_at_turn_end(self._grant, ConnectionError("The turn ended while its model responded.")):
+            async with _cancel_at_turn_end(
+                self._grant, ConnectionError("The turn ended before the model's response was complete.")
+            ):
                 piece = await anext(pieces, None)
             if piece is None:
                 return

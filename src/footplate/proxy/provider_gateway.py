@@ -59,7 +59,7 @@ class ProviderResponse:
                 yield piece
         except httpx2.HTTPError as error:
             kind = type(error).__name__
-            log.warning("model response cut", action="proxy.cut", provider=self._provider, error=kind)
+            log.warning("model response was cut off", action="proxy.cut", provider=self._provider, error=kind)
             raise ConnectionError(f"The provider's response was cut off ({kind}).") from error
 
     async def aclose(self) -> None:
@@ -89,7 +89,12 @@ class ProviderGateway:
         if provider not in provider_wire_formats.WIRE_FORMATS or not provider_wire_formats.WIRE_FORMATS[
             provider
         ].allows(method, rest):
-            log.warning("model request refused", action="proxy.refused", method=method, provider=provider)
+            log.warning(
+                "model request refused: its method or path is not supported",
+                action="proxy.refused",
+                method=method,
+                provider=provider,
+            )
             raise ModelRequestRefused(404, _NO_ROUTE, provider)
         if provider not in self._upstream.providers:
             raise ModelRequestRefused(404, f"This worker has no API key for the provider {provider!r}.", provider)
@@ -148,7 +153,10 @@ _NO_ROUTE: Final = "The model proxy does not support this method and path. It fo
 def _unreachable_refusal(request: ModelRequest, error: Exception, status: int) -> ModelRequestRefused:
     # The error's text may contain the URL, which may contain a password.
     log.warning(
-        "provider not reached", action="proxy.unreachable", provider=request.provider, error=type(error).__name__
+        "model provider could not be reached",
+        action="proxy.unreachable",
+        provider=request.provider,
+        error=type(error).__name__,
     )
     message = f"The model provider could not be reached, or did not respond ({type(error).__name__})."
     return ModelRequestRefused(status, message, request.provider)

@@ -2,9 +2,10 @@
 
     python network_namespace_main.py PARENT SOCKET PORT COMMAND…
 
-It starts COMMAND in the namespace and forwards each connection on SOCKET to 127.0.0.1:PORT there. It exits with the
-exit code of COMMAND, and if it dies, the kernel kills COMMAND. Without arguments, it only enters a namespace: exit code
-0 means that the machine permits it. It runs in an isolated interpreter and imports no other Footplate module.
+The program starts COMMAND in the namespace, forwards connections on SOCKET to 127.0.0.1:PORT there, and exits with
+COMMAND's exit code. It ends when its parent process (pid PARENT) ends, and the kernel kills COMMAND when the program
+ends. Without arguments, the program only enters a namespace: exit code 0 means that the machine permits it. It runs in
+an isolated interpreter and imports no other Footplate module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Looks up which sessions exist, were deleted or have expired, for components that keep session data on a host."""
+"""Looks up which sessions exist, were deleted or have expired, so that hosts can remove the files of such sessions."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager

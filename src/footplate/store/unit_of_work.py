@@ -70,13 +70,18 @@ class UnitOfWorkFactory:
         try:
             await self._objects.delete_session(organisation, session_id)
         except (Unavailable, OSError) as error:
-            log.warning("objects not deleted yet", action="deletion.late", session=session_id, reason=repr(error))
+            log.warning(
+                "objects of a deleted session could not be deleted; will retry",
+                action="deletion.late",
+                session=session_id,
+                reason=repr(error),
+            )
 
     async def discard_response(self, response_id: int) -> None:
         try:
             await self._database.fetch("forget_answer", response_id)
         except Unavailable:
-            log.warning("stored response not discarded", action="answer.kept", answer=response_id)
+            log.warning("stored response could not be discarded", action="answer.kept", answer=response_id)
 
 
 class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.PolicyUnitOfWork):
@@ -318,7 +323,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
         if changes is None:
             return old, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
         if new.agent != old.agent:
-            _ensure_idle(old, "changed to other tools")
+            _ensure_idle(old, "given other tools")
         await self._connection.execute(
             SQL["update_session"], session_id, new.title, new.metadata, clean_object(new.agent), new.permissions
         )

@@ -1,7 +1,7 @@
 """One client connection of a stream: its position, its options, and a bounded queue of outgoing data.
 
-The session's channel adds data to the queue and never waits. If a client reads too slowly and its queue is full, the
-queue is dropped. The client then continues from the log, at the last position that it received.
+The `SessionChannel` of the session adds data to the queue and never waits. If a client reads too slowly and its queue
+is full, the queue is dropped. The client then continues from the log, at the last position that it received.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Combines live entries and the log of one session into a sequence of events without gaps, in one API process.
+"""Combines the live entries and the log of one session into a sequence of events without gaps, in one API process.
 
-A live entry may arrive early because another entry was lost, late after it was read from the log, or during such a
-read. The next sequence number is delivered, and an old one is dropped. A gap starts a repair, which reads the log or
-the saved preview. New entries wait until the repair is done.
+Live entries can be lost, and can arrive again after the log was read. An entry with the next sequence number is
+delivered, and an entry with a lower number is dropped, because it was already delivered. A higher number means a gap.
+The missing part is then read from the log or from the saved preview, while new entries wait.
 """
 
 import asyncio
@@ -221,7 +221,9 @@ class SessionChannel:
         except Exception as error:  # noqa: BLE001 - whatever the store raises, the next check of the heads retries
             self._needs_log = self._needs_preview = False
             self._waiting.clear()
-            log.warning("stream cannot catch up yet; will retry", action="tail.repair_failed", reason=repr(error))
+            log.warning(
+                "stream cannot catch up with the log; will retry", action="tail.repair_failed", reason=repr(error)
+            )
         finally:
             self._repair_task = None
         self._process_waiting()

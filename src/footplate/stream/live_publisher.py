@@ -1,7 +1,7 @@
 """Publishes live events to Redis in the background, in order. Publishing never fails and never delays the caller.
 
-Callers add commands to one bounded queue per process, and a background task sends them in one pipeline. Commands that
-do not fit into the queue or cannot be sent are dropped. Every reader notices the gap and reads the log instead.
+Callers add Redis commands to one bounded queue per process, and a background task sends them in one pipeline. Commands
+that do not fit into the queue or cannot be sent are dropped. Every reader notices the gap and reads the log instead.
 """
 
 import asyncio

@@ -34,7 +34,11 @@ class NudgeSender:
         try:
             await self._redis.publish(redis_keys.NUDGE_CHANNEL, session_id)
         except (RedisError, OSError) as error:
-            log.warning("nudge lost; the turn will check by itself", action="nudge.lost", reason=repr(error))
+            log.warning(
+                "notification not delivered; the turn will find the input at its next check",
+                action="nudge.lost",
+                reason=repr(error),
+            )
 
     async def aclose(self) -> None:
         await self._redis.aclose()
@@ -80,7 +84,9 @@ class NudgeListener:
             try:
                 await self._listen()
             except (RedisError, OSError) as error:
-                log.warning("nudges cannot be received; will retry", action="nudge.down", reason=repr(error))
+                log.warning(
+                    "notifications of new input cannot be received; will retry", action="nudge.down", reason=repr(error)
+                )
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _listen(self) -> None:

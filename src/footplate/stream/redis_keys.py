@@ -1,4 +1,6 @@
-"""The names of Redis keys and channels. Keys are divided into 64 shards by session id, each with one Redis hash tag."""
+"""The names of Redis keys and channels. Each session id maps to one of 64 shards, and the keys of a shard share a hash
+tag.
+"""
 
 import zlib
 from typing import Final

@@ -1,7 +1,7 @@
 """Reads the Redis streams of all watched shards for an API process, with one `XREAD` command at a time.
 
-A shard is read from its newest entry at the time when reading starts. The caller is told of this start, because earlier
-events have to be read from the log. If Redis is down, redis-py reconnects until it succeeds.
+Reading a shard starts after its newest entry. The reader notifies its caller of the start, and the caller reads earlier
+events from the log. If Redis is down, redis-py reconnects until it succeeds.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Streams session events to all clients of one API process. Implements the `EventStreams` port.
 
-It uses one Redis reader, fan-out in memory, and one query per second for the last log position of each watched session.
-A client receives events from the `SessionChannel` of its session, or directly from the log while it is behind.
+One Redis reader serves all clients, and one query per second reads the last log position of each watched session. A
+client receives events from the `SessionChannel` of its session, or directly from the log while it is behind.
 """
 
 import asyncio
@@ -187,7 +187,7 @@ class StreamHub:
             lines = await self._command_client.get(redis_keys.open_preview_key(organisation, session_id))
             return live_entries.decode_open_preview(cast("bytes | None", lines) or b"")
         except (RedisError, OSError, ValueError, LookupError, TypeError) as error:
-            log.warning("open preview cannot be read", action="tail.no_preview", reason=repr(error))
+            log.warning("preview of the current response cannot be read", action="tail.no_preview", reason=repr(error))
             return None
 
     def _on_entry(self, entry: Entry) -> None:
@@ -217,7 +217,11 @@ class StreamHub:
             try:
                 heads = await self._log.heads([channel.session_id for channel in watched])
             except Exception as error:  # noqa: BLE001 - whatever the store raises, it is retried a second later
-                log.warning("the log's heads cannot be read", action="tail.log_down", reason=repr(error))
+                log.warning(
+                    "the newest positions of the log cannot be read; will retry",
+                    action="tail.log_down",
+                    reason=repr(error),
+                )
                 continue
             for channel in watched:
                 self._compare_head(channel, heads.get(channel.session_id))

@@ -53,7 +53,7 @@ TURN_SECONDS: Final = Histogram(
 )
 ATTEMPTS: Final = Counter(
     "footplate_turn_attempts",
-    "Attempts of turns. The kind 'again' is a retry after a lost worker, or a resumed turn.",
+    "Attempts to run turns. The kind 'again' is a retry after a lost worker, or a resumed turn.",
     ["kind", "harness"],
     registry=REGISTRY,
 )

@@ -57,7 +57,7 @@ def parse_address(text: str | None, *, default_port: int | None) -> MetricsAddre
         raise InvalidRequest(
             f"FOOTPLATE_METRICS_ADDRESS is {text!r}, which is not a valid address.",
             field="FOOTPLATE_METRICS_ADDRESS",
-            help_text="Use host:port, only a port (on loopback), or off.",
+            help_text="Use host:port, a port alone (on loopback), or off.",
         )
     return MetricsAddress(host.strip("[]") or LOOPBACK, int(port))
 

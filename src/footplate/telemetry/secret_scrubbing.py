@@ -1,7 +1,7 @@
 """Removes credentials from text that leaves the process, such as error reports. All functions are pure.
 
-Common formats of keys, tokens and passwords are recognised. This is a second line of defence, because reports never
-contain conversation texts, headers or variables.
+Common formats of keys, tokens and passwords are recognised. This is only the second line of defence: reports are built
+without conversation texts, headers or variables.
 """
 
 import re

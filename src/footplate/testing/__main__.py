@@ -56,7 +56,7 @@ def _options() -> argparse.ArgumentParser:
         "--keep-bytes", type=int, default=MAX_BODY_BYTES, help="size limit of the recorded request bodies"
     )
     parser.add_argument("--any-key", action="store_true", help="accept requests with any key, from every local user")
-    parser.add_argument("--exit-with-stdin", action="store_true", help="exit when stdin, a pipe, is closed")
+    parser.add_argument("--exit-with-stdin", action="store_true", help="exit when the pipe at stdin is closed")
     return parser
 
 

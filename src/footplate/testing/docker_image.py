@@ -1,4 +1,4 @@
-"""Builds a Docker image context without a registry, from programs and libraries that are installed on this machine."""
+"""Creates a Docker build context from programs and libraries on this machine, so that tests need no image registry."""
 
 import io
 import shutil

@@ -60,7 +60,8 @@ def _reply(data: object, where: str) -> Reply:
         return Reply(_steps(data, where))
     if not isinstance(data, dict) or "steps" not in data or not set(data) <= _REPLY_KEYS:
         raise ScriptError(
-            f"{where}: a reply is a list of steps, or an object with steps and other keys of {sorted(_REPLY_KEYS)}"
+            f"{where}: a reply is a list of steps, or an object with steps and optionally "
+            f"other keys of {sorted(_REPLY_KEYS)}"
         )
     attempts = _list(data.get("first_attempts", []), f"{where}.first_attempts")
     return Reply(

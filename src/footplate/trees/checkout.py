@@ -115,8 +115,8 @@ def _start_checkout(request: CheckoutRequest) -> Path:
         raise TreeLost(
             f"The session's tree of the project {request.project.name!r} is on this host, but the host's "
             "git directory for it is missing.",
-            help_text=f"Restore {request.private_dir}, or move the files away. The next turn then starts "
-            f"from the base.",
+            help_text=f"Restore {request.private_dir}, or move the files away so that the next turn "
+            "starts from the base commit.",
         )
     host_git_dir.mkdir(parents=True)
     if not request.tree.is_dir():

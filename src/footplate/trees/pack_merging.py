@@ -46,7 +46,9 @@ async def merge_packs(git_dir: Path, *, seconds: float) -> None:
             await _merge_locked(git_dir, seconds)
     except (FootplateError, OSError) as error:
         _failed.add(git_dir)
-        log.warning("packs not merged", action="trees.packs_not_merged", git_dir=str(git_dir), reason=str(error))
+        log.warning(
+            "git packs could not be merged", action="trees.packs_not_merged", git_dir=str(git_dir), reason=str(error)
+        )
 
 
 async def _merge_locked(git_dir: Path, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Recovers a session's working tree from the object store, on a host that does not have it or has an old version.
+"""Recovers a session's working tree from the object store, on a host where the tree is missing or outdated.
 
 A file next to the host's git index lists the snapshots on which the tree may be based. If the log has a different
 snapshot, the session has since run on another host, and the tree is outdated.

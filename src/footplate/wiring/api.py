@@ -180,7 +180,9 @@ class _Notifier:
                     accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle
                 )
             except FootplateError as error:
-                log.warning("session not woken; the sweep will wake it", action="wake.failed", reason=error.message)
+                log.warning(
+                    "session could not be woken; the sweep will wake it", action="wake.failed", reason=error.message
+                )
         elif accepted.prepare:
             with suppress(FootplateError):
                 await self._waker.prepare(accepted.organisation, accepted.session_id)

@@ -62,7 +62,7 @@ async def create_environment_backend(
         log.info("commands run in a sandbox", action="environment.sandbox")
     else:
         log.warning(
-            "no control groups: memory is limited per process",
+            "cgroups are not available; memory is limited per process",
             action="environment.sandbox",
             reason=found.cgroups_problem,
         )
@@ -116,7 +116,7 @@ async def _create_docker_backend(
                 )
             )
         except Unavailable as error:
-            log.warning("containers could not be checked", action="docker.not_swept", reason=error.message)
+            log.warning("could not check for abandoned containers", action="docker.not_swept", reason=error.message)
             return 0
 
     log.info("commands run in containers", action="environment.docker", engine=found.detail)
@@ -178,7 +178,7 @@ async def find_sandbox(settings: Settings) -> probe.SandboxProbe:
     if settings.sandbox_cgroups == "required" and found.host.cgroups is None:
         raise probe.NoSandbox(
             f"FOOTPLATE_SANDBOX_CGROUPS=required, but this worker cannot create cgroups: {found.cgroups_problem}.",
-            help_text=f"{probe.CGROUPS_HELP}, or set it to `wanted` to limit memory per process.",
+            help_text=f"{probe.CGROUPS_HELP}, or set FOOTPLATE_SANDBOX_CGROUPS=wanted to limit memory per process.",
         )
     return found
 

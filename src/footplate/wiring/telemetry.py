@@ -57,7 +57,11 @@ def _metrics_access(settings: Settings, service: Service) -> tuple[MetricsAddres
                 field="FOOTPLATE_METRICS_TOKEN",
                 help_text="Set FOOTPLATE_METRICS_TOKEN, or FOOTPLATE_METRICS_ADDRESS=off.",
             ) from error
-        log.warning("metrics are not served: no token", action="metrics.not_served", reason=str(error))
+        log.warning(
+            "metrics are not served: the token cannot be read or created",
+            action="metrics.not_served",
+            reason=str(error),
+        )
         return None, None
 
 

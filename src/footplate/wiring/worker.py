@@ -237,8 +237,8 @@ class _AttachmentSources:
 
 def _missing_file(file_id: str) -> AttachmentFailed:
     return AttachmentFailed(
-        f"The file {file_id!r} in the input does not exist any more.",
-        help_text="It was deleted or has expired. Upload it again, and send the message with the new id.",
+        f"The file {file_id!r} in the input no longer exists.",
+        help_text="It was deleted or has expired. Upload it again, and send the message with the new ID.",
     )
 
 

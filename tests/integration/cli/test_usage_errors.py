@@ -33,7 +33,7 @@ async def test_tools_and_directory_cannot_change_in_an_existing_session(footplat
     for option in (["--allowed-tools", "bash"], ["--directory", str(tmp_path)]):
         done = await footplate("run", "--session", "sesn_1", *option, "hello")
         assert done.code == 2
-        assert "when a session begins" in done.err
+        assert "projects, tools and harness" in done.err
 
 
 async def test_no_command_prints_the_help(footplate: Footplate) -> None:

@@ -88,7 +88,12 @@ async def test_a_refusal_is_raised_at_once(
 
 
 async def test_a_failed_merge_reports_each_file(server: ScriptedServer, client: AsyncFootplate) -> None:
-    conflict_body = {"path": "a.py", "reason": "both changed the same lines", "lines": [3], "last_commit": "abc"}
+    conflict_body = {
+        "path": "a.py",
+        "reason": "the same lines were changed on both sides",
+        "lines": [3],
+        "last_commit": "abc",
+    }
     server.responses = [json_response(failure(409, code="merge_conflict", conflicts=[conflict_body]), 409)]
     with pytest.raises(Conflict) as caught:
         await client.sessions.merge("sesn_1")

@@ -234,7 +234,7 @@ async def test_text_counts_towards_the_limit_and_larger_files_are_not_loaded(
     other = block("document", {"type": "url", "url": "https://x/a.pdf"})
     text: JsonObject = {"type": "text", "text": "\u00e9"}
     for blocks in ([text, picture, other], [picture, text, other]):
-        with pytest.raises(AttachmentRefused, match=r"has at least 7 bytes .* text included; the limit is 6"):
+        with pytest.raises(AttachmentRefused, match=r"has at least 7 bytes .* including text; the limit is 6"):
             await inputs(files, known=known).resolve_attachments(blocks)
     assert known.loaded == ["file_1"], "the first time it was known before"
     with pytest.raises(AttachmentRefused, match="the limit is 6 bytes"):

@@ -202,7 +202,7 @@ async def test_memory_that_runs_out_is_explained(opened: ContainerOpener) -> Non
     environment = await opened(limits=SandboxLimits(memory=64 * MIB))
     result = await environment.run(["bash", "-c", "x=$(yes | head -c 200000000); echo never"])
     assert result.exit_code != 0
-    assert "memory limit is 64 MiB" in result.error
+    assert "memory limit of 64 MiB" in result.error
     assert (await environment.run(["echo", "again"])).stdout == b"again\n"
 
 

@@ -150,7 +150,7 @@ async def test_a_turn_that_is_interrupted_does_not_end_the_script(
     ("script", "problem"),
     [
         ("echo so it goes; echo on the other stream >&2; exit 3", r"status 3:\nso it goes\non the other stream"),
-        ("x=$(yes | head -c 200000000); echo never", r"memory limit is 64 MiB"),
+        ("x=$(yes | head -c 200000000); echo never", r"memory limit of 64 MiB"),
         ("for n in 0 1 2 3 4; do head -c 15M /dev/zero > /big$n; sleep 0.6; done", r"more than 32 MiB"),
         ("mount -t tmpfs none /mnt || exit 4", "status 4"),
         ("unshare -U true || exit 5", "status 5"),

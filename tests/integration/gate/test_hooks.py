@@ -140,4 +140,4 @@ async def test_an_approval_of_another_input_denies_the_call(place: GateSetup) ->
         decision = await decide_with_hook(
             place, f"echo '{json.dumps({'hookSpecificOutput': {**changed_input, **more}})}'"
         )
-        assert (decision.outcome, "another input" in decision.reason) == (PermissionOutcome.DENY, True)
+        assert (decision.outcome, "change the input" in decision.reason) == (PermissionOutcome.DENY, True)

@@ -28,7 +28,7 @@ async def test_hook_feedback_on_a_call_is_added_to_its_result(world: World) -> N
     assert (await world.run(model)).text == "done 1"
     (result,) = world.log.of_type(ev.AGENT_TOOL_RESULT)
     assert all(
-        expected in text_of(result) for expected in ("hi", "by the way", "Feedback of a hook on this call: format it")
+        expected in text_of(result) for expected in ("hi", "by the way", "Feedback from a hook on this call: format it")
     )
     assert "format it" in str(double.requests[1])
     fields = next(fields for event, fields in world.gate.hook_events if event is HookEvent.AFTER_TOOL)

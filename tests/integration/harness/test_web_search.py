@@ -97,11 +97,11 @@ async def test_a_search_without_a_provider_fails_with_a_reason() -> None:
 @pytest.mark.parametrize(
     ("response", "why"),
     [
-        (ok(b"", status="403 Forbidden"), "refused the request with 403. Do not try again"),
+        (ok(b"", status="403 Forbidden"), "refused the request with status 403. Do not try again"),
         (ok(b"", status="401 Unauthorized"), "Do not try again"),
         (ok(b"", status="429 Too Many Requests"), "rate limit"),
-        (ok(b"", status="500 Oops"), "refused the request with 500. Try other keywords, or try again later"),
-        (redirect("/elsewhere"), "refused the request with 302"),
+        (ok(b"", status="500 Oops"), "refused the request with status 500. Try other keywords, or try again later"),
+        (redirect("/elsewhere"), "refused the request with status 302"),
         (ok(b"<html>"), "could not be parsed"),
         (ok(b"[]"), "could not be parsed"),
         (ok(b'{"results": [{"title": "no url"}]}'), "could not be parsed"),

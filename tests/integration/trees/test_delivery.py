@@ -344,8 +344,8 @@ async def test_a_conflict_is_explained_and_changes_nothing(world: World) -> None
         await session.merge()
     lines = caught.value.message.splitlines()
     assert lines[0] == "The session's work conflicts with the branch 'next' in 2 files:"
-    assert lines[1].startswith("  other: the branch changed it and the session deleted it; last in ")
-    assert lines[2].startswith("  text: both changed the same lines (line 3); last in ")
+    assert lines[1].startswith("  other: changed by the branch and deleted by the session; last in ")
+    assert lines[2].startswith("  text: the same lines were changed on both sides (line 3); last in ")
     assert lines[2].endswith("In German (User)")
     assert git(world.user, "for-each-ref") == before
 

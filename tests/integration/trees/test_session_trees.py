@@ -434,7 +434,7 @@ async def test_no_git_directory_leads_out_of_the_root(host: Host, tmp_path: Path
             (inside / ".git" / "objects").rename(inside / "moved")
             (inside / ".git" / "objects").symlink_to(outside / ".git" / "objects")
     message = await refusal_of(host, "app")
-    assert "is a file or a link" in message or "not a git repository" in message
+    assert "is a file or a symbolic link" in message or "not a git repository" in message
 
 
 async def test_directory_names_of_any_encoding_are_used_literally(host: Host) -> None:

@@ -73,9 +73,12 @@ async def test_an_invalid_field_is_refused_by_name(
 async def test_a_conflict_is_explained(http: httpx2.AsyncClient, api: Api) -> None:
     conflicts = [
         FileConflict(
-            path="a.py", reason="both changed the same lines", line_numbers=[3, 9], last_commit="abc1234 Fix (Ann)"
+            path="a.py",
+            reason="the same lines were changed on both sides",
+            line_numbers=[3, 9],
+            last_commit="abc1234 Fix (Ann)",
         ),
-        FileConflict(path="b", reason="one changed it and the other deleted it"),
+        FileConflict(path="b", reason="changed on one side and deleted on the other"),
     ]
     api.delivery.failure = MergeConflict("main", conflicts)
     response = await http.post(f"{PATH}/merge", json={})
@@ -84,13 +87,13 @@ async def test_a_conflict_is_explained(http: httpx2.AsyncClient, api: Api) -> No
     assert error["message"] == snapshot(
         """\
 The session's work conflicts with the branch 'main' in 2 files:
-  a.py: both changed the same lines (line 3, 9); last in abc1234 Fix (Ann)
-  b: one changed it and the other deleted it\
+  a.py: the same lines were changed on both sides (line 3, 9); last in abc1234 Fix (Ann)
+  b: changed on one side and deleted on the other\
 """
     )
     assert error["conflicts"][0] == {
         "path": "a.py",
-        "reason": "both changed the same lines",
+        "reason": "the same lines were changed on both sides",
         "lines": [3, 9],
         "last_commit": "abc1234 Fix (Ann)",
     }

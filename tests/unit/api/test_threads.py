@@ -80,8 +80,8 @@ async def test_unsupported_subagents_are_refused(sdk: AsyncAnthropic, http: http
         "custom": [await agent(tools=[custom])],
         "model_parameters": [await agent(model_parameters={"max_tokens": 5})],
         "Claude Code reserves": [await agent(name="fork")],
-        "the id of an agent": [{"type": "self"}],
-        "of this type": [{"type": "advisor", "model": "claude-opus-4-5"}],
+        "the ID of an agent": [{"type": "self"}],
+        "this type is not supported": [{"type": "advisor", "model": "claude-opus-4-5"}],
     }
     for what, names in members.items():
         body = {"name": "lead", "model": "claude-sonnet-4-5", "multiagent": make_multiagent(*names), **CLAUDE}

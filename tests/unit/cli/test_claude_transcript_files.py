@@ -94,6 +94,6 @@ def test_a_server_cannot_write_outside_of_the_project(tmp_path: Path, subpath: s
         pytest.raises(ClientError, match="invalid transcript path"),
     ):
         arriving.add_line(PROMPT, subpath)
-    with pytest.raises(ClientError, match="invalid transcript id"):
+    with pytest.raises(ClientError, match="invalid transcript ID"):
         TranscriptDownload(tmp_path, f"../{NAME}")
     assert not list(tmp_path.rglob("*evil*"))

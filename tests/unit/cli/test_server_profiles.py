@@ -82,7 +82,7 @@ def test_options_override_environment_and_profiles(monkeypatch: pytest.MonkeyPat
     ("config", "message"),
     [
         (ProfileConfig("nobody"), "no profile 'nobody'"),
-        (ProfileConfig("half", {"half": {"base_url": "http://x"}}), "No API key"),
+        (ProfileConfig("half", {"half": {"base_url": "http://x"}}), "no API key"),
         (ProfileConfig("half", {"half": {"api_key": "x"}}), "no base_url"),
     ],
 )

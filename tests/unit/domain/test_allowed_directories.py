@@ -28,11 +28,11 @@ def test_directories_below_the_roots_are_allowed(organisation: str, directory: s
         ("nobody", "/srv/acme", "operator"),
         ("default", "/home/ann/app/.git/hooks", "git directory"),
         ("default", "/home/ann/app/.GIT", "git directory"),
-        ("default", "/home/ann/.ssh", "dot directory"),
-        ("default", "/root/.config/footplate", "dot directory"),
-        ("default", "/home/ann", "dot directory"),
-        ("default", "/home", "dot directory"),
-        ("default", "/", "dot directory"),
+        ("default", "/home/ann/.ssh", "hidden directory"),
+        ("default", "/root/.config/footplate", "hidden directory"),
+        ("default", "/home/ann", "hidden directory"),
+        ("default", "/home", "hidden directory"),
+        ("default", "/", "hidden directory"),
     ],
 )
 def test_other_directories_are_refused(organisation: str, directory: str, why: str) -> None:

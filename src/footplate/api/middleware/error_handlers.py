@@ -38,7 +38,9 @@ async def _record_refusal(request: Request, error: Forbidden) -> None:
             await unit.record(principal, entry)
     except FootplateError as failure:  # the request is refused all the same, and the log line remains
         log.warning(
-            "refusal could not be recorded in the audit trail", action="audit.refusal_lost", reason=failure.message
+            "refused request could not be recorded in the audit trail",
+            action="audit.refusal_lost",
+            reason=failure.message,
         )
 
 
@@ -48,7 +50,7 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
     operation = f"{request.method} {request.url.path}"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         route_error = errors.UnknownRoute(
-            405, f"{operation} is not supported.", "The path supports other methods, which /openapi.json lists."
+            405, f"The server does not support {operation}.", "/openapi.json lists the methods of this path."
         )
     else:
         route_error = errors.UnknownRoute(404, f"There is no route for {operation}.", "/openapi.json lists all routes.")

@@ -87,7 +87,7 @@ async def _parse_upload(form: FormData, limit: int) -> Upload:
     file = form.get("file")
     if not isinstance(file, UploadFile):
         raise InvalidRequest(
-            "file: is missing or is not a file", field="file", help_text="Send a file with a file name."
+            "file: must be present and contain a file", field="file", help_text="Send a file with a file name."
         )
     digest, size = hashlib.sha256(), 0
     while chunk := await file.read(_CHUNK_BYTES):

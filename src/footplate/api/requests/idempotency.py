@@ -1,9 +1,10 @@
-"""Executes a change in one database transaction that takes effect only once, even if the client retries the request.
+"""Executes a change in one database transaction, and only once, even if the client retries the request.
 
-The first response is stored and returned to retries. It is deleted once a client has received it, so that the same
-request, sent again on purpose, is a new request.
+A retry has the same `Idempotency-Key` header, or the SDK's retry count and the same path and body. It receives the
+stored response of the first attempt. Without a key, the stored response is deleted once the client has received it, so
+an identical later request is new.
 
-Other components are notified after the response was sent. If the process dies before that, a periodic scan (the sweep)
+Other components are notified after the response was sent; if the process dies before that, a periodic scan (the sweep)
 wakes the session.
 """
 

@@ -150,7 +150,7 @@ def _parse_finite(digits: str) -> float:
     """Refuses a number that overflows a double, as orjson does."""
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"{digits[:40]} does not fit into a double")
+        raise ValueError(f"the number {digits[:40]} is too large for a double")
     return value
 
 
@@ -161,7 +161,7 @@ def _parse_integer(digits: str) -> int | float:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 async def read_empty_body(request: Request) -> bytes:
@@ -191,7 +191,7 @@ def _query_fields(request: HTTPConnection, model: type[P]) -> dict[str, Any]:
         elif name in _IGNORED_QUERY_FIELDS:
             continue
         elif name in fields:
-            raise InvalidRequest(f"{name}: is given more than once", field=name)
+            raise InvalidRequest(f"{name}: must not be given more than once", field=name)
         else:
             fields[name] = value
     return fields

@@ -49,7 +49,7 @@ async def list_approvals(request: Request, principal: Caller) -> Response:
 
 @router.get("/{approval_id}", response_model=policy_responses.Approval)
 async def retrieve_approval(request: Request, approval_id: str, principal: Caller) -> Response:
-    """Retrieves an approval by the id of the event that requests it, also after the decision."""
+    """Retrieves an approval, pending or decided, by the ID of the event that requested it."""
     read_query(request, NoParameters)
     approval = await get_services(request).reads.approval(principal, approval_id)
     return json_response(await asyncio.to_thread(approvals.serialize_approval, approval))

@@ -81,8 +81,8 @@ async def replay_policy(request: Request, principal: Caller) -> Response:
     """Evaluates proposed rules against past calls, newest first, one page at a time. Each response has the totals of
     its own page.
 
-    A page ends early after two seconds of CPU time, and `next_page` continues. An organisation runs one replay at a
-    time.
+    A page ends early after two seconds of CPU time, and `next_page` continues the evaluation. An organisation can run
+    one replay at a time.
     """
     body, _ = await read_body(request, ReplayRequest)
     cursor = pagination.decode_row_cursor(_CURSOR_KIND, body.page, "desc")

@@ -265,7 +265,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self.flow.read_paused or self.cycle.waiting_for_100_continue:
             self._body_size = 0
         elif self._body_size < self._limits.body_rate * _BODY_CHECK_SECONDS:
-            message = f"The request's body arrives at less than {self._limits.body_rate} bytes per second."
+            message = f"The request body arrived at less than {self._limits.body_rate} bytes per second."
             self._refuse(errors.LimitExceeded(408, "body_rate", message))
             return
         self._body_size = 0

@@ -1,5 +1,5 @@
-"""Extends uvicorn's WebSocket protocol: limits the frames that a client sends per second, and the time for which it may
-stop reading.
+"""Adds two limits per client to uvicorn's WebSocket protocol: how many frames a client may send per second, and how
+long it may stop reading. The connection of a client that exceeds a limit is closed.
 """
 
 import asyncio

@@ -25,7 +25,7 @@ CLOSE_REVOKED: Final = 1008
 CLOSE_FAILED: Final = 1011
 CLOSE_RESTARTING: Final = 1012
 
-_RESUME_REASON: Final = "reconnect and resume after the last id"
+_RESUME_REASON: Final = "reconnect and resume after the last ID"
 _MESSAGE_REFUSED: Final = InvalidRequest(
     "This WebSocket accepts no messages from the client.",
     field="message",

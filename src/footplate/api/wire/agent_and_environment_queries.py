@@ -35,4 +35,4 @@ class ChooseVersion(Parameters):
 
 
 class NoParameters(Parameters):
-    """For routes without query parameters."""
+    """The query of a route that accepts no parameters."""

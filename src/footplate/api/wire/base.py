@@ -61,7 +61,7 @@ def _to_utc(value: datetime) -> datetime:
     try:
         return aware.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError("is out of range") from error
+        raise ValueError("must be a time between the years 1 and 9999 in UTC") from error
 
 
 def _refuse_nul(text: str) -> str:
@@ -97,14 +97,14 @@ def _without_default(schema: JsonObject) -> None:
 
 
 NOT_NULLABLE: Any = Field(default="", json_schema_extra=_without_default)
-"""Default of a field that may be omitted but cannot be null, because it cannot be cleared."""
+"""Marks a field that may be omitted but must not be null: it always has a value."""
 
 
 def merge_metadata(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:
     """Sets keys that have a value, removes keys that are null, and keeps all others."""
     merged = {key: value for key, value in {**metadata, **patch}.items() if value is not None}
     if len(merged) > MAX_METADATA:
-        raise InvalidRequest(f"metadata: an object can have at most {MAX_METADATA} pairs", field="metadata")
+        raise InvalidRequest(f"metadata: must have at most {MAX_METADATA} pairs", field="metadata")
     return merged
 
 

@@ -45,7 +45,7 @@ PackageList = Annotated[list[Package], Field(max_length=_MAX_ITEMS)]
 
 
 class Networking(Body):
-    """In a limited network, an omitted field keeps its value; for a new environment it is empty or false."""
+    """In a limited network, an omitted field keeps its value. In a new environment, it is empty or false."""
 
     type: Literal["unrestricted", "limited"]
     allowed_hosts: Annotated[list[Host], Field(max_length=_MAX_ITEMS)] | None = None
@@ -74,7 +74,7 @@ class CloudConfig(Body):
     networking: Annotated[Networking | None, AfterValidator(_check_network_fields)] = None
     packages: Packages | None = None
     image: Annotated[str, StringConstraints(max_length=256)] | None = None
-    """`image` and `setup` are Footplate extensions. Empty selects the operator's image."""
+    """`image` and `setup` are Footplate extensions. An empty `image` selects the operator's image."""
     setup: Annotated[Text, StringConstraints(max_length=65_536)] | None = None
 
 
@@ -116,7 +116,7 @@ class EnvironmentCreate(Body):
 
 
 class EnvironmentUpdate(Body):
-    """An omitted or null field keeps its value. Only the description is cleared by null."""
+    """An omitted field keeps its value. Null clears the description and keeps the value of any other field."""
 
     name: Name | None = None
     description: Description | None = None

@@ -39,7 +39,7 @@ class ListFiles(Parameters):
     limit: Annotated[int | None, Field(ge=1, le=1000)] = None
     page: Text | None = None
     scope_id: Annotated[
-        Id | None, Field(description="A session id. Files do not belong to sessions, so the list is empty.")
+        Id | None, Field(description="A session ID. Files do not belong to sessions, so the list is then empty.")
     ] = None
 
 
@@ -78,9 +78,9 @@ def add_resources(existing: Resources, new: Sequence[JsonObject]) -> Resources:
             raise InvalidRequest(
                 f"mount_path: {mount_path!r} collides with another resource of the session",
                 field="mount_path",
-                help_text="Choose another mount_path: none may be equal to or inside another one.",
+                help_text="Choose another mount_path. It must not be equal to or inside another one.",
             )
         mount_paths.append(mount_path)
     if len(combined) > MAX_RESOURCES:
-        raise InvalidRequest(f"resources: a session can have at most {MAX_RESOURCES}", field="resources")
+        raise InvalidRequest(f"resources: a session can have at most {MAX_RESOURCES} resources", field="resources")
     return combined

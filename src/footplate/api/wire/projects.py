@@ -40,7 +40,7 @@ Name = Annotated[str, StringConstraints(pattern=rf"^{NAME_PATTERN.pattern}$", ma
 Location = Annotated[Text, StringConstraints(min_length=1, max_length=2048)]
 TrustName = Literal["nothing", "instructions", "all"]
 Ids = Annotated[list[Id], Field(max_length=MAX_PROJECTS)]
-OrderedIds = Annotated[Ids, Field(description="Ordered: the first project is the working directory.")]
+OrderedIds = Annotated[Ids, Field(description="The order matters: the first project is the working directory.")]
 
 
 class ProjectCreate(Body):
@@ -49,7 +49,7 @@ class ProjectCreate(Body):
     path: Annotated[
         Location | None,
         Field(
-            description="Below the server's projects root. A repository is created there on first use if none exists."
+            description="A path below the server's projects root. A repository is created on first use if none exists."
         ),
     ] = None
     url: Annotated[Location | None, Field(description="Repository that workers fetch when a session needs it.")] = None
@@ -106,7 +106,7 @@ def parse_location(body: ProjectCreate, root: str, organisation: str) -> tuple[s
     """Returns the path and the URL, one of which is None."""
     if (body.path is None) == (body.url is None):
         raise InvalidRequest(
-            "path: a project requires either a path or a url", field="path", help_text="Give exactly one of the two."
+            "path: a project requires either a path or a url", field="path", help_text="Send exactly one of the two."
         )
     if body.path is not None:
         return normalize_path(body.path, resolve_projects_root(root, organisation)), None
@@ -159,7 +159,7 @@ def parse_project_choice(
         raise InvalidRequest(
             "workspace_id: cannot be combined with project_ids",
             field="workspace_id",
-            help_text="Give one of the two, or neither for a session without a project.",
+            help_text="Send one of the two, or neither for a session without a project.",
         )
     if (project_ids or workspace_id is not None) and "directory" in context:
         raise InvalidRequest(

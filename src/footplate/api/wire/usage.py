@@ -26,16 +26,16 @@ class UsageParameters(Parameters):
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = MAX_LINES
 
     def to_query(self) -> UsageQuery:
-        """Builds the query for one line more than the limit, which shows whether there are more."""
+        """Builds a query for one line more than the limit, to find out whether there are more."""
         now = datetime.now(UTC)
         tomorrow = _midnight(now + timedelta(days=1))
         end = self.end or max(tomorrow, self.start or tomorrow)
         start = self.start or _default_start(end)
         if start > end:
-            raise InvalidRequest("from: is later than to", field="from", help_text="Swap the two values.")
+            raise InvalidRequest("from: must not be later than `to`", field="from", help_text="Swap the two values.")
         if min(end, max(now, start)) - start > _MAX_PERIOD:
             raise InvalidRequest(
-                f"from: is more than {_MAX_PERIOD.days} days before to",
+                f"from: must be at most {_MAX_PERIOD.days} days before `to`",
                 field="from",
                 help_text="Split the period into several requests.",
             )

@@ -296,6 +296,7 @@ def _branch_error(branch: str, stderr: str) -> ClientError:
         )
     if "invalid refspec" in stderr:
         return ClientError(
-            f"{branch!r} is not a valid branch name.", help_text="Nothing was changed. Valid names: main, release/2."
+            f"{branch!r} is not a valid branch name.",
+            help_text="Nothing was changed. Examples of valid names: main, release/2.",
         )
     return ClientError(f"git could not create the branch {branch!r}: {stderr}", help_text="Nothing was changed.")

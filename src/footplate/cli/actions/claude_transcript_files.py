@@ -107,7 +107,7 @@ class TranscriptDownload:
 
     def __init__(self, project: Path, transcript_id: str) -> None:
         if not _UUID.fullmatch(transcript_id):
-            raise ClientError(f"The server sent an invalid transcript id: {transcript_id!r}.")
+            raise ClientError(f"The server sent an invalid transcript ID: {transcript_id!r}.")
         project.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = project / f"{transcript_id}.jsonl"
         self.lines = 0

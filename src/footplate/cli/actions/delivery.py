@@ -147,7 +147,7 @@ def _print_delivery(delivery: DeliveryResult, *, as_json: bool) -> None:
         "merged": "Merged into",
         "fast_forwarded": "Merged into",
         "pushed": "Pushed as",
-        "unchanged": "Nothing to do: all changes are in",
+        "unchanged": "Nothing to do: all changes are already in",
     }
     how = " (fast-forward)" if delivery.status == "fast_forwarded" else ""
     output.err().print(f"{phrases[delivery.status]} {quote(delivery.branch)}, now at {delivery.commit[:12]}{how}.")

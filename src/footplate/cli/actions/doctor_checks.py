@@ -58,7 +58,10 @@ async def run_checks(settings: Settings) -> Sequence[Finding]:
 
 async def check_postgres(settings: Settings) -> Finding:
     name = "PostgreSQL"
-    fix = f"{_START_HINT} set FOOTPLATE_DATABASE_URL to a PostgreSQL 15 or later that this machine can reach."
+    fix = (
+        f"{_START_HINT} set FOOTPLATE_DATABASE_URL to the URL of a PostgreSQL server (15 or later) "
+        "that this machine can reach."
+    )
     try:
         connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
     except (OSError, asyncpg.PostgresError, TimeoutError, ValueError) as error:
@@ -94,13 +97,16 @@ async def check_schema(settings: Settings) -> Finding:
     finally:
         await connection.close()
     if current != newest:
-        return Finding(name, "failed", f"the database has revision {current}, this version needs {newest}", fix)
+        return Finding(name, "failed", f"the database has revision {current}, but this version needs {newest}", fix)
     return Finding(name, "ok", f"revision {current}")
 
 
 async def check_redis(settings: Settings) -> Finding:
     name = "Redis"
-    fix = f"{_START_HINT} set FOOTPLATE_REDIS_URL to a Redis 6.2 or later, or a Valkey, that this machine can reach."
+    fix = (
+        f"{_START_HINT} set FOOTPLATE_REDIS_URL to the URL of a Redis server (6.2 or later) or a Valkey server "
+        "that this machine can reach."
+    )
     try:
         async with Redis.from_url(
             settings.redis_url, socket_connect_timeout=_TIMEOUT, socket_timeout=_TIMEOUT
@@ -126,7 +132,7 @@ async def check_temporal(settings: Settings) -> Finding:
             client = await connect_temporal(settings.temporal_address)
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
     except RPCError as error:
-        return Finding(name, "failed", f"no namespace {namespace!r} at {settings.temporal_address}: {error}", fix)
+        return Finding(name, "failed", f"{settings.temporal_address} has no namespace {namespace!r}: {error}", fix)
     except (RuntimeError, OSError, TimeoutError):  # the client's message is a page of internal details
         return Finding(name, "failed", f"{settings.temporal_address} does not respond", fix)
     return Finding(name, "ok", f"namespace {namespace!r} at {settings.temporal_address}")
@@ -178,7 +184,7 @@ async def check_environment(settings: Settings) -> Finding:
     if found.host.cgroups is None:
         detail = f"sandbox, without control groups ({found.cgroups_problem}): memory is limited per process only"
         return Finding(name, "warning", detail, f"{probe.CGROUPS_HELP}.")
-    return Finding(name, "ok", f"sandbox, with limits by {found.host.cgroups.description}")
+    return Finding(name, "ok", f"sandbox, with limits enforced by {found.host.cgroups.description}")
 
 
 async def check_leftovers(settings: Settings) -> Finding:
@@ -227,7 +233,8 @@ async def check_harnesses(settings: Settings) -> Finding:
         except Exception as error:  # noqa: BLE001 - any exception of a third-party package is a finding
             broken.append(f"{point.name} ({_error_text(error)})")
     if settings.default_harness not in found:
-        detail = f"the default {settings.default_harness!r} is not among {', '.join(sorted(found)) or 'none'}"
+        installed = ", ".join(sorted(found)) or "none"
+        detail = f"the default {settings.default_harness!r} is not installed; installed: {installed}"
         return Finding(
             name, "failed", detail, "Install the package that provides it, or set FOOTPLATE_DEFAULT_HARNESS."
         )

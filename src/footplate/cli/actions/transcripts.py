@@ -102,7 +102,7 @@ def pull_transcript(wanted: str, directory: Path, *, force: bool, as_json: bool,
         print_json(done.model_dump())
     else:
         output.print_result(done.path)
-        output.err().print(f"{done.lines} lines. Continue with:", style="dim")
+        output.err().print(f"{done.lines} lines were written. Continue with:", style="dim")
         output.print_exactly(output.err(), show_line(done.command))
 
 

@@ -36,7 +36,7 @@ def show_agent(agent: AgentId, as_json: options.Json = False, profile: options.P
 def create_agent(
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the agent. `run --agent` accepts it.")],
     model: Annotated[
-        str, typer.Option("--model", "-m", metavar="NAME", help="Such as claude-sonnet-5 or openai:gpt-5.1.")
+        str, typer.Option("--model", "-m", metavar="NAME", help="Model, such as claude-sonnet-5 or openai:gpt-5.1.")
     ],
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="System prompt.")] = None,
     max_turns: Annotated[
@@ -56,7 +56,7 @@ def create_agent(
 
 @agents.command("archive")
 def archive_agent(agent: AgentId, as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Archive an agent. Its sessions continue, new ones cannot use it."""
+    """Archive an agent. Its sessions continue, but new ones cannot use it."""
     from footplate.cli.actions import agents_and_environments
 
     agents_and_environments.archive_agent(agent, as_json=as_json, profile=profile)
@@ -97,7 +97,7 @@ def create_environment(
 def remove_environment(
     environment: EnvironmentId, as_json: options.Json = False, profile: options.Profile = None
 ) -> None:
-    """Delete an environment. It must not be used by any session."""
+    """Delete an environment that no session uses."""
     from footplate.cli.actions import agents_and_environments
 
     agents_and_environments.remove_environment(environment, as_json=as_json, profile=profile)

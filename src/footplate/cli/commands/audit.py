@@ -46,7 +46,7 @@ def list_entries(
 
 @audit.command("export")
 def export(kind: KindOption = None, session: SessionOption = None, profile: options.Profile = None) -> None:
-    """Print all entries, oldest first, as one line of JSON each, for log collectors."""
+    """Print all entries, oldest first, each as one line of JSON, for log collectors."""
     from footplate.cli.actions import audit as actions
 
     actions.export(kind, session, profile=profile)

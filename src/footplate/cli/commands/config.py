@@ -131,8 +131,8 @@ def _profile_name(config: ProfileConfig, given: str | None) -> str:
     name = given or config.current or "default"
     if name == LOCAL_PROFILE:
         raise typer.BadParameter(
-            f"`{LOCAL_PROFILE}` is a `footplate dev` on this machine and needs no settings. Choose another "
-            f"with --profile."
+            f"The profile `{LOCAL_PROFILE}` is a `footplate dev` on this machine and needs no settings. "
+            "Choose another profile with --profile."
         )
     return name
 

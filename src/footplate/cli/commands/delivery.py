@@ -18,11 +18,13 @@ Directory = Annotated[
 ]
 Message = Annotated[
     str | None,
-    typer.Option("--message", "-m", metavar="TEXT", help="Message of the commit for uncommitted changes."),
+    typer.Option("--message", "-m", metavar="TEXT", help="Commit message for uncommitted changes."),
 ]
 Wait = Annotated[
     int,
-    typer.Option("--wait", min=0, max=300, metavar="SECONDS", help="How long to wait for other writers of the branch."),
+    typer.Option(
+        "--wait", min=0, max=300, metavar="SECONDS", help="Maximum time to wait for other writers of the branch."
+    ),
 ]
 
 

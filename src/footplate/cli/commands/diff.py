@@ -22,12 +22,12 @@ def diff(
         typer.Option(
             "--from",
             metavar="EVENT",
-            help=f"{_EVENT}: compare from the files at this event. `footplate logs --json` shows event IDs.",
+            help=f"{_EVENT} to compare from. `footplate logs --json` shows event IDs.",
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--to", metavar="EVENT", help=f"{_EVENT}: compare to the files at this event.  [default: now]"),
+        typer.Option("--to", metavar="EVENT", help=f"{_EVENT} to compare to.  [default: now]"),
     ] = None,
     project: Annotated[
         str | None, typer.Option("--project", "-p", metavar="ID", help="Only the changes in this project.")

@@ -30,7 +30,7 @@ def upload(
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Upload a file and print its id."""
+    """Upload a file and print its ID."""
     from footplate.cli.actions import files as actions
 
     actions.upload(path, expires=expires, as_json=as_json, profile=profile)

@@ -25,19 +25,21 @@ def dev(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Directory of all state.  [default: XDG_DATA_HOME/footplate]",
+            help="Directory for all state.  [default: XDG_DATA_HOME/footplate]",
             envvar="FOOTPLATE_DATA_DIR",
         ),
     ] = None,
     database_url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Use this PostgreSQL instead of starting one.", envvar="FOOTPLATE_DATABASE_URL"
+            metavar="URL", help="Use this PostgreSQL server instead of starting one.", envvar="FOOTPLATE_DATABASE_URL"
         ),
     ] = None,
     redis_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Use this Redis instead of starting one.", envvar="FOOTPLATE_REDIS_URL"),
+        typer.Option(
+            metavar="URL", help="Use this Redis server instead of starting one.", envvar="FOOTPLATE_REDIS_URL"
+        ),
     ] = None,
     temporal: Annotated[
         str | None,

@@ -48,7 +48,10 @@ def create_project(
         ),
     ] = None,
     trust: Annotated[
-        str, typer.Option(metavar="LEVEL", help="Which of its files may direct an agent: nothing, instructions or all.")
+        str,
+        typer.Option(
+            metavar="LEVEL", help="Which of the project's files may direct an agent: nothing, instructions or all."
+        ),
     ] = "nothing",
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -61,7 +64,7 @@ def create_project(
 
 @projects.command("archive")
 def archive_project(project: ProjectId, as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Archive a project. Its sessions continue, new ones cannot use it. The repository is not changed."""
+    """Archive a project. Its sessions continue, but new ones cannot use it. The repository is not changed."""
     from footplate.cli.actions import projects as actions
 
     actions.archive_project(project, as_json=as_json, profile=profile)

@@ -50,17 +50,18 @@ def run(
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="NAME", help="Such as claude-sonnet-5 or openai:gpt-5.1.")
+        str | None,
+        typer.Option("--model", "-m", metavar="NAME", help="Model, such as claude-sonnet-5 or openai:gpt-5.1."),
     ] = None,
     harness: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="claude (Claude Code), native, or another of the server.  [default: claude for Claude models]",
+            help="claude (Claude Code), native, or another harness of the server.  [default: claude for Claude models]",
         ),
     ] = None,
     system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="System prompt, replaces that of the agent.")
+        str | None, typer.Option(metavar="TEXT", help="System prompt, which replaces the agent's.")
     ] = None,
     directory: Annotated[
         Path | None,
@@ -107,11 +108,11 @@ def run(
         list[str] | None, typer.Option(metavar="NAMES", help="Disable these tools. May be repeated.")
     ] = None,
     max_turns: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Maximum number of model requests; then exit code 6.")
+        int | None, typer.Option(min=1, metavar="N", help="Stop after this number of model requests, with exit code 6.")
     ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0.1, metavar="SECONDS", help="Interrupt the turn after this time; then exit code 4."),
+        typer.Option(min=0.1, metavar="SECONDS", help="Interrupt the turn after this time, with exit code 4."),
     ] = None,
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Title of the session.  [default: the prompt's first line]")
@@ -153,7 +154,8 @@ def run(
         raise typer.BadParameter(str(error)) from None
     if (session or fork_at) and (limit or directory or project or harness):
         raise typer.BadParameter(
-            "The directory, projects, tools and harness are set when a session begins, not with --session or --fork-at."
+            "The directory, projects, tools and harness of a session cannot be changed. "
+            "Omit these options, or omit --session and --fork-at."
         )
     if project and (directory or scratch):
         raise typer.BadParameter("--project cannot be combined with --directory or --scratch.")

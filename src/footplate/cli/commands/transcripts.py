@@ -24,7 +24,10 @@ def import_transcripts(
     agent: Annotated[
         str | None,
         typer.Option(
-            "--agent", "-a", metavar="ID", help="ID or name of the agent that continues.  [default: as `run`]"
+            "--agent",
+            "-a",
+            metavar="ID",
+            help="ID or name of the agent that continues the session.  [default: the same as for `run`]",
         ),
     ] = None,
     environment: Annotated[
@@ -77,10 +80,12 @@ def pull(
             exists=True,
             file_okay=False,
             resolve_path=True,
-            help="Directory where you will continue.  [default: the current directory]",
+            help="Directory where you will continue the session.  [default: the current directory]",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a transcript that has other lines.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing transcript that has other lines.")
+    ] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:

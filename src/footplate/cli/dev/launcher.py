@@ -186,7 +186,7 @@ def _wait_for_service(service: Service, model: _ScriptedEndpoint | None) -> Coro
 
 
 def _exit_failure(service: Service, code: int) -> ServiceFailed:
-    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     return service.failure(
         f"{how}; everything else was stopped", "Start `footplate dev` again: sessions continue where they stopped."
     )

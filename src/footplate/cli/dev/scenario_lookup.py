@@ -1,4 +1,4 @@
-"""Finds the script for `footplate dev --scripted`: a built-in scenario, or a file of the user."""
+"""Finds the script for `footplate dev --scripted`: a built-in scenario, or a file that the user names."""
 
 from pathlib import Path
 from typing import Final

@@ -96,7 +96,8 @@ class LiveApprovalView:
     async def _send_decision(self, approval: Approval, decision: str | None) -> None:
         if decision is None:
             self.show_note(
-                f"Still pending: footplate approve {approval.id}. Without a decision in time, the call is denied."
+                f"Still pending. To decide, run `footplate approve {approval.id}` or `footplate deny {approval.id}`. "
+                "The call is denied if nobody decides in time."
             )
         elif decision == "allow":
             await self._client.approvals.allow(approval)

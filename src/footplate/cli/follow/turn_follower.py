@@ -120,7 +120,7 @@ class TurnFollower:
     def _interrupt_or_detach(self) -> None:
         if self._interrupt_task is not None:
             self._detached = True
-            self._view.show_note(f"Detached. The session continues: footplate attach {self._session_id}")
+            self._view.show_note(f"Detached. The session continues. Watch it with: footplate attach {self._session_id}")
             self._cancel()
             return
         self._view.show_note("Interrupting. Press Ctrl-C again to detach without waiting.")
@@ -129,7 +129,7 @@ class TurnFollower:
     def _on_timeout(self) -> None:
         self._timed_out = True
         if self._interrupt_task is None:
-            self._view.show_note(f"The time limit of {self._time_limit:g} s is reached. Interrupting.")
+            self._view.show_note(f"The time limit of {self._time_limit:g} s was reached. Interrupting.")
             self._send_interrupt()
         asyncio.get_running_loop().call_later(_STOP_GRACE_SECONDS, self._cancel)
 

@@ -82,7 +82,7 @@ def _server_from_fields(source: str, fields: Mapping[str, str]) -> Server:
     api_key = os.environ.get("FOOTPLATE_API_KEY") or fields.get("api_key")
     if not api_key:
         raise NoServerSelected(
-            f"No API key for the {source}. Set FOOTPLATE_API_KEY, or run `footplate config set api_key`."
+            f"There is no API key for the {source}. Set FOOTPLATE_API_KEY, or run `footplate config set api_key`."
         )
     running = _find_local_server(fields["base_url"])
     return Server(

@@ -120,7 +120,7 @@ class TextView:
         if started.get("type") != "agent.message":
             return
         if self._open_message_id is not None:
-            self._screen.print_line("[dim]… the worker was lost; another one restarts the response:[/]")
+            self._screen.print_line("[dim]… the worker was lost; another worker restarts the response:[/]")
         self._open_message_id, self._written = str(started.get("id")), 0
 
     def message_grows(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Reports an invalid command line, as text at the terminal's width or as JSON."""
+"""Prints the error for an invalid command line, as JSON or as text wrapped to the terminal's width."""
 
 import io
 import shutil

@@ -87,7 +87,7 @@ def check_supported(config: EnvironmentConfig, backend: Backend) -> None:
         for number, host in enumerate(config.hosts):
             _check_host(f"config.networking.allowed_hosts.{number}", host, backend)
         if config.registries:
-            reason = "this server has no list of package registries; name them in allowed_hosts"
+            reason = "this server has no list of package registries; list the hosts in `allowed_hosts`"
             raise _refusal("config.networking.allow_package_managers", reason)
     if config.image and config.image not in backend.images:
         not_allowed = "is not an image that the operator allows"
@@ -142,7 +142,7 @@ def _check_host(field_name: str, host: str, backend: Backend) -> None:
 
 def _host_refusal(backend: Backend) -> str:
     if not backend.supports_allow_lists:
-        return f"cannot be allowed: the backend `{backend.name}` does not support lists of hosts"
+        return f"cannot be allowed, because the backend `{backend.name}` cannot limit the network to a list of hosts"
     return "is not a host that the operator allows"
 
 

@@ -144,7 +144,7 @@ class InlineBudget:
         """Check that a block of this size still fits. Raises `AttachmentRefused`."""
         if self._size + size > MAX_INLINE_BYTES:
             raise AttachmentRefused(
-                f"The input has at least {self._size + size} bytes of inline content, text included; the limit is "
+                f"The input has at least {self._size + size} bytes of inline content, including text; the limit is "
                 f"{MAX_INLINE_BYTES} bytes.",
                 help_text="Send large attachments as files: `deliver: file`.",
             )

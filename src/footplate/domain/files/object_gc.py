@@ -34,7 +34,7 @@ class RetentionReason(Enum):
     BUSY = ("a turn of its session is running, queued or waiting for a decision", False)
     DELETING = ("its session is being deleted, which deletes it too unless a fork needs it", False)
     BROKEN = ("a pack of the same tree is missing, so nothing of this tree is deleted", False)
-    UNTOLD = ("a session of the project has no recorded base", False)
+    UNTOLD = ("the base commit of a session of this project is not recorded", False)
     UNKNOWN = ("this version does not recognise its name", False)
     NO_SESSION = ("its session is not in the log", True)
     CUT_OFF = ("no snapshot in the log needs it; the turn that wrote it was interrupted", True)

@@ -60,13 +60,13 @@ class RequestGuard:
         origin = found.get("origin", "").strip().lower()
         if origin and not self._is_allowed_origin(origin, host):
             raise ForeignRequest(
-                f"Web pages of {origin[:_MAX_SHOWN_CHARACTERS]!r} may not call this server.",
-                help_text="If they should, add that origin to FOOTPLATE_ALLOWED_ORIGINS.",
+                f"Web pages from {origin[:_MAX_SHOWN_CHARACTERS]!r} are not allowed to call this server.",
+                help_text="If they should be allowed, add this origin to FOOTPLATE_ALLOWED_ORIGINS.",
             )
         # A browser may send no origin with requests for images, scripts and forms.
         if not origin and ANY not in self.origins and found.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
             raise ForeignRequest(
-                "A web page of another site sent this request.",
+                "A web page from another site sent this request.",
                 help_text="Open the address directly in the browser, or call it from a program.",
             )
 

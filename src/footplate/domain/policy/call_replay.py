@@ -1,5 +1,6 @@
-"""Past tool calls from the audit trail and the rules of their sessions, to evaluate other permission rules against
-them.
+"""Data types for policy replay, which evaluates proposed permission rules against past tool calls.
+
+The calls come from the audit trail. Each call belongs to a session, whose current rules are also loaded.
 """
 
 from collections.abc import Mapping, Sequence

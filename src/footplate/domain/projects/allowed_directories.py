@@ -43,7 +43,9 @@ class AllowedRoots:
         for home in self.homes:
             relative_parts = path.parts[len(PurePosixPath(home).parts) :] if path.is_relative_to(home) else None
             if PurePosixPath(home).is_relative_to(path) or (relative_parts and relative_parts[0].startswith(".")):
-                raise _refusal(directory, f"it is or contains the home directory {home}, or is a dot directory in it")
+                raise _refusal(
+                    directory, f"it is the home directory {home}, contains it, or is a hidden directory in it"
+                )
 
 
 def _refusal(directory: str, reason: str) -> InvalidRequest:

@@ -175,7 +175,7 @@ def normalize_path(given: str, root: str) -> str:
         text = given.removeprefix(base)
     steps = [step for step in text.split("/") if step not in {"", "."}]
     if not steps:
-        raise _path_refusal(given, "it names no directory below the server's projects root")
+        raise _path_refusal(given, "it is the server's projects root, not a directory below it")
     if ".." in steps:
         raise _path_refusal(given, "it contains `..`")
     if ".git" in {step.lower() for step in steps}:

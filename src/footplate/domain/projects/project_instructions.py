@@ -1,8 +1,8 @@
 """Project instructions: the files that a repository provides for agents (CLAUDE.md, rules, skills, hooks, MCP servers).
 
 The files are read from the session's base commit, not from the working tree, so an agent cannot write instructions to
-itself. This module selects the files by name, imports, size limits and the project's trust level. `trees` reads the
-files, and the harness applies them.
+itself. This module decides which files are loaded, based on their names, their `@` imports, the size limits and the
+project's trust level. `trees` reads the files, and the harness applies them.
 """
 
 import posixpath
@@ -90,8 +90,8 @@ _INSTRUCTION_KINDS: Final = frozenset(
 _EXECUTABLE_KINDS: Final = frozenset({InstructionKind.SETTINGS, InstructionKind.SERVERS, InstructionKind.SCRIPT})
 _SKIP_REASONS: Final = {
     InstructionKind.OTHER: "is not loaded from a repository",
-    InstructionKind.SETTINGS: "needs the trust 'all'",
-    InstructionKind.SERVERS: "needs the trust 'all'",
+    InstructionKind.SETTINGS: "needs the trust level 'all'",
+    InstructionKind.SERVERS: "needs the trust level 'all'",
 }
 
 

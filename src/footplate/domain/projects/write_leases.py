@@ -23,10 +23,10 @@ class LeaseHeld(Conflict):
 
     def __init__(self, target: str, *, holder: str, since: datetime, waited: float, queue_length: int) -> None:
         since_text = f"{since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        queue = f" {queue_length} more are waiting before you." if queue_length else ""
+        queue = f" {queue_length} more are waiting ahead of this request." if queue_length else ""
         super().__init__(
             f"Another writer holds {target}: {holder}, since {since_text}. The request waited {waited:.0f} s.{queue}",
-            help_text="Nothing was changed. Retry later; the lease of a writer that died expires by itself.",
+            help_text="Nothing was changed. Retry later. If the other writer has crashed, its lease expires by itself.",
         )
         self.holder = holder
         self.since = since

@@ -1,1 +1,1 @@
-"""Temporal workflows, activities, the worker and the client that wakes sessions."""
+"""Connects Footplate to Temporal: the workflows, the activities, the worker, and the client that wakes sessions."""

@@ -1,5 +1,6 @@
-"""The Temporal activities of a worker: running a turn, prewarming a session, and the periodic sweep, which wakes
-sessions whose signal was lost.
+"""The Temporal activities of a worker: running a turn, prewarming a session, and the sweep.
+
+The sweep is a periodic job that wakes sessions whose wake signal was lost, and starts other background jobs.
 """
 
 import asyncio
@@ -89,7 +90,7 @@ async def _check_task_is_current() -> None:
             activity.client().get_async_activity_handle(task_token=info.task_token).heartbeat(rpc_timeout=_RPC_TIMEOUT)
         )
     except (RPCError, AsyncActivityCancelledError) as error:
-        log.warning("stale task refused", action="turn.stale", workflow=info.workflow_id)
+        log.warning("rejected a stale task for a turn", action="turn.stale", workflow=info.workflow_id)
         raise _retryable_error("Temporal has given this turn to another worker.", "stale") from error
 
 
@@ -132,4 +133,9 @@ class SweepActivities:
             try:
                 await chore.run()
             except Exception:
-                log.warning("a chore failed; the next sweep retries it", action="sweep.chore_failed", exc_info=True)
+                log.warning(
+                    "a sweep task failed; the next sweep retries it",
+                    action="sweep.chore_failed",
+                    task=type(chore).__name__,
+                    exc_info=True,
+                )

@@ -1,4 +1,7 @@
-"""Wakes a session's Temporal workflow with one signal-with-start request. The workflow id contains the organisation."""
+"""Wakes a session's Temporal workflow: one request signals the workflow, and starts it if it is not running.
+
+The workflow id contains the organisation and the session id.
+"""
 
 from datetime import timedelta
 

@@ -1,8 +1,8 @@
-"""The Temporal schedule that starts the sweep, a periodic job. Every worker creates the schedule if it is missing, and
-repairs it.
+"""Creates and repairs the Temporal schedule of the sweep, a periodic job that wakes lost sessions and seals audit
+entries.
 
-Anyone with access to Temporal can pause, change or delete a schedule, and a pause survives restarts. Without the sweep,
-no lost session is woken and no audit entry is sealed. Each worker therefore checks the schedule every few seconds.
+Anyone with access to Temporal can pause, change or delete a schedule, and a pause survives restarts. Each worker
+therefore checks the schedule every few seconds.
 """
 
 import asyncio
@@ -87,13 +87,13 @@ class SweepSchedule:
             self._id,
             self._queue,
         ):
-            return "another workflow"
+            return "its workflow was changed"
         if any((action.args, action.execution_timeout, action.run_timeout)):
-            return "another input or time limit"
+            return "its input or time limit was changed"
         limits = (spec.calendars, spec.cron_expressions, spec.skip, spec.start_at, spec.end_at, spec.jitter)
         if [each.every for each in spec.intervals] != [self._interval] or any(limits):
-            return "another time"
-        return "" if found.policy.overlap == ScheduleOverlapPolicy.SKIP else "another overlap policy"
+            return "its interval was changed"
+        return "" if found.policy.overlap == ScheduleOverlapPolicy.SKIP else "its overlap policy was changed"
 
     def _build_schedule(self) -> Schedule:
         return Schedule(

@@ -1,8 +1,8 @@
 """The Temporal workflows of sessions and of the sweep. Their histories contain ids and flags, never a prompt, an output
-or a token. A turn adds a small, fixed number of history events.
+or a token, and each turn adds a small, fixed number of history events.
 
-`SessionWorkflow` does not lose a wake signal that arrives while it completes. Temporal refuses to complete a workflow
-with an unseen signal, and the API uses signal-with-start, which starts a new run if necessary.
+No wake signal is lost while `SessionWorkflow` completes. Temporal refuses to complete a workflow that has an unseen
+signal. After completion, the API's request (signal-with-start) starts a new run of the workflow.
 """
 
 from contextlib import suppress

@@ -40,7 +40,7 @@ class NoAttachmentSources:
         raise AttachmentFailed(_NO_FILE_STORE.format(file_id))
 
     async def fetch_url(self, url: str) -> Attachment:
-        raise AttachmentFailed(f"This worker cannot fetch {url}.")
+        raise AttachmentFailed(f"This worker cannot fetch {url}: it is not configured to fetch URLs.")
 
 
 class TurnAttachments:
@@ -152,14 +152,14 @@ class TurnAttachments:
             case "base64":
                 return Attachment(_decode_base64(str(source.get("data") or "")), str(source.get("media_type")), title)
             case other:
-                raise AttachmentFailed(f"The source type {other!r} is unknown.")
+                raise AttachmentFailed(f"The source type {other!r} of an attachment is not supported.")
 
 
 def _missing_resource(session_id: str, resource: JsonObject, error: AttachmentFailed) -> AttachmentFailed:
     return AttachmentFailed(
-        f"The session's file {resource['mount_path']} cannot be added to its tree: {error.message}",
-        help_text="Remove it from the session, and add a replacement if needed: "
-        f"DELETE /v1/sessions/{session_id}/resources/{resource['id']}.",
+        f"The file {resource['mount_path']} cannot be added to the session: {error.message}",
+        help_text=f"Remove it with DELETE /v1/sessions/{session_id}/resources/{resource['id']}, "
+        "and add a replacement if needed.",
     )
 
 

@@ -1,7 +1,7 @@
-"""Inputs that control a running turn: interrupts, and user messages that join the turn.
+"""Detects inputs that control a running turn: interrupts, and user messages that join the turn.
 
-The worker checks for such inputs when the API notifies it through Redis. A lease renewal also detects them, in case a
-notification was lost.
+The worker checks for such inputs when the API notifies the worker through Redis. A lease renewal also detects such
+inputs, in case a notification was lost.
 """
 
 import asyncio
@@ -63,7 +63,9 @@ class ControlInputs:
             try:
                 is_interrupted, positions = await self._turns.claim_interrupts(self._claim)
             except FootplateError as error:
-                log.warning("interrupts could not be read", action="turn.controls_failed", reason=error.message)
+                log.warning(
+                    "could not check for interrupts; will retry", action="turn.controls_failed", reason=error.message
+                )
                 await asyncio.sleep(0.5)
                 self._check_requested.set()
                 continue

@@ -1,7 +1,8 @@
-"""Implements `TurnLog`: stores the events of a turn durably, and then publishes them. A worker that lost the turn
-cannot write, because each write carries the epoch (fencing token) of its claim.
+"""Implements `TurnLog`: stores the events of a turn durably, and then publishes them.
 
-The files that a tool call wrote are uploaded to the object store before the call's result is stored.
+Each write carries the epoch, the number of the worker's claim on the turn. A worker that lost the turn has an old
+epoch, and its writes are rejected. The files that a tool call wrote are uploaded to the object store before the call's
+result is stored.
 """
 
 from collections.abc import Sequence

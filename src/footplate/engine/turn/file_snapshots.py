@@ -1,8 +1,8 @@
 """Takes snapshots of a turn's files, and uploads them to the object store before the log refers to them.
 
 A snapshot is taken when an input adds files, before the first tool call, and after each call that may have written
-files. The last one is taken when all processes of the turn have ended. If no file has changed, nothing is added to the
-log.
+files. The last snapshot is taken when all processes of the turn have ended. If no file has changed, nothing is added to
+the log.
 """
 
 import asyncio
@@ -159,9 +159,11 @@ class TurnFiles:
                     )
             except (FootplateError, TimeoutError) as error:
                 reason = str(error) or "timed out"
-                log.warning("commits not collected", action="turn.no_commits", tree=name, reason=reason)
+                log.warning(
+                    "the agent's commits could not be collected", action="turn.no_commits", tree=name, reason=reason
+                )
             except Exception:  # the turn is complete and is not retried for this
-                log.exception("commits not collected", action="turn.no_commits", tree=name)
+                log.exception("the agent's commits could not be collected", action="turn.no_commits", tree=name)
 
     @property
     def may_have_changed(self) -> bool:
@@ -191,7 +193,11 @@ class TurnFiles:
                     await turns.append(claim, (), files=snapshots)
                     self.mark_committed(snapshots)
         except Exception as error:  # noqa: BLE001 - no failure here may prevent the turn's own end
-            log.warning("files not stored", action="turn.files_not_kept", reason=str(error) or type(error).__name__)
+            log.warning(
+                "the session's files could not be stored",
+                action="turn.files_not_kept",
+                reason=str(error) or type(error).__name__,
+            )
 
     async def _store_snapshot(
         self, tree: SessionTree, last: StoredSnapshot | None, collected: CollectedCommits | None, *, incremental: bool

@@ -1,4 +1,4 @@
-"""Approvals of tool calls that a running turn keeps open while it waits for a person's decision."""
+"""Announces, reads and closes approvals for which a running turn waits instead of being suspended."""
 
 from footplate.domain.ports.engine import Claim, LiveTurn, TurnStore
 from footplate.domain.sessions.events import Event

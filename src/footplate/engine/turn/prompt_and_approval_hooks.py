@@ -1,4 +1,4 @@
-"""Runs the hooks of a turn that do not belong to tool calls: hooks for prompts and for approval requests."""
+"""Runs a turn's hooks for prompts and for approval requests. Hooks before and after tool calls run elsewhere."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,9 @@ class TurnHooks:
         feedback = await self._gate.run_hooks(HookEvent.PROMPT, {"prompt": _prompt_text(blocks)})
         if feedback.block_reason is not None:
             return [
-                ev.text_block(f"A hook withheld a message from the user. The hook's reason: {feedback.block_reason}")
+                ev.text_block(
+                    f"A hook withheld a message that the user sent. The hook's reason: {feedback.block_reason}"
+                )
             ]
         return [*await self._attachments.resolve_steering(blocks), *map(ev.text_block, feedback.messages)]
 

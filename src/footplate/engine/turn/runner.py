@@ -1,7 +1,7 @@
-"""Runs one turn in this process: claims it, runs the harness, and commits the outcome.
+"""Runs one turn in this process: claims the turn, runs the harness (the agent loop), and commits the outcome.
 
-The harness decides the next action. All its writes go through `FencedLog`, which rejects them after another worker has
-claimed the turn. All commands of the turn have ended before its last commit, which is one transaction.
+All writes of the harness go through `FencedLog`, which rejects them after another worker has claimed the turn. All
+commands of the turn have ended before the last commit of the turn, which is one transaction.
 """
 
 import asyncio
@@ -371,7 +371,7 @@ class _Turn:
         await self._rescue_files()
         await self._services.turns.hand_over(self._claim)
         self._telemetry.record_handover()
-        log.info("turn handed over", action="turn.handed_over")
+        log.info("turn handed over to another worker", action="turn.handed_over")
         return _RETRY_AFTER_HANDOVER
 
     async def _commit(self, outcome: TurnOutcome) -> TurnEnded | RetryTurn:

@@ -1,9 +1,8 @@
 """Records metrics and traces of one attempt at a turn.
 
-Both are derived from the events in the turn's log, so they work for every harness, and nothing is counted before it is
-committed. A model request lasts from its start event to its end event, and a tool call from its call to its result.
-Spans follow the GenAI conventions of OpenTelemetry. They contain no text of the conversation, and no tool arguments or
-outputs.
+Metrics and traces are derived from the turn's committed events, so they work for every harness. A model request lasts
+from its start event to its end event, and a tool call from its call to its result. Spans follow the GenAI conventions
+of OpenTelemetry. Spans contain no text of the conversation, and no tool arguments or outputs.
 """
 
 import time

@@ -1,8 +1,8 @@
-"""Enforces a turn's time limit: interrupts the turn, which then ends as `timed_out`, and cancels a harness that ignores
-the interrupt.
+"""Enforces the time limit of a turn: interrupts the turn, and cancels a harness that ignores the interrupt.
 
-The limit covers all attempts and the time between them, so the deadline is stored in the database. The remaining time
-is read when the turn is claimed. A turn that waited for a person gets the full time again.
+The turn then ends as `timed_out`. The limit covers all attempts and the time between them, so the deadline is stored in
+the database. The remaining time is read when the turn is claimed. A turn that waited for a person gets the full time
+again.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class TurnTimeout:
             outcome,
             status=TurnStatus.TIMED_OUT,
             error_type="unknown_error",
-            error_message=f"The turn exceeded its limit of {seconds:g} s. Its work up to then is saved.",
+            error_message=f"The turn exceeded its time limit of {seconds:g} s. Its work so far is saved.",
         )
 
     def _expire(self) -> None:

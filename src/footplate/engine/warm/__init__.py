@@ -1,3 +1,1 @@
-"""Warm harness processes, which keep running between turns or are started before the first turn, so that turns start
-faster.
-"""
+"""Warm harness processes keep running between turns, or start before the first turn, so that turns start faster."""

@@ -1,8 +1,8 @@
-"""Prewarming: starts and connects the harness of a new session before its first input arrives.
+"""Prewarming: starts the harness process of a new session before the session's first input arrives.
 
-Prewarming runs on the worker that caches the session's workflow, where the first turn most likely runs. The process is
-used only if it matches the turn exactly, as in the warm pool. Until then it may not call models, and it ends with the
-worker's lease or after a time limit. A turn that finds no matching process starts without it.
+Prewarming runs on the worker that has the session's workflow cached, because the first turn most likely runs there. The
+first turn uses the process only if the conversation and configuration match exactly. Otherwise the turn starts its own
+process. An unused process cannot call models, and ends with the worker's lease or after a time limit.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Prewarmer:
         harness: Callable[[str], Harness],
         deadline: Callable[[], float],
     ) -> None:
-        """`pool` is the pool of prepared processes, limited in number and time. `deadline`: as in the pool."""
+        """`pool` limits the number and idle time of prepared processes. `deadline`: as in the pool."""
         self._pool = pool
         self._claims = claims
         self._conversations = conversations
@@ -99,7 +99,7 @@ class Prewarmer:
                 if isinstance(harness, SupportsPrepare):
                     await self._start_process(claim, harness)
         except Exception as error:  # noqa: BLE001 - the turn starts without it, and reports its own failure
-            log.info("session not prewarmed", action="slot.failed", session=session_id, reason=repr(error))
+            log.info("session could not be prewarmed", action="slot.failed", session=session_id, reason=repr(error))
 
     async def _start_process(self, claim: Claim, harness: SupportsPrepare) -> None:
         history = await self._conversations.load(claim)

@@ -1,8 +1,8 @@
-"""The pool of warm harness processes, which keep running between the turns of a session. The pool is limited in number
-and time.
+"""The pool of warm harness processes, which keep running between the turns of a session.
 
-A warm process is used only by its own session, and only if the conversation and the configuration have not changed. It
-may not call models while it waits. It ends when the worker's lease ends.
+The number of processes and the idle time of each process are limited. A warm process is used only by its own session,
+and only if the conversation and the configuration have not changed. While it waits, the process may not call models,
+and it ends when the worker's lease ends.
 """
 
 import asyncio
@@ -108,4 +108,4 @@ async def _close(session_id: str, resources: TurnResources, *, after: "asyncio.T
         if after is not None:
             await after
     except Exception:
-        log.exception("warm process not ended", action="kept.not_ended", session=session_id)
+        log.exception("warm process could not be ended", action="kept.not_ended", session=session_id)

@@ -1,4 +1,6 @@
-"""Removes containers whose turn has ended: their worker and guardian process died, or the machine was rebooted."""
+"""Removes containers whose worker and guardian process have died, or which are left from before a reboot of the
+machine.
+"""
 
 import json
 import time

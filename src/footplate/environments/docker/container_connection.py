@@ -1,9 +1,9 @@
 """Starts the container of one turn and connects the worker to the init process inside it.
 
-Docker, not the worker, is the parent of the container's processes, so they would survive the death of the worker. A
-socket connection (the lifeline) between the init process and the anchor process, a child of the turn's guardian
-process, prevents this. When the anchor process dies, the init process exits, the kernel kills all other processes in
-the container, and Docker removes it.
+Docker, not the worker, is the parent of the container's processes, so they would survive the worker. The turn's
+guardian process therefore starts an anchor process, which holds a socket connection (the lifeline) to the init process.
+When the anchor process dies, the lifeline closes and the init process exits. The kernel then kills all other processes
+in the container, and Docker removes the container.
 """
 
 import asyncio
@@ -127,7 +127,9 @@ class Container(Enclosure):
             async with connect_engine(self._host) as docker:
                 await self._launch.end_container(docker)
         except Unavailable as error:
-            log.error("container not removed; the sweep will retry", action="container.left", reason=error.message)  # noqa: TRY400
+            log.error(  # noqa: TRY400
+                "container could not be removed; the sweep will retry", action="container.left", reason=error.message
+            )
 
 
 async def _accept_or_fail(

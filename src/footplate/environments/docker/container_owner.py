@@ -1,7 +1,7 @@
-"""Identifies the process that owns a container by a name that is never reused.
+"""Gives the process that owns a container a name that is never reused, and checks whether that process is alive.
 
-A pid is not enough: pids are reused, and the same pid means another process in another pid namespace. If the owner is
-in another pid namespace, this module cannot tell whether it is alive.
+A pid is not enough: pids are reused, and each pid namespace has its own pids. If the owner is in another pid namespace,
+this module cannot tell whether the owner is alive.
 """
 
 import os

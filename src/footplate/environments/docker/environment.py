@@ -119,7 +119,9 @@ class DockerEnvironment(EnclosedEnvironment):
         try:
             Cgroup.of_process(process).limit_sockets(self._view.limits)
         except OSError as error:
-            log.warning("socket buffers are not limited", action="container.sockets", reason=str(error))
+            log.warning(
+                "socket buffers of the container could not be limited", action="container.sockets", reason=str(error)
+            )
 
     def _find_cgroup(self) -> Cgroup | None:
         """Returns the control group of the container. None for a named container, whose weight is not changed."""

@@ -152,8 +152,8 @@ class ContainerFactory(Environments):
             setup_network=self._network,
             network=network,
             organisation=organisation,
-            help_text="Fix `config.packages` and `config.setup` of the environment; they are installed as root in the "
-            "image's `sh`, with the environment's network.",
+            help_text="Fix `config.packages` or `config.setup` of the environment. Both run as root in the image's "
+            "`sh`, with the environment's network access.",
         )
 
     def create_environment(
@@ -247,7 +247,7 @@ class NamedContainerFactory(Environments):
             if running is None or not running["State"]["Running"]:
                 raise NoContainer(
                     f"The container {self._name!r} is not running.",
-                    help_text="Start it, or name another container in FOOTPLATE_DOCKER_CONTAINER.",
+                    help_text="Start it, or set FOOTPLATE_DOCKER_CONTAINER to another container.",
                 )
         path_inside = partial(path_in_container, running["Mounts"], container=self._name)
         view = FilesystemView(
@@ -301,7 +301,7 @@ def check_mounts(sources: Sequence[Path], engine: str) -> None:
             raise InvalidRequest(
                 f"The container would mount {source}, which contains the docker engine's socket {socket}.",
                 field="context.directory",
-                help_text="Name a directory that does not contain it, and check FOOTPLATE_SANDBOX_READABLE.",
+                help_text="Choose a directory that does not contain the socket, and check FOOTPLATE_SANDBOX_READABLE.",
             )
 
 

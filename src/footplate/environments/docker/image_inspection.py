@@ -1,4 +1,4 @@
-"""Inspects the Docker images of environments, and names the images that setup scripts produce (see `setup_images`)."""
+"""Inspects the Docker images of environments, and chooses the names of images that `setup_images` builds."""
 
 import contextlib
 import hashlib
@@ -17,7 +17,7 @@ from footplate.environments.docker.engine import NoContainer
 
 REPOSITORY: Final = "footplate-setup"
 _MAX_FILE_BYTES: Final = 1 << 20
-OPERATOR_HELP: Final = "Fix the script that FOOTPLATE_DOCKER_SETUP names; it runs as root in the image's `sh`."
+OPERATOR_HELP: Final = "Fix the script that FOOTPLATE_DOCKER_SETUP points to. It runs as root in the image's `sh`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ async def inspect_base(docker: aiodocker.Docker, name: str) -> dict[str, Any]:
     if found is None:
         raise NoContainer(
             f"The docker engine has no image {name!r}.",
-            help_text=f"Run `docker pull {name}` on the workers' machines, or name another image.",
+            help_text=f"Run `docker pull {name}` on the workers' machines, or configure another image.",
         )
     return found
 

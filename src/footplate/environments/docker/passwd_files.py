@@ -1,4 +1,4 @@
-"""Writes a container's `/etc/passwd` and `/etc/group`: the entries of the image, and one for the agent's user.
+"""Writes a container's `/etc/passwd` and `/etc/group`: the entries of the image, and one entry for the agent's user.
 
 Many programs fail if their user has no entry.
 """

@@ -24,8 +24,8 @@ INSTALL_HELP: Final = (
     "socket. Set FOOTPLATE_DOCKER_HOST if it listens elsewhere. See docs/environments.md."
 )
 SHARED_FILES_HELP: Final = (
-    "The engine must see FOOTPLATE_DATA_DIR under the same path as the worker, without a mapping of users: "
-    "a worker that is not root needs an engine that runs as root (neither rootless nor with userns-remap)."
+    "The engine must see FOOTPLATE_DATA_DIR at the same path as the worker, without user ID mapping. If the "
+    "worker is not root, the engine must run as root (neither rootless nor with userns-remap)."
 )
 _LEASE_SECONDS: Final = 60.0
 
@@ -123,7 +123,7 @@ async def _test_container(
             await environment.aclose()
         if (test_dir / "probe" / "probe" / "probe").read_bytes() != b"written inside":
             raise NoContainer(
-                "A file that was written in a container has another content on the host.", help_text=SHARED_FILES_HELP
+                "A file that was written in a container has different content on the host.", help_text=SHARED_FILES_HELP
             )
         if result.exit_code != 0:
             error_output = result.stderr.decode(errors="replace").strip()
@@ -131,7 +131,7 @@ async def _test_container(
                 f"The container has no working `sh`: {error_output}", help_text="Use an image that has one."
             )
     except OSError as error:
-        text = f"A container starts, but the session's files cannot be used in it: {error}."
+        text = f"A container starts, but it cannot use the session's files: {error}."
         raise NoContainer(text, help_text=SHARED_FILES_HELP) from error
     except Unavailable as error:
         raise NoContainer(f"No container can be started. {error.message}", help_text=INSTALL_HELP) from error

@@ -1,1 +1,1 @@
-"""Parts of isolation that sandboxes and containers share: filesystem view, control groups, limits, sockets."""
+"""Isolation code that sandboxes and containers share: visible files, control groups, limits and sockets."""

@@ -1,8 +1,8 @@
 """Limits the memory, processes and CPU time of a whole sandbox with control groups (version 1, version 2, or both).
 
-Every sandbox has its own control group below the worker's group, named after its lease. If the worker may not
-create control groups, `detect` raises an error with the reason. The sandbox then has only the weaker limits per
-process (see `limits`).
+Every sandbox has its own control group below the worker's group, named after the sandbox's lease. If the worker may not
+create control groups, `detect` raises an error with the reason. The sandbox then has only the weaker limits per process
+(see `resource_limits`).
 """
 
 import errno

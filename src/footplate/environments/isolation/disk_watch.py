@@ -1,9 +1,8 @@
 """Enforces the disk limit of a session by measuring its files while its sandbox or container runs.
 
-A file system has no quota per directory, so a session can exceed its limit between two measurements. The free disk
-space is therefore checked every second, and a drop by more than the session's remaining space starts a
-measurement. If a session exceeds its limit, its processes are killed. Until its files fit again, it can delete
-files, but no file can grow.
+Not every file system supports quotas per directory, so a session can exceed its limit between two measurements. The
+free disk space is therefore checked every second. If it falls by more than the session may still use, the session is
+measured at once. A session over its limit loses its processes, and can then delete files but not let any file grow.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ _MARKER_NAME: Final = "overfull"
 _FREE_SPACE_INTERVAL: Final = 1.0
 _MEASURE_INTERVAL: Final = 2.0
 _MEASURE_TIME_DIVISOR: Final = 20
-"""Measuring takes at most one twentieth of a thread's time, unless the disk fills up."""
+"""Measuring takes at most one twentieth of a CPU core, unless the disk fills up."""
 
 
 class DiskWatch:
@@ -48,9 +47,8 @@ class DiskWatch:
             now_free = await asyncio.to_thread(self._free)
             if time.monotonic() < due and free - now_free < remaining:
                 continue
-            began = time.monotonic()
-            used = await asyncio.to_thread(self._used)
-            due = time.monotonic() + max(_MEASURE_INTERVAL, _MEASURE_TIME_DIVISOR * (time.monotonic() - began))
+            used, cpu_seconds = await asyncio.to_thread(self._measure)
+            due = time.monotonic() + max(_MEASURE_INTERVAL, _MEASURE_TIME_DIVISOR * cpu_seconds)
             free, remaining = now_free, max(self._limit - used, 0)
             await self._update(used, before, on_exceeded)
             before = used
@@ -70,6 +68,13 @@ class DiskWatch:
             self._marker.touch()
         else:
             self._marker.unlink(missing_ok=True)
+
+    def _measure(self) -> tuple[int, float]:
+        """Returns the used bytes and the CPU time of measuring them. Wall time would delay the next measurement by
+        minutes on a machine that is merely busy.
+        """
+        began = time.thread_time()
+        return self._used(), time.thread_time() - began
 
     def _used(self) -> int:
         return sum(disk_usage.measure_usage(place) for place in self._directories)

@@ -1,6 +1,6 @@
-"""Reads, writes and lists files through the init process of a sandbox or container.
+"""Reads, writes and lists files inside a sandbox or container, through its init process.
 
-A process there sees the same files as the agent's commands.
+The init process sees the same files as the agent's commands.
 """
 
 import asyncio

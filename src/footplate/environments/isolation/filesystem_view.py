@@ -1,6 +1,6 @@
-"""Defines the file system that a turn sees in its sandbox or container: its mounts, in order.
+"""Defines the file system that a turn sees in its sandbox or container, as an ordered list of mounts.
 
-A path that is not mounted here is not visible to the turn's commands in a sandbox.
+In a sandbox, a path that is not in this list is not visible to the turn's commands.
 """
 
 import os
@@ -123,11 +123,15 @@ def check_named_directory(directory: Path, hidden: Sequence[Path]) -> None:
     own_directory = next((ours for ours in hidden if directory == ours or ours in directory.parents), None)
     system = any(directory.is_relative_to(path) for path in _SYSTEM_DIRECTORIES)
     if system or str(directory) in _SHARED_DIRECTORIES or own_directory is not None:
-        reason = f"it is inside Footplate's own {own_directory}" if own_directory else "it belongs to the system"
+        reason = (
+            f"it is inside Footplate's own directory {own_directory}"
+            if own_directory
+            else "it is a system or shared directory"
+        )
         raise InvalidRequest(
             f"The session's context.directory {str(directory)!r} cannot be used in a sandbox: {reason}.",
             field="context.directory",
-            help_text="Name a directory of your own, or omit it.",
+            help_text="Use a directory of your own, or omit the field.",
         )
 
 

@@ -92,7 +92,7 @@ class Enclosure(Spawner):
         if isinstance(error, FootplateError):
             self.fail_all(error)
         else:
-            log.warning("enclosure ended", action=f"{self.noun}.ended", code=exited.result())
+            log.warning("sandbox or container ended", action=f"{self.noun}.ended", code=exited.result())
             self.finish_all(_SIGKILL_STATUS)
         self.disconnect()
 
@@ -247,16 +247,17 @@ class EnclosedEnvironment(GuardedEnvironment):
         reasons = []
         if self._disk_limit_exceeded:
             self._disk_limit_exceeded = False
-            reasons.append(f"everything in the {self.noun} was killed: the session's files exceeded the disk limit")
+            reasons.append(f"all processes in the {self.noun} were killed: the session's files exceeded the disk limit")
         if self._disk.is_full:
             limit = _format_size(self._view.limits.disk)
-            reasons.append(f"the session's files exceed {limit} of disk: delete some before any file can grow")
+            reasons.append(f"the session's files exceed the disk limit of {limit}: delete some before you write more")
         if result.exit_code != 0:
             group = self._find_cgroup()
             kills = await asyncio.to_thread(group.memory_kill_count) if group is not None else 0
             if kills > self._memory_kills:
                 reasons.append(
-                    f"processes killed: the {self.noun}'s memory limit is {_format_size(self._view.limits.memory)}"
+                    f"processes were killed: they exceeded the {self.noun}'s memory limit of "
+                    f"{_format_size(self._view.limits.memory)}"
                 )
             self._memory_kills = kills
         if self._enclosure is not None and self._enclosure.has_ended:

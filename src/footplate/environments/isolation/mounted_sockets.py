@@ -1,4 +1,4 @@
-"""Creates the worker's unix sockets that are mounted into the environment of a turn, in a directory of that turn."""
+"""Creates the worker's unix sockets in a directory per turn, which is mounted into the turn's environment."""
 
 import asyncio
 import shutil

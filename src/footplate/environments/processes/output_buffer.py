@@ -1,7 +1,7 @@
 """Buffers one output stream of a command without using much memory, however much the command prints.
 
-The beginning and the end of the output are kept in memory. If the output is larger, a temporary file also stores its
-beginning and its end, up to a limit. All other bytes are dropped, and only their number is known.
+Memory holds a short beginning and end of the output. Output that does not fit is also written to a temporary file,
+which holds a longer beginning and end. Bytes that do not fit into the file either are dropped and only counted.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Identifies processes by pid and start time, and finds and kills the processes that are labelled with a lease id.
 
 The pair of pid and start time is never reused while the machine runs. This module imports little, because the death
-watch process of every worker loads it.
+watch, a small process next to every worker, loads it.
 """
 
 import os

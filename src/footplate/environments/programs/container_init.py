@@ -2,9 +2,9 @@
 
     container_init FILTERS SOCKET UID GID [LIMIT… SOCKET…]
 
-It runs in a mounted copy of the worker's Python interpreter (see `portable_python`), so the image needs no Python. It
-makes two connections: first the lifeline, then the connection for the worker's requests. If the lifeline closes, all
-processes of the turn end.
+The program runs in a mounted copy of the worker's Python interpreter (see `portable_python`), so the image needs no
+Python. The first connection is the lifeline: when it closes, all processes of the turn end. The second connection
+carries the worker's requests.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads, writes and lists files with only the `os` module.
 
-The worker uses these functions, and so does the init process of a sandbox or container. There they run as the agent's
-user. A symbolic link therefore gives access only to files that the agent can already access, even if the link is
-replaced during an operation.
+The worker uses these functions, and so does the init process of a sandbox or container. The init process runs as the
+agent's user. A symbolic link therefore gives access only to files that the agent can already access, even if the link
+is replaced during an operation.
 """
 
 from __future__ import annotations

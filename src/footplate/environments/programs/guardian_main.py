@@ -1,9 +1,9 @@
 """The guardian process: starts the commands of one turn, and kills all their processes when the lease ends.
 
 The worker starts this program with one end of a socket pair as its standard input. If the worker dies, the socket
-closes; if it hangs or loses its network, it stops renewing the lease. In both cases the guardian kills all processes of
-the turn, so it must never block on the worker or on a command. It imports few modules, because its start-up time delays
-the first command of every turn.
+closes; if the worker hangs or loses its network, it stops renewing the lease. In both cases the guardian kills all
+processes of the turn, so it never blocks on the worker or on a command. The guardian imports few modules, because its
+start-up time delays the first command of every turn.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def report_start_failure(error: OSError, fds: dict[int, int]) -> None:
     if 2 in fds:  # noqa: PLR2004 - standard error
         os.set_blocking(fds[2], False)
         with suppress(OSError):
-            os.write(fds[2], f"cannot start a command: {error.strerror}\n".encode())
+            os.write(fds[2], f"cannot start the command: {error.strerror}\n".encode())
 
 
 def reset_child(fds: dict[int, int]) -> None:

@@ -1,8 +1,8 @@
 """The init process of a sandbox or container: starts the turn's commands inside, and reads and writes files there.
 
-It uses the guardian's event loop, but has no lease: the guardian outside holds the lease and ends the whole sandbox. It
-has no more privileges than the agent's commands. In a sandbox it is process 1 of the pid namespace: commands cannot
-signal it, and all commands die with it.
+The init process uses the guardian's event loop, but has no lease: the guardian outside holds the lease and ends the
+whole sandbox. It has no more privileges than the agent's commands. In a sandbox it is process 1 of the pid namespace:
+commands cannot signal it, and all commands die with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Forwards loopback ports in a sandbox or container to unix sockets of the worker, for clients that support only TCP.
 
-The init process listens on the ports. When a client first connects, it forks a child that forwards the bytes. The child
-has no more privileges than the agent's commands. If a command kills the child, the next connection starts a new one.
+The init process listens on the ports. At the first connection, the init process forks a child that forwards the bytes.
+The child has no more privileges than the agent's commands. If a command kills the child, the next connection starts a
+new one.
 """
 
 from __future__ import annotations

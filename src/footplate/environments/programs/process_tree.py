@@ -1,12 +1,14 @@
-"""Finds and kills the processes that a guardian process started: all of them, or those of one command.
+"""Keeps the processes of a guardian together, so that all of them, or those of one command, can be found and killed.
 
-    namespace      worker ── guardian ─┬─ init (pid 1 of a pid namespace; when it dies, all processes inside die)
+There are two modes. With `namespace`, the guardian creates a pid namespace; when the namespace's init process dies, the
+kernel kills all processes inside. With `descendants`, used if the kernel permits no namespace, the guardian follows
+parent links; orphans are passed to the watcher or the guardian (subreapers).
+
+    namespace      worker ── guardian ─┬─ init (pid 1 of the pid namespace)
                                        └─ commands, inside the namespace
-    descendants    worker ── watcher ── guardian ── commands; watcher and guardian are both subreapers, so that
-                                                   each finds every orphan and can kill it if the other dies
+    descendants    worker ── watcher ── guardian ── commands
 
-The guardian uses a pid namespace if the kernel permits it, and otherwise follows the parents of processes. Like
-`guardian_main`, this module imports only a few standard modules.
+This module also mounts directories and switches the user; like `guardian_main`, it imports only a few standard modules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The death watch: a process next to each worker that removes the worker's processes and files if the worker is killed.
 
-It waits until the kernel closes the pipe from the worker, which happens however the worker dies. Then it runs the
-reaper until no lease of that worker remains, and exits. Without it, control groups and sockets would stay until the
-next worker starts on the host.
+The death watch waits until the kernel closes the pipe from the worker, which happens however the worker dies. Then it
+runs the reaper until no lease of that worker remains, and exits. Without the death watch, control groups and sockets
+would stay until the next worker starts on the host.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""Runs the reaper in a worker, at the start and then every few seconds. Also starts the death watch process."""
+"""Runs the reaper in a worker, at start-up and then every few seconds, and starts the death watch process.
+
+The reaper removes processes, control groups and directories whose turn or session has ended.
+"""
 
 import asyncio
 import time
@@ -60,7 +63,7 @@ class PeriodicReaper:
             while True:
                 in_use = await self._reap_host()
                 if in_use is not None and (directories is None or directories.done()):
-                    directories = asyncio.create_task(self._reap_directories(in_use), name="reaper of directories")
+                    directories = asyncio.create_task(self._reap_directories(in_use), name="directory reaper")
                 await asyncio.sleep(_INTERVAL)
         finally:
             if directories is not None:
@@ -74,7 +77,7 @@ class PeriodicReaper:
             result = await asyncio.to_thread(self._reaper.reap)
             swept = sum([await sweep() for sweep in self._sweeps])
         except Exception:
-            log.warning("reaper pass failed; it is retried at the next pass", action="reaper.failed", exc_info=True)
+            log.warning("cleanup of ended turns failed; will retry", action="reaper.failed", exc_info=True)
             return None
         if result.has_leftovers or swept:
             log.warning(
@@ -103,4 +106,8 @@ class PeriodicReaper:
                 await self._workspaces.release_expired(in_use)
                 self._release_due = now + _RELEASE_INTERVAL
         except Exception as error:  # noqa: BLE001 - without the log nothing may be removed
-            log.warning("session directories not compared with the log", action="reaper.no_log", reason=repr(error))
+            log.warning(
+                "could not check session directories against the log; none were removed",
+                action="reaper.no_log",
+                reason=repr(error),
+            )

@@ -1,8 +1,8 @@
-"""Removes the directories of deleted and expired sessions from this host, after the log has confirmed it.
+"""Removes the directories of deleted and expired sessions from this host, after checking the sessions in the database.
 
 A deletion record stays in the database for at least an hour, so that every host sees it. A host that was down compares
-all its directories with the log when a worker starts. A data directory stores the name of its cell (one deployment). If
-a worker is connected to the database of another cell, it removes nothing.
+all its directories with the database when a worker starts. Each data directory records the cell (deployment) to which
+it belongs. A worker that is connected to the database of another cell removes nothing.
 """
 
 import asyncio
@@ -185,7 +185,9 @@ class WorkspaceReaper:
             for directory in [*root.glob(f"*/{_RELEASED_PREFIX}*")]:
                 if not await remove_directory_async(directory):
                     log.warning(
-                        "session directory not removed", action="session.directory_left", directory=str(directory)
+                        "session directory could not be removed",
+                        action="session.directory_left",
+                        directory=str(directory),
                     )
 
     async def _may_claim_for_cell(self) -> bool:
@@ -196,7 +198,7 @@ class WorkspaceReaper:
         if not found or await self._sessions.existing([session_id for _, session_id in found]):
             return True
         log.warning(
-            "the log has no session of this data directory, so none is removed; check FOOTPLATE_DATABASE_URL",
+            "the log has no session of this data directory, so no directory is removed; check FOOTPLATE_DATABASE_URL",
             action="reaper.other_cell",
             sessions=len(found),
         )

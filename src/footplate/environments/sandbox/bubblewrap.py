@@ -89,7 +89,10 @@ class Sandbox(Enclosure):
         except TimeoutError:
             raise Unavailable("The sandbox did not start in time.") from None
         except EnclosureEnded:
-            text = error_output.collect()[1].excerpt().decode(errors="replace").strip() or "bubblewrap exited silently"
+            text = (
+                error_output.collect()[1].excerpt().decode(errors="replace").strip()
+                or "bubblewrap exited without a message"
+            )
             raise Unavailable(f"The sandbox did not start: {text}", help_text="Run `footplate doctor`.") from None
 
 

@@ -64,7 +64,7 @@ class SandboxEnvironment(EnclosedEnvironment):
         if self._cgroup is not None:
             cgroup, self._cgroup = self._cgroup, None
             if not await asyncio.to_thread(cgroup.remove):
-                log.error("control group not removed", action="sandbox.cgroup_left")
+                log.error("control group could not be removed", action="sandbox.cgroup_left")
                 clean = False
         return clean
 

@@ -22,12 +22,12 @@ UNSANDBOXED_HELP: Final = (
 )
 NAMESPACES_HELP: Final = (
     "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces "
-    "above 0, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0); in a container, /proc must not be masked "
-    "(docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined), and a worker that is root "
-    "needs CAP_SYS_ADMIN or must run as another user"
+    "above 0, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0). In a container, do not mask /proc "
+    "(docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined). A worker that runs as root "
+    "needs CAP_SYS_ADMIN. You can also run the worker as another user"
 )
 CGROUPS_HELP: Final = (
-    "Let the worker write its own cgroup: run it as root, or as a systemd service with Delegate=yes "
+    "Let the worker write to its own cgroup: run it as root, or as a systemd service with Delegate=yes "
     "and DelegateSubgroup=worker"
 )
 _LEASE_SECONDS: Final = 30.0

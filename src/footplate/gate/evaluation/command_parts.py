@@ -146,7 +146,7 @@ class CommandPartEvaluator:
                 return _ask(f"A command that other rules forbid may be hidden in it: {hidden.text}.")
             if self._uses_program_file(effects):
                 return _ask(
-                    "It reads or writes the file of a program, which may give a forbidden program another name."
+                    "It reads or writes a program's executable file, which may give a forbidden program another name."
                 )
         return self.allow_all_rule.make_decision(f"{self.allow_all_rule.rule.text} allows every command.")
 
@@ -157,14 +157,14 @@ class CommandPartEvaluator:
         if pattern.is_exact and pattern.literal_prefix == simple.source and simple.stdin is Stdin.INHERITED:
             return None  # a rule allows exactly this text
         if _escapes_directory(pattern, simple.words):
-            return _ask(f"{matched.rule.text} names a directory, and the path leaves this directory.")
+            return _ask(f"{matched.rule.text} allows a directory, but the path leaves this directory.")
         for concern in effects.concerns:
             if concern.literal_words is None or not _contains_literally(pattern, simple.words[: concern.literal_words]):
                 return _ask(f"{matched.rule.text} does not cover it: {concern.text}.")
         for write in effects.writes:
             if (why := self._why_not_writable(write)) is not None:
                 return _ask(f"It writes {_in_backticks(write.path.text)}, {why}.")
-        return _ask("It reads or writes the file of a program.") if self._uses_program_file(effects) else None
+        return _ask("It reads or writes a program's executable file.") if self._uses_program_file(effects) else None
 
     def _why_not_writable(self, write: FileWrite) -> str | None:
         path = write.path
@@ -173,7 +173,7 @@ class CommandPartEvaluator:
         if write.needs_edit_rule:
             return "and no Edit rule allows that"
         if not self.files.is_in_workspace(path):
-            return "which may be outside of the workspace"
+            return "which may be outside the workspace"
         part = self.files.find_protected_component(path)
         return f"and programs execute {part} or read it as configuration" if part is not None else None
 
@@ -287,5 +287,9 @@ def _in_backticks(text: str) -> str:
 def _no_rule_reason(effects: CommandEffects, files: CommandFiles) -> str:
     if effects.harmless:
         outside = next((argument.text for argument in effects.reads if not files.is_readable(argument)), "")
-        return f"No rule allows it, and {_in_backticks(outside)} may be outside of the workspace."
-    return f"No rule allows it, and {effects.concerns[0].text}." if effects.concerns else "No rule allows it."
+        return f"No rule allows it, and {_in_backticks(outside)} may be outside the workspace."
+    return (
+        f"No rule allows it. It needs approval because {effects.concerns[0].text}."
+        if effects.concerns
+        else "No rule allows it."
+    )

@@ -1,4 +1,7 @@
-"""Decides one tool call of any kind by the rules. Every input gets a decision: a malformed input requires approval."""
+"""Evaluates the permission rules for one tool call of any kind, and returns allow, ask or deny.
+
+If no rule matches a malformed input, the decision is ask, except for a call that starts a subagent.
+"""
 
 from collections.abc import Mapping
 from typing import Final

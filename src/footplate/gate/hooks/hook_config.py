@@ -121,7 +121,9 @@ def compile_matcher(text: str) -> LinearRegex:
     """
     if len(text) > MAX_CHARACTERS:
         raise InvalidRule(
-            f"{text[:_MAX_SHOWN_CHARACTERS]}…", MAX_CHARACTERS, f"a matcher has at most {MAX_CHARACTERS} characters"
+            f"{text[:_MAX_SHOWN_CHARACTERS]}…",
+            MAX_CHARACTERS,
+            f"a matcher can have at most {MAX_CHARACTERS} characters",
         )
     if text in {"", "*"}:
         return LinearRegex("")

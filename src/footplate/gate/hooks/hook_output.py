@@ -89,7 +89,7 @@ def make_decision(hook: Hook, output: HookOutput) -> Decision | None:
     if outcome is not PermissionOutcome.DENY and _changes_input(output):
         outcome, reason = (
             PermissionOutcome.DENY,
-            "The hook returned another input for the call, but hooks cannot change the input here.",
+            "The hook tried to change the input of the call, which hooks cannot do here.",
         )
     return Decision(outcome, reason[:_MAX_REASON_CHARACTERS], layer=hook.layer, hook=hook.name)
 

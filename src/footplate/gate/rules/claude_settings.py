@@ -62,12 +62,14 @@ def import_settings(text: str, layer: Layer) -> ImportedRules:
             f"The file sets permissions.defaultMode to {mode}, which Footplate does not support: "
             f"{_STRICT_MODES[mode]}.",
             field="permissions.defaultMode",
-            help_text="Remove the mode if this is acceptable. Otherwise add deny rules for calls that must not run.",
+            help_text="Remove the mode. If some calls must never run, also add deny rules for them.",
         )
     if mode is not None and mode not in _DEFAULT_MODES:
-        notes.append(f"permissions.defaultMode: {mode} is not imported: calls that no rule allows require approval")
+        notes.append(f"permissions.defaultMode: {mode} is not imported. Calls that no rule allows require approval")
     if permissions.get("additionalDirectories"):
-        notes.append("permissions.additionalDirectories: not imported: directories are configured for each session")
+        notes.append(
+            "permissions.additionalDirectories: not imported because directories are configured for each session"
+        )
     if not rules:
         rules.append(LayeredRule(layer, parse_rule(DEFAULT_RULE, PermissionOutcome.ALLOW)))
         notes.append(
@@ -127,13 +129,13 @@ def _find_skip_reason(text: str, outcome: PermissionOutcome) -> str | None:
     tool, _, inside = text.partition("(")
     if outcome is PermissionOutcome.ALLOW:
         if inside and tool in {"Write", "NotebookEdit", "MultiEdit", "Glob", "Grep"} and inside != "*)":
-            return "has no effect: paths are allowed with Edit and Read"
+            return "has no effect: use Edit and Read rules to allow paths"
         if "*" in tool and not (tool.startswith("mcp__") and "__" in tool[5 : tool.index("*")]):
             return "has no effect: an allow rule needs the full name of the tool"
         if inside and tool in {"Skill", "PowerShell", "Cd", "WebSearch", "SlashCommand"}:
             return "has no effect here: rules of this kind are not supported"
     elif inside.startswith("!"):
-        return "is an exception, which is not supported: the excepted paths stay forbidden"
+        return "is an exception, which is not supported: its paths stay forbidden"
     if inside and tool.startswith("mcp__"):
-        return "is ignored, as in Claude Code: rules for MCP tools take no parentheses"
+        return "is ignored, as in Claude Code: rules for MCP tools cannot have parentheses"
     return None

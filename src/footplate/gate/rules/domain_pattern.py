@@ -38,9 +38,9 @@ class DomainPattern:
         if not name:
             return 0, "the host name is missing"
         if len(name) > _MAX_CHARACTERS:
-            return _MAX_CHARACTERS, f"a host name has at most {_MAX_CHARACTERS} characters"
+            return _MAX_CHARACTERS, f"a host name can have at most {_MAX_CHARACTERS} characters"
         if name.count("*") > _MAX_STARS:
-            return 0, f"a host name has at most {_MAX_STARS} `*`"
+            return 0, f"a host name can have at most {_MAX_STARS} `*`"
         at = 0
         for label in name.lower().rstrip(".").split("."):
             if not label:

@@ -77,7 +77,7 @@ def parse_rule(text: str, outcome: PermissionOutcome) -> Rule:
     if inside == "*":
         return Rule(outcome, text, pattern)
     if not pattern.is_exact:
-        raise InvalidRule(text, name.end() + 1, "a tool name with * takes no specifier")
+        raise InvalidRule(text, name.end() + 1, "a tool name with * cannot be followed by a specifier in parentheses")
     return Rule(outcome, text, pattern, _parse_specifier(tool, inside, at, text, outcome))
 
 
@@ -128,7 +128,10 @@ def _parse_specifier(tool: str, inside: str, at: int, text: str, outcome: Permis
     if canonical == AGENT:
         return TextPattern.parse(inside)
     raise InvalidRule(
-        text, at - 1, f"rules for {tool} take no specifier", help_text=f"To match every call, write {tool}."
+        text,
+        at - 1,
+        f"rules for {tool} cannot have a specifier in parentheses",
+        help_text=f"To match every call, write {tool}.",
     )
 
 

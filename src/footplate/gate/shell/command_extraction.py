@@ -116,7 +116,7 @@ class _ScriptWalker:
                 self.visit(child, at, depth + 1)
         if body is not None:
             if extra and body.type != "command":
-                self._add_fault("there is text after a redirect")
+                self._add_fault("words follow a redirect, and it is unclear what they belong to")
             self.visit(body, _NodeContext(stdin, at.repeated, tuple(extra)), depth + 1)
         elif extra:
             self._add_command(extra, "", at, [])
@@ -200,7 +200,7 @@ class _ScriptWalker:
                 self._visit_children(child, _NodeContext(Stdin.PIPE, at.repeated), depth)
             elif kind != "file_descriptor":
                 self._visit_children(child, at, depth)
-                self._add_fault("there is text after a here-document")
+                self._add_fault("words follow a here-document, and it is unclear what they belong to")
         if start is None or end is None or not self._heredoc_ends_at(node, start, body, end):
             self._add_fault("the end of a here-document is ambiguous")
         return arguments
@@ -328,7 +328,7 @@ class _ScriptWalker:
         blanks = _BLANKS_IN_LINE if node.type in _SINGLE_LINE_NODES else _BLANKS_AND_NEWLINES
         for gap in gaps:
             if gap != b" " and (not blanks.fullmatch(gap) or not gap.replace(b"\\\n", b"")):
-                self._add_fault("it contains text that is not supported")
+                self._add_fault("it contains shell syntax that cannot be analysed")
 
     def _add_faults(self, word: Word) -> None:
         for fault in word.faults:

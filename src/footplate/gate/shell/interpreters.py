@@ -46,7 +46,7 @@ _OPTIONS_WITHOUT_VALUE: Final = re.compile(r"-[uBOvqw]+|--[\w-]+=.*", re.DOTALL)
 _VERSIONED_NAME: Final = re.compile(r"(python|pypy|perl|ruby|php|lua|node)[\d.]+(?:-\d+)?")
 _VERSION_CHARACTERS: Final = frozenset("0123456789.")
 _BUILTIN_CONCERNS: Final = {
-    "eval": "it evaluates a text as a command", ".": "it runs a file in the current shell",
+    "eval": "it runs text as a command", ".": "it runs a file in the current shell",
     "source": "it runs a file in the current shell",
     "trap": "it schedules a command to run later", "alias": "it gives a command another name",
     "unalias": "it changes aliases",
@@ -77,7 +77,7 @@ def analyse_interpreter(name: str, words: Sequence[Word], stdin: Stdin, effects:
     if known not in _INLINE_CODE_OPTIONS:
         return False
     if known in _PROGRAMS_WITH_COMMANDS:
-        effects.add_concern(f"{name} has its own commands")
+        effects.add_concern(f"{name} can run commands of its own")
         effects.mentions.extend(words[1:])
         return True
     _analyse_language(name, _INLINE_CODE_OPTIONS[known], words, effects)
@@ -114,11 +114,11 @@ def _analyse_shell(name: str, words: Sequence[Word], stdin: Stdin, effects: Prog
             effects.add_concern(f"{name} is started with the option {text}")
     else:
         if stdin is not Stdin.INHERITED or len(words) == 1:
-            effects.add_concern(f"{name} runs the code that it reads")
+            effects.add_concern(f"{name} runs the code that it reads from its input")
             return
     operands = [word for word in words[1:] if not word.text.startswith(("-", "+"))]
     if not operands or not operands[0].known or operands[0].text.startswith(("/dev/", "/proc/")) or name == "su":
-        effects.add_concern(f"{name} runs the code that it reads")
+        effects.add_concern(f"{name} runs the code that it reads from its input")
     effects.reads.extend(operands[:1])
     effects.mentions.extend(operands[1:])
 
@@ -134,7 +134,7 @@ def _analyse_language(name: str, code_options: tuple[str, ...], words: Sequence[
             effects.add_concern(f"{name} runs code that is part of the command")
             return
         if text == "-" or text.startswith(("/dev/", "/proc/")):
-            effects.add_concern(f"{name} runs the code that it reads")
+            effects.add_concern(f"{name} runs the code that it reads from its input")
             return
         if text == "-m" and name.startswith(("python", "pypy")):
             effects.runs.append((index + 1, tuple(words[index + 1 :])))
@@ -150,7 +150,7 @@ def _analyse_language(name: str, code_options: tuple[str, ...], words: Sequence[
         if text in {"--version", "-V", "--help", "-h"} and len(words) == 2:  # noqa: PLR2004
             effects.harmless = True
             return
-    effects.add_concern(f"{name} runs the code that it reads")
+    effects.add_concern(f"{name} runs the code that it reads from its input")
 
 
 def _takes_code(text: str, code_options: tuple[str, ...]) -> bool:

@@ -104,7 +104,7 @@ class WordReader:
             at = node.start_byte
             for child in node.children:
                 if child.start_byte != at:
-                    faults.append("the parts of a word are not adjacent")
+                    faults.append("one word of the command cannot be parsed as a whole")
                 at = child.end_byte
                 self._add_node(child, parts, unquoted, faults)
         elif kind == "raw_string":

@@ -138,8 +138,8 @@ _RUNNER_OPTIONS: Final = Wrapper(
 )
 _EXTRA_CONCERNS: Final = {
     "ssh": "it runs on another machine",
-    "xargs": "its arguments come from another source",
-    "parallel": "its arguments come from another source",
+    "xargs": "it receives arguments that are only known at run time",
+    "parallel": "it receives arguments that are only known at run time",
 }
 _COMMAND_OPTIONS: Final = ("-c", "--command")
 _COMMAND_OPTIONS_BY_PROGRAM: Final = {"nix-shell": ("--run", "--command"), "nodemon": ("-x", "--exec")}
@@ -241,4 +241,4 @@ def _add_split_string(words: Sequence[Word], effects: ProgramEffects) -> None:
         if text.startswith(("-S", "--split-string", "-vS", "-iS")):
             rest = text.partition("=")[2] if "=" in text[:15] and text.startswith("--") else text[2:]
             effects.scripts.append(" ".join([rest, *(each.text for each in words[index + 1 :])]).strip())
-            effects.add_concern("env splits a text into a command")
+            effects.add_concern("env converts a string into a command")

@@ -287,7 +287,7 @@ def _entry_of_call(conversation: Transcript, call: Call) -> Entry:
         fact = transcript.parse_line(transcript.line_of(entry))
         if isinstance(fact, ResponseLine) and any(logged.id == call.id for logged in fact.calls):
             return entry
-    raise AssertionError(f"call {call.id} is in no line")
+    raise AssertionError(f"no transcript line contains the call {call.id}")
 
 
 def _ends_with_response(conversation: Transcript, turn_id: str) -> bool:

@@ -1,7 +1,7 @@
-"""A connection to one MCP server, which runs in its own task.
+"""Keeps the connection to one MCP server in an asyncio task of its own.
 
-The MCP library requires that its context is entered and exited in the same task. Each tool call is sent only once. If
-the connection is lost during a call, the result says that the outcome is unknown.
+The MCP library requires that the same task opens and closes a connection. Each tool call is sent only once. If the
+connection is lost during a call, the result says that the outcome is unknown.
 """
 
 import asyncio

@@ -161,7 +161,12 @@ class McpServers:
 
     def _report_unusable(self, server: McpServer, error: ServerUnusable) -> Event:
         self.unusable_servers.add(server.name)
-        log.info("MCP server not used", action="mcp.unusable", server=server.name, denied=error.needs_credentials)
+        log.info(
+            "MCP server cannot be used; the turn continues without it",
+            action="mcp.unusable",
+            server=server.name,
+            denied=error.needs_credentials,
+        )
         message = f"The MCP server {server.name!r} cannot be used: {error} The turn continues without its tools."
         return ev.mcp_error(server.name, message, is_authentication=error.needs_credentials)
 
@@ -172,7 +177,12 @@ class McpServers:
             if not server.offers(tool.name):
                 continue
             if name in self.tools or name in added or len(name) > MAX_NAME_LENGTH:
-                log.info("MCP tool omitted", action="mcp.tool_left_out", server=server.name, tool=tool.name[:200])
+                log.info(
+                    "MCP tool omitted: its name is too long or already in use",
+                    action="mcp.tool_left_out",
+                    server=server.name,
+                    tool=tool.name[:200],
+                )
                 continue
             added[name] = McpTool(name, (server.name, tool.name), tool.description or "", tool.input_schema)
         if len(json.dumps([[tool.description, tool.input_schema] for tool in added.values()])) > _MAX_LISTING_BYTES:

@@ -99,7 +99,9 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in {"", "identity"}:
             await response.aclose()
-            raise httpx2.DecodingError(f"The response has the unrequested encoding {encoding!r}.", request=request)
+            raise httpx2.DecodingError(
+                f"The response has the encoding {encoding!r}, which was not requested.", request=request
+            )
         return httpx2.Response(
             response.status_code,
             headers=response.headers,

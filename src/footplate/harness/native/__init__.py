@@ -1,4 +1,4 @@
-"""The `native` harness: Footplate's own agent loop, for every model that pydantic-ai supports."""
+"""The `native` harness: Footplate's own agent loop, for every model that the library pydantic-ai supports."""
 
 from footplate.domain.ports.harness import Harness, HarnessServices
 from footplate.harness.native.harness import NativeHarness

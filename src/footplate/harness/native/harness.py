@@ -1,4 +1,4 @@
-"""The `native` harness: prepares a turn and runs the agent loop. Between turns it keeps only a cache."""
+"""The `native` harness: prepares a turn and runs the agent loop. Between turns, it keeps only parsed conversations."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final

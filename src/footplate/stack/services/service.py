@@ -154,7 +154,7 @@ class Service(ABC):
     def failure(self, problem: str, advice: str = "") -> ServiceFailed:
         return ServiceFailed(
             f"{self.title} {problem}.\n{self._log_tail()}".rstrip(),
-            help_text=f"Its log is {self.log}. {advice}".rstrip(),
+            help_text=f"Its log is at {self.log}. {advice}".rstrip(),
         )
 
     async def _spawn(self) -> ChildProcess:
@@ -187,7 +187,12 @@ class Service(ABC):
     async def _end_orphans(self) -> None:
         found = await self._end_processes(self.stop_signal) if self.owns_directory else []
         if found:
-            log.warning("ended processes of an earlier start", action="stack.leftover", part=self.title, pids=found)
+            log.warning(
+                "ended processes that an earlier start left running",
+                action="stack.leftover",
+                part=self.title,
+                pids=found,
+            )
 
     async def _end_processes(self, stop_signal: signal.Signals) -> list[int]:
         return await orphan_processes.end_processes(

@@ -1,8 +1,8 @@
 """Reads the events of an archived session: older events from the archive, newer events from database rows.
 
-The last position in the archive is the boundary. Rows below it may still exist while they are being deleted, and are
-ignored. A session may be archived again during a read. Code that reads rows after it looked up the archive must
-therefore look it up again.
+The last position in the archive is the boundary. Rows up to that position may still exist while they are being deleted,
+and are ignored. A session may be archived again between the lookup of its archive and the read of its rows. Code that
+reads rows must therefore look up the archive again afterwards.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,8 +1,8 @@
 """Write leases in the database: at most one process at a time may write to a branch or a directory.
 
-Other processes wait in a queue. A fencing token detects a holder whose lease has expired. A waiter that does not
-poll for `_DEAD_AFTER_SECONDS` loses its place in the queue. Every statement can be sent again if its
-acknowledgement was lost.
+Other processes wait in a queue. A waiter whose last poll is more than `_DEAD_AFTER_SECONDS` ago loses its place. Each
+lease has a number (fencing token), which detects a holder whose lease has expired. Every SQL statement is idempotent,
+so it can be repeated if its acknowledgement was lost.
 """
 
 import asyncio
@@ -118,4 +118,4 @@ async def _run_cleanup_query(database: Database, query: str, *args: object) -> N
         async with asyncio.timeout(5):
             await database.fetch(query, *args)
     except (Unavailable, TimeoutError) as error:
-        log.warning("write lease not released", action="lease.not_ended", reason=str(error))
+        log.warning("write lease could not be released", action="lease.not_ended", reason=str(error))

@@ -1,7 +1,7 @@
 """Appends a worker's events and conversation entries to the session log in one SQL statement.
 
-The statement is fenced by the epoch, the number of the worker's claim: it fails if another worker has claimed
-the session since then.
+Each claim of a session by a worker has a number, the epoch. The statement fails if another worker has claimed the
+session since then.
 """
 
 from collections.abc import Sequence

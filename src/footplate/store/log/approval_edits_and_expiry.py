@@ -1,4 +1,7 @@
-"""Stores edited inputs of tool calls that need a second person's approval, and decides approvals that have expired."""
+"""Stores edited tool inputs that need a second person's approval, and closes approvals whose time limit has passed.
+
+An expired approval gets the outcome that the organisation configured, as an ordinary decision event.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -79,7 +82,12 @@ class ApprovalExpiry:
             try:
                 await self._decide(row)
             except FootplateError as error:  # decided meanwhile, or the session is deleted: continue with the others
-                log.info("not expired", action="approval.not_expired", ask=row["event_id"], reason=error.message)
+                log.info(
+                    "approval could not be expired",
+                    action="approval.not_expired",
+                    ask=row["event_id"],
+                    reason=error.message,
+                )
 
     async def _decide(self, row: Row) -> None:
         principal = Principal(row["organisation"], DECIDED_BY_TIMEOUT, DECIDED_BY_TIMEOUT, frozenset())

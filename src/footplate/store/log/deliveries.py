@@ -115,7 +115,7 @@ def _choose_project(head: Row, project_id: str | None) -> str:
     ids: list[str] = head["project_ids"]
     if not ids:
         raise NothingToDeliver(
-            f"Session {head['id']} has no project, so there is no branch for its files.",
+            f"Session {head['id']} has no project, so its work cannot be delivered as a branch.",
             help_text="Use `footplate diff` to get a patch, or `footplate apply` to write the files into a checkout.",
         )
     if project_id is None and len(ids) > 1:

@@ -1,6 +1,6 @@
-"""Creates a fork of a session: finds its position in the parent's log and inserts the new session.
+"""Creates a fork of a session: finds the fork's position in the parent's log and inserts the new session.
 
-Only a few rows are read, even if the session is long. A fork starts with the log up to an event, and with the
+Only a few rows are read, even if the parent is long. A fork starts with the parent's log up to an event, and with the
 conversation at that time. A message that a turn has started to process may not be in the conversation yet. Such a
 message is sent to the model together with the fork's first message.
 """
@@ -21,7 +21,7 @@ from footplate.store.database import SQL, Connection
 from footplate.store.log.fork_history import LogSegment, RowOrLine, load_segment, read_backwards
 from footplate.store.row_mapping import Row as Record
 
-_OMITTED_MEANING: Final = {"from": "the files as they began"}
+_OMITTED_MEANING: Final = {"from": "the files at the session's start"}
 """The meaning of an omitted point, by its field prefix, where that is not the newest event."""
 
 
@@ -125,7 +125,7 @@ async def _resolve_point(
             raise InvalidRequest(
                 f"{field_prefix}_position: the log of session {whole[-1].owner!r} ends at position {last}",
                 field=f"{field_prefix}_position",
-                help_text=f"Use a lower position, or omit it for "
+                help_text=f"Use a lower position, or omit it to use "
                 f"{_OMITTED_MEANING.get(field_prefix, 'the newest event')}.",
             )
         return seq
@@ -138,7 +138,7 @@ async def _resolve_point(
     raise InvalidRequest(
         f"{field_prefix}_event_id: session {whole[-1].owner!r} has no event {point.event_id!r}",
         field=f"{field_prefix}_event_id",
-        help_text="List the session's event ids with `footplate logs --json`, or omit the field for "
+        help_text="List the session's event IDs with `footplate logs --json`, or omit the field to use "
         f"{_OMITTED_MEANING.get(field_prefix, 'the newest event')}.",
     )
 

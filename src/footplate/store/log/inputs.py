@@ -206,7 +206,8 @@ def _plan_input(head: Row, item: Input, number: int, pending: dict[str, _Awaited
         if busy and item.when_busy is WhenBusy.REJECT:
             raise Conflict(
                 f"Session {head['session_id']!r} is busy, and the message was sent with when_busy reject.",
-                help_text="Wait for session.status_idle, or send it with when_busy queue, steer or interrupt.",
+                help_text="Wait for session.status_idle, or send the message with when_busy set to queue, steer or "
+                "interrupt.",
             )
         control = busy and item.when_busy in {WhenBusy.STEER, WhenBusy.INTERRUPT}
         return _InputPlan(event, item, processed=False, step=True, wake=True, control=control)
@@ -218,9 +219,9 @@ def _plan_input(head: Row, item: Input, number: int, pending: dict[str, _Awaited
         awaited = pending.pop(use_id, None)
         if awaited is None or awaited.type != item.type:
             raise InvalidRequest(
-                f"No pending {noun} has the id {use_id!r}.",
+                f"No pending {noun} has the ID {use_id!r}.",
                 field=f"events.{number}.{name}",
-                help_text="Use an id from stop_reason.event_ids in the last session.status_idle, once for each call.",
+                help_text="Use an ID from stop_reason.event_ids in the last session.status_idle, once for each call.",
             )
         return _InputPlan(threads.in_thread(event, awaited.thread_id), item, processed=True, wake=True)
     raise InvalidRequest(f"Events of type {item.type!r} are not supported.", field=f"events.{number}.type")

@@ -98,7 +98,9 @@ class AuditSealing:
             try:
                 await self._seal(row["organisation"])
             except Temporary as error:  # the next sweep retries; continue with the other organisations
-                log.warning("audit entries not sealed", action="audit.not_sealed", reason=error.message)
+                log.warning(
+                    "audit entries could not be sealed; will retry", action="audit.not_sealed", reason=error.message
+                )
 
     async def _seal(self, organisation: str) -> None:
         async with self._database.transaction() as connection:
@@ -131,7 +133,9 @@ async def verify_trail(database: Database, organisation: str, head: str | None =
     if strays["lost"]:
         faults.append(f"{strays['lost']} entries belong to batches that are missing")
     if not chain.has_head:
-        faults.append(f"no batch has the saved head {head}: the end of the trail was removed or rewritten since")
+        faults.append(
+            f"no batch has the saved head {head}: the end of the trail was removed or rewritten after it was saved"
+        )
     if strays["overdue"]:
         faults.append(
             f"{strays['overdue']} entries are not sealed, the oldest since {strays['oldest'].isoformat()}. "

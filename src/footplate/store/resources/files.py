@@ -132,7 +132,12 @@ class FileCleanup:
                 await self._objects.delete_folder(object_prefix(row["organisation"], row["file_id"]))
                 await self._database.fetch("removed", row["file_id"])
             except (Unavailable, OSError) as error:  # the next sweep retries; continue with the others
-                log.warning("file bytes not removed yet", action="file.late", file=row["file_id"], reason=repr(error))
+                log.warning(
+                    "content of a deleted file could not be removed; will retry",
+                    action="file.late",
+                    file=row["file_id"],
+                    reason=repr(error),
+                )
 
 
 def _part_key(organisation: str, file_id: str, number: int) -> str:

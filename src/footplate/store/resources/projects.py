@@ -187,7 +187,7 @@ async def check_usable(connection: Connection, principal: Principal, project_ids
         raise InvalidRequest(
             f"project_ids: must have at most {MAX_PROJECTS} projects, without duplicates",
             field="project_ids",
-            help_text="Remove duplicates and surplus projects.",
+            help_text="Remove duplicates, or send fewer projects.",
         )
     rows = await connection.fetch(SQL["projects_of"], list(project_ids), principal.organisation)
     found = {row["id"]: load_project(row) for row in rows}

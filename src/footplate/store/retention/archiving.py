@@ -78,7 +78,9 @@ class SessionArchiving:
         try:
             await self._archive(organisation, session_id)
         except (RowsMissing, ArchiveReplaced, Permanent) as error:
-            log.warning("session not archived", action="retention.failed", session=session_id, reason=repr(error))
+            log.warning(
+                "session could not be archived", action="retention.failed", session=session_id, reason=repr(error)
+            )
 
     async def _archive(self, organisation: str, session_id: str) -> None:
         """Archives one session. The transaction takes a lock before the object is written, so that two workers do not
@@ -110,7 +112,13 @@ class SessionArchiving:
                 return
             await _record_archive(connection, archive)
         # If the acknowledgement of this commit is lost, the archive may be recorded, so the object is not deleted.
-        log.info("archived", action="retention.archived", session=session_id, bytes=archive.size, seq=archive.last_seq)
+        log.info(
+            "session archived",
+            action="retention.archived",
+            session=session_id,
+            bytes=archive.size,
+            seq=archive.last_seq,
+        )
         await failpoints.hit("archive_recorded")
         await self._prune(session_id)
 

@@ -51,7 +51,12 @@ class DeletionCleanup:
                 await self._finish(row["organisation"], row["session_id"])
             except Exception:
                 # Any failure: the next sweep retries, and the other deletions must not wait.
-                log.warning("deletion not finished", action="deletion.late", session=row["session_id"], exc_info=True)
+                log.warning(
+                    "deletion of a session could not be finished; will retry",
+                    action="deletion.late",
+                    session=row["session_id"],
+                    exc_info=True,
+                )
 
     async def _finish(self, organisation: str, session_id: str) -> None:
         async with self._database.transaction() as connection:
@@ -89,7 +94,7 @@ class DeletionCleanup:
             while page := [line async for line in _next_lines(lines)]:
                 await connection.execute(SQL[f"restore_{kind}"], session_id, archive.organisation, page)
         await connection.execute(SQL["forget_archive"], session_id)
-        log.info("archive restored to rows", action="deletion.restored", session=session_id)
+        log.info("archive restored to the database", action="deletion.restored", session=session_id)
 
     async def _find_needed_packs(self, connection: Connection, folder: str, session_id: str) -> set[str]:
         """Returns the keys of the deleted session's packs that the files of its forks are built from."""

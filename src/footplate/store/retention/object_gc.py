@@ -1,8 +1,8 @@
 """Garbage collection of the object store: removes objects to which the session log no longer refers.
 
-It can run next to all other work and can be killed at any point, because the next run continues. Recently
-written objects are never removed, because an upload may not be in the log yet. Packs and bases are removed under
-locks that turns and new sessions also take. Nothing is removed if the object store and the database belong to
+The collection can run next to all other work and can be killed at any point, because the next run continues. Recently
+written objects are never removed, because an upload may not be in the log yet. Packs and bases of snapshots are removed
+under locks that turns and new sessions also take. Nothing is removed if the object store and the database belong to
 different cells (deployments).
 """
 
@@ -245,5 +245,6 @@ def _unneeded_objects(verdicts: Sequence[ObjectVerdict]) -> list[ObjectVerdict]:
 def _other_cell_error(problem: str) -> OtherCell:
     return OtherCell(
         f"{problem} Nothing was removed.",
-        help_text="Check that FOOTPLATE_DATABASE_URL and FOOTPLATE_OBJECTS_URL (or FOOTPLATE_DATA_DIR) match.",
+        help_text="Check that FOOTPLATE_DATABASE_URL and FOOTPLATE_OBJECTS_URL (or FOOTPLATE_DATA_DIR) belong to the "
+        "same deployment.",
     )

@@ -80,7 +80,9 @@ class ModelApp:
         elif record.path.startswith("/v1/models/") and record.method == "GET":
             await exchange.send_json(200, _model_object(record.path.removeprefix("/v1/models/")))
         else:
-            await exchange.send_error(s.http_error(404, message=f"{record.method} {record.path} is not scripted"))
+            await exchange.send_error(
+                s.http_error(404, message=f"{record.method} {record.path} is not an endpoint of the scripted model")
+            )
 
     async def _reply(self, exchange: HttpExchange, record: Record, wire: WireFormat) -> None:
         body = record.body or {}

@@ -1,8 +1,9 @@
-"""Converts the steps of a scripted reply to bytes and pauses. Each frame is encoded only when it is due.
+"""Converts the steps of a scripted reply to a sequence of encoded frames and delays. Each frame is encoded when it is
+due.
 
-`ReplyPlayback.play` yields server-sent events, pauses, and a `Cut` or an `HttpError` if the script
-contains one. `ReplyPlayback.full_response` returns the whole reply, for a request without streaming. The
-wire format encodes the bytes.
+`ReplyPlayback.play` yields server-sent events, delays, and a `Cut` or an `HttpError` if the script contains one.
+`ReplyPlayback.full_response` returns the whole reply, for a request without streaming. The wire format encodes the
+bytes.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Creates commits from a session's files and merges them with a branch. Works only on git objects, without a work tree.
 
-Commits are reproducible, except merge commits: the same input gives the same commit id. A merge commit is created only
-if the branch does not contain the session's commit yet.
+The same input gives the same commit id, except for the merge commit on a branch, which contains the current time. A
+merge commit is created only if the branch does not contain the session's commit yet.
 """
 
 import re
@@ -33,18 +33,18 @@ _MERGE_MEMORY: Final = 4 << 30
 _MERGE_SECONDS: Final = 120.0
 """A few objects can expand to any number of files, which git would list one by one."""
 _REASONS: Final = {
-    "contents": "both changed the same lines",
-    "binary": "both changed this binary file",
-    "content": "both changed the same lines",
-    "add/add": "both added it, with different contents",
-    "modify/delete": "one changed it and the other deleted it",
-    "rename/delete": "one renamed it and the other deleted it",
-    "rename/rename": "both renamed it, to different names",
-    "rename/add": "one renamed a file to this name and the other added a file",
-    "file/directory": "it is a file on one side and a directory on the other",
-    "distinct types": "it is a file on one side and a link or submodule on the other",
-    "directory rename split": "one split its directory and the other added files to it",
-    "submodule": "both changed the submodule to different commits",
+    "contents": "the same lines were changed on both sides",
+    "binary": "this binary file was changed on both sides",
+    "content": "the same lines were changed on both sides",
+    "add/add": "added on both sides, with different contents",
+    "modify/delete": "changed on one side and deleted on the other",
+    "rename/delete": "renamed on one side and deleted on the other",
+    "rename/rename": "renamed on both sides, to different names",
+    "rename/add": "a file was renamed to this name on one side, and a file with this name was added on the other",
+    "file/directory": "a file on one side and a directory on the other",
+    "distinct types": "a file on one side and a link or submodule on the other",
+    "directory rename split": "its directory was split on one side, and files were added to it on the other",
+    "submodule": "the submodule was changed to different commits on both sides",
 }
 _DELETED: Final = {"modify/delete": "changed", "rename/delete": "renamed"}
 """The change that one side made to a file that the other side deleted."""
@@ -201,7 +201,7 @@ def _reason(kind: str, *, branch: bool, session: bool) -> str:
     """`branch` and `session`: whether each side has the file."""
     if kind in _DELETED and branch != session:
         has, lacks = ("branch", "session") if branch else ("session", "branch")
-        return f"the {has} {_DELETED[kind]} it and the {lacks} deleted it"
+        return f"{_DELETED[kind]} by the {has} and deleted by the {lacks}"
     return _REASONS.get(kind, f"git reports {kind!r}")
 
 

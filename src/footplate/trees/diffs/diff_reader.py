@@ -1,7 +1,7 @@
 """Reads the diff between two snapshots of a session's files.
 
-It uses the session's git directory if that is on this host. Otherwise it downloads packs from the object store, and
-removes them when the response is complete.
+The reader uses the session's git directory if that directory is on this host. Otherwise it downloads packs from the
+object store, and removes them when the response is complete.
 """
 
 import asyncio

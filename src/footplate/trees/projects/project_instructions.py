@@ -151,7 +151,7 @@ def _parse_entry(line: bytes) -> _TreeFile | None:
     metadata, tab, path = line.partition(b"\t")
     fields = metadata.decode("ascii").split()
     if not tab or len(fields) != 4:  # noqa: PLR2004 - mode, type, name, size
-        raise Permanent("git printed an unknown format when it listed a commit.")
+        raise Permanent("git listed a commit in an unknown format.")
     try:
         text_path = path.decode("utf-8")
     except UnicodeDecodeError:

@@ -136,7 +136,7 @@ def _open_git_dir(found: _ProjectDirectory, path: str) -> int:
         git_dir = os.dup(found.descriptor)
     except OSError as error:
         raise NoRepository(
-            f"The project's .git in {path!r} is a file or a link. Links to another location are not followed.",
+            f"The project's .git in {path!r} is a file or a symbolic link, which is not followed.",
             help_text="Use the path of the repository itself, not of a linked worktree or a submodule.",
         ) from error
     if _is_git_dir(git_dir):
@@ -251,7 +251,7 @@ def fetch_error(error: GitFailed, project: SessionProject) -> Permanent:
     location = project.url or project.path
     return NoRepository(
         f"The project {project.name!r} at {location!r} cannot be fetched: "
-        f"{error.output.splitlines()[-1:] or error.output}",
+        f"{(error.output.splitlines() or [error.output])[-1]}",
         help_text="Check that it is a git repository that the worker can read without a password.",
     )
 
@@ -275,7 +275,7 @@ def _root_error(root: str, error: OSError) -> NoRepository:
 def _path_error(path: str, step: str, error: OSError) -> NoRepository:
     if error.errno in {errno.ELOOP, errno.ENOTDIR}:
         return NoRepository(
-            f"The project's path {path!r} contains {step!r}, which is a link or not a directory.",
+            f"The project's path {path!r} contains {step!r}, which is a symbolic link or is not a directory.",
             help_text="Links are not followed. Use the path of the directory itself.",
         )
     return NoRepository(

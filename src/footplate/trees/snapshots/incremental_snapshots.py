@@ -1,7 +1,7 @@
 """Takes snapshots of a tree during a turn. Each one reads only the files that changed since the previous snapshot.
 
-The first snapshot scans every file. A later one also does so if the changed paths are not sufficient, for example after
-changes of ignore rules, submodules or many files. Both ways produce the same object ids.
+The first snapshot scans every file. A later snapshot also does so if the changed paths are not sufficient, for example
+after changes of ignore rules, submodules or many files. Both kinds of snapshot produce the same object ids.
 """
 
 import asyncio
@@ -111,7 +111,11 @@ class IncrementalSnapshots:
         except (_FullScanNeeded, TreeTooLarge):
             return await (self._restart_watch(base) if self._watch.skipped else self._scan_all(base))
         except Exception:  # a scan of every file shows whether something is really wrong
-            log.warning("incremental snapshot failed", action="snapshot.incremental_failed", exc_info=True)
+            log.warning(
+                "incremental snapshot failed; taking a full snapshot",
+                action="snapshot.incremental_failed",
+                exc_info=True,
+            )
             return await self._restart_watch(base)
         except BaseException:  # the touched paths were consumed, so the next snapshot has to scan every file
             await self.close()

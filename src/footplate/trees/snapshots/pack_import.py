@@ -1,7 +1,8 @@
 """Imports many git packs into a git directory at once, by concatenating their objects into one pack.
 
 git rejects a pack that contains the same delta base twice. This happens if a file returned to an earlier content, and
-is therefore in two packs. The packs are then imported in two halves, and so on. A single pack contains no duplicates.
+is therefore in two packs. The list of packs is then split in half, and each half is imported separately, down to single
+packs. A single pack contains no duplicates.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Stores snapshots in the object store: each snapshot adds one git pack with the objects that the previous one lacks.
 
-A pack is written before anything refers to it, and is never overwritten. Its name contains the snapshots before and
-after it, so an existing pack of that name is equivalent. Another host follows the names backwards from a snapshot to
-find all packs that it needs. A worker that was interrupted may leave packs to which nothing refers.
+A pack is written before anything refers to it, and is never overwritten. Its name contains the ids of the previous and
+the new snapshot, so packs with the same name are interchangeable. Another host follows the names backwards from a
+snapshot to find all packs that it needs. A worker that was interrupted may leave packs to which nothing refers.
 """
 
 import asyncio

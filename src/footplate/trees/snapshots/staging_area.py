@@ -1,7 +1,7 @@
-"""Copies the files for a snapshot from a workspace to a directory that the agent cannot access, before git reads them.
+"""Copies the files of a work tree to a directory that the agent cannot access, before git stores them in a snapshot.
 
-Otherwise git would open each file a second time by name, and the agent could have replaced it. Therefore git receives
-numbered copies, and their paths in the tree are passed separately.
+Each file is opened only once, so the agent cannot replace it between the check and the read. The copies are numbered,
+and their real paths are passed to git separately.
 """
 
 import errno

@@ -175,7 +175,7 @@ async def test_an_approved_call_that_the_worker_cannot_run_reports_why(runner: S
     (asked,) = list_calls(runner)
     confirm(runner, asked.id, "allow")
     assert (await runner.run_attempt()).text == "Done."
-    assert "does not support -i" in map_results(runner)[asked.id]
+    assert "does not support these parameters after a wait for approval: -i" in map_results(runner)[asked.id]
 
 
 async def test_a_user_changes_the_input(runner: SessionRunner) -> None:

@@ -25,7 +25,7 @@ router = create_router("/v1/sessions/{session_id}", "sessions")
 @router.post("/merge", response_model=openapi_responses.SessionLeft, openapi_extra=describe_request(body=SessionMerge))
 async def merge_session(request: Request, session_id: str, principal: Caller) -> Response:
     """Merges the session's work into a branch of the project's repository. Merges into one branch run one at a time,
-    and each is complete or has no effect.
+    and each either completes or has no effect.
     """
     body, _ = await read_body(request, SessionMerge)
     service = get_services(request).delivery

@@ -28,7 +28,7 @@ router = create_router("/v1/sessions/{session_id}/diff", "sessions")
     openapi_extra=describe_request(query=ReadDiff),
 )
 async def read_diff(request: Request, session_id: str, principal: Caller) -> Response:
-    """Compares snapshots that were taken with the events. Returns a summary of each tree, or streams the patch of one
+    """Compares the snapshots that were taken at two events. Returns a summary of each tree, or streams the patch of one
     tree.
     """
     query = read_query(request, ReadDiff)

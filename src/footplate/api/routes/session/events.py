@@ -77,11 +77,11 @@ async def respond_with_page(request: Request, principal: Principal, session_id: 
 @router.get(
     "/stream",
     response_class=Response,
-    responses={200: {"description": "Server-sent events, one frame each.", "content": {"text/event-stream": {}}}},
+    responses={200: {"description": "Server-sent events, one frame per event.", "content": {"text/event-stream": {}}}},
     openapi_extra=describe_request(query=StreamEvents),
 )
 async def stream_events(request: Request, session_id: str, principal: Caller) -> Response:
-    """Streams events from now on, or from after the frame that `Last-Event-ID` or `after` names."""
+    """Streams new events. With `Last-Event-ID` or `after`, starts after the frame with this ID."""
     query = read_query(request, StreamEvents)
     get_services(request).quotas.check_streams(principal.id)  # before any database query
     return await open_event_stream(

@@ -58,7 +58,7 @@ async def retrieve_resource(request: Request, session_id: str, resource_id: str,
 
 @router.post("/{resource_id}", include_in_schema=False)
 async def update_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
-    """Always refused: only repositories have fields to update, and a session's repositories are its projects."""
+    """Always refused: only repository resources have fields to update, and here repositories are projects."""
     session = await get_services(request).reads.session(principal, session_id)
     _find_resource(session.resources, resource_id)
     raise InvalidRequest(

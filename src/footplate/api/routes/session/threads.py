@@ -54,7 +54,7 @@ class _ThreadInSession:
     openapi_extra=describe_request(query=ListThreads),
 )
 async def list_threads(request: Request, session_id: str, principal: Caller) -> Response:
-    """Lists the primary thread first, then those of subagents, oldest first."""
+    """Lists the primary thread first, then the threads of subagents, oldest first."""
     query = read_query(request, ListThreads)
     after = pagination.decode_id_cursor("threads", query.page)
     session = await get_services(request).reads.session(principal, session_id)
@@ -110,7 +110,7 @@ async def list_thread_events(request: Request, session_id: str, thread_id: str, 
 @router.get(
     "/{thread_id}/stream",
     response_class=Response,
-    responses={200: {"description": "Server-sent events, one frame each.", "content": {"text/event-stream": {}}}},
+    responses={200: {"description": "Server-sent events, one frame per event.", "content": {"text/event-stream": {}}}},
     openapi_extra=describe_request(query=StreamEvents),
 )
 async def stream_thread_events(request: Request, session_id: str, thread_id: str, principal: Caller) -> EventStream:

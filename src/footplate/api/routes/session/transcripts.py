@@ -69,7 +69,7 @@ async def import_session(request: Request, principal: Caller) -> Response:
 @router.get(
     "/{session_id}/transcript",
     response_class=Response,
-    responses={200: {"description": "JSON lines. The last one has the number of lines.", "content": {JSON_LINES: {}}}},
+    responses={200: {"description": "JSON lines. The last line contains their number.", "content": {JSON_LINES: {}}}},
 )
 async def read_transcript(request: Request, session_id: str, principal: Caller) -> Response:
     """Returns the conversation in the format of the harness's own program, which can continue it elsewhere."""
@@ -81,7 +81,7 @@ async def read_transcript(request: Request, session_id: str, principal: Caller) 
     )
     if session.status is not SessionStatus.IDLE:
         raise Conflict(
-            f"Session {session_id!r} is {session.status.value}: its conversation is not finished.",
+            f"Session {session_id!r} is {session.status.value}, so its conversation is not complete.",
             help_text="Wait for session.status_idle, or send a user.interrupt event first.",
         )
     export = transcript_format.start_export(session.id)

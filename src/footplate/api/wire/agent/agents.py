@@ -61,7 +61,9 @@ class Limits(Body):
     ] = None
     timeout_seconds: Annotated[
         float | None,
-        Field(gt=0, le=604_800, description="Maximum duration of a turn. After it, the turn's status is `timed_out`."),
+        Field(
+            gt=0, le=604_800, description="Maximum duration of a turn. A longer turn ends with the status `timed_out`."
+        ),
     ] = None
 
 

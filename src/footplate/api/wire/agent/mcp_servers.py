@@ -23,9 +23,9 @@ def _check_url(url: str) -> str:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError("is not a valid URL") from None
+        raise ValueError("must be a valid URL") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        raise ValueError("is not a full http or https URL, such as https://mcp.example.com/mcp")
+        raise ValueError("must be a full http or https URL, such as https://mcp.example.com/mcp")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise ValueError("must not have a user name, a password or a fragment")
     return url
@@ -66,7 +66,7 @@ def check_toolsets(servers: Json, tools: Json, *, where: str = "") -> None:
         ):
             field = f"{where}tools.{index}.mcp_server_name"
             raise InvalidRequest(
-                f"{field}: the agent has no MCP server {tool.get('mcp_server_name')!r}",
+                f"{field}: the agent has no MCP server named {tool.get('mcp_server_name')!r}",
                 field=field,
                 help_text="Use the name of one of the agent's mcp_servers, or add the server to them.",
             )

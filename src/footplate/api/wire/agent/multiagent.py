@@ -35,7 +35,7 @@ def union_tag(value: object) -> str | None:
 
 def _check_member_type(value: Any) -> Any:
     if union_tag(value) in {"self", "advisor"}:
-        raise PydanticCustomError(UNSUPPORTED, "of this type is not supported by this server; use the id of an agent")
+        raise PydanticCustomError(UNSUPPORTED, "this type is not supported by this server; use the ID of an agent")
     return value
 
 
@@ -59,7 +59,7 @@ def _check_multiagent_type(value: Any) -> Any:
     if union_tag(value) == "multiagent_20261001":
         raise PydanticCustomError(
             UNSUPPORTED,
-            "of this type is not supported by this server; use the type `coordinator`",
+            "this type is not supported by this server; use `coordinator`",
         )
     return value
 
@@ -68,7 +68,7 @@ Multiagent = Annotated[Coordinator, BeforeValidator(_check_multiagent_type)]
 
 
 def list_members(multiagent: Coordinator) -> list[tuple[str, int | None]]:
-    """Returns the agents' ids with the requested versions."""
+    """Returns the agents' IDs with the requested versions."""
     return [(one, None) if isinstance(one, str) else (one.id, one.version) for one in multiagent.agents]
 
 
@@ -102,13 +102,16 @@ def _find_objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[
     if definition.get(_FIELD) is not None:
         yield "has subagents itself", "Subagents cannot be nested: choose an agent without `multiagent`."
     if (harness := definition.get("harness")) is not None and harness not in SUBAGENT_HARNESSES:
-        yield f"runs with the harness {harness!r}", "Subagents run inside Claude Code: remove the agent's harness."
+        yield (
+            f"uses the harness {harness!r}, which does not support subagents",
+            "Subagents run inside Claude Code: remove the agent's harness.",
+        )
     tools = definition.get("tools")
     custom = [tool for tool in (tools if isinstance(tools, list) else []) if union_tag(tool) == CUSTOM_TOOL_TYPE]
     more = {"mcp_servers": definition.get("mcp_servers"), "model_parameters": definition.get("model_parameters")}
     for feature, found in {**more, "custom tools": custom}.items():
         if found:
-            yield f"has {feature}, which subagents do not support", "Choose an agent without them."
+            yield f"has {feature}, which subagents do not support", f"Choose an agent without {feature}."
 
 
 def check_harness(definition: JsonObject, default_harness: str, *, where: str = "") -> None:

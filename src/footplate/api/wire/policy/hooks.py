@@ -35,7 +35,7 @@ def _check_matcher(text: str) -> str:
 
 def _check_installed(name: str) -> str:
     if name not in (known := python.list_installed_hooks()):
-        raise ValueError(f"is not an installed hook; installed hooks: {', '.join(known) or 'none'}")
+        raise ValueError(f"must be an installed hook; installed hooks: {', '.join(known) or 'none'}")
     return name
 
 
@@ -48,7 +48,9 @@ class CommandHook(Body):
 
 
 class HttpHook(Body):
-    """An HTTP endpoint that the worker calls, signed as in Standard Webhooks. Only for organisations and projects."""
+    """An HTTP endpoint that the worker calls. Requests are signed as in Standard Webhooks. Only for organisations and
+    projects.
+    """
 
     type: Literal["http"]
     url: Annotated[Text, Field(min_length=1, max_length=2000)]
@@ -72,7 +74,7 @@ class HookGroup(Body):
         Text,
         Field(
             max_length=1000,
-            description="Matches tool names in Claude Code's syntax; for other events, subagent names or reasons.",
+            description="Matches tool names in Claude Code's syntax. In other events: subagent names or reasons.",
         ),
         AfterValidator(_check_matcher),
     ] = ""
@@ -130,7 +132,7 @@ def import_hooks(settings_hooks: JsonValue) -> tuple[JsonObject, list[str]]:
     notes: list[str] = []
     for event, found in (settings_hooks if isinstance(settings_hooks, dict) else {}).items():
         if event not in {*HookEvent} or not isinstance(found, list):
-            notes.append(f"hooks.{event}: not imported: the supported events are {', '.join(HookEvent)}")
+            notes.append(f"hooks.{event}: not imported because only these events are supported: {', '.join(HookEvent)}")
             continue
         notes_before = len(notes)
         groups = [
@@ -139,9 +141,9 @@ def import_hooks(settings_hooks: JsonValue) -> tuple[JsonObject, list[str]]:
             if (imported_group := _import_group(group, f"hooks.{event}[{index}]", notes))
         ]
         if event in FAIL_CLOSED and len(notes) > notes_before:
-            path, _, reason = notes[notes_before].partition(": not imported: ")
+            path, _, reason = notes[notes_before].partition(": not imported because ")
             raise InvalidRequest(
-                f"{path} is not supported: {reason}. Without this hook the rules would allow more than the file does.",
+                f"{path} is not supported: {reason}. Without this hook, the rules would allow more than the file does.",
                 field=path,
                 help_text="Rewrite it as a command hook, or remove it from the file.",
             )
@@ -153,7 +155,7 @@ def import_hooks(settings_hooks: JsonValue) -> tuple[JsonObject, list[str]]:
 def _import_group(group: JsonValue, where: str, notes: list[str]) -> JsonObject | None:
     listed_hooks = group.get("hooks") if isinstance(group, dict) else None
     if not isinstance(group, dict) or not isinstance(listed_hooks, list):
-        notes.append(f"{where}: not imported: it is not a group of hooks")
+        notes.append(f"{where}: not imported because it is not a group of hooks")
         return None
     imported: list[Json] = []
     matcher: Json = ""
@@ -163,7 +165,7 @@ def _import_group(group: JsonValue, where: str, notes: list[str]) -> JsonObject 
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(step) for step in first["loc"][2:] or first["loc"])
-            notes.append(f"{where}.hooks[{index}]: not imported: {field}: {first['msg']}")
+            notes.append(f"{where}.hooks[{index}]: not imported because of an error in `{field}`: {first['msg']}")
             continue
         matcher = validated["matcher"]
         imported += validated["hooks"]

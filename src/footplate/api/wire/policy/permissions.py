@@ -40,7 +40,7 @@ def _rule_validator(outcome: PermissionOutcome) -> AfterValidator:
 
 
 def _check_total_length(permissions: object) -> object:
-    """Limits the total length before any rule is parsed."""
+    """Checks the total length of the rules before any rule is parsed."""
     lists = [permissions.get(outcome) for outcome in PermissionOutcome] if isinstance(permissions, dict) else []
     texts = [text for each in lists if isinstance(each, list) for text in each if isinstance(text, str)]
     if sum(map(len, texts)) > MAX_CHARACTERS:
@@ -78,13 +78,13 @@ class ApprovalTerms(Body):
     expires_after_seconds: Annotated[int | None, Field(ge=1, le=366 * 86400)] = None
     outcome: Annotated[Literal["deny", "allow"], Field(description="Outcome of an approval that expires.")] = "deny"
     role: Annotated[Text | None, Field(min_length=1, max_length=64)] = None
-    two_people: Annotated[bool, Field(description="The author of the message that led to the call may not decide.")] = (
-        False
-    )
+    two_people: Annotated[
+        bool, Field(description="If true, the author of the message that led to a call cannot decide.")
+    ] = False
 
 
 class PolicyUpdate(Body):
-    """Replaces the organisation's rules as a whole, and its approval terms. Omitted fields keep their values."""
+    """Replaces all rules of the organisation, and its approval terms. Omitted fields keep their values."""
 
     permissions: Permissions | None = None
     approvals: ApprovalTerms | None = None
@@ -136,7 +136,7 @@ def serialize_import(found: ImportedRules, settings: Mapping[str, JsonValue]) ->
         lists[layered.rule.outcome].append(layered.rule.text)
     hooks, notes = import_hooks(settings.get("hooks"))
     if hooks and settings.get("disableAllHooks") is True:
-        hooks, notes = {}, ["hooks: not imported: the file sets disableAllHooks"]
+        hooks, notes = {}, ["hooks: not imported because the file sets disableAllHooks"]
     hooks_field: JsonObject = {"hooks": hooks} if hooks else {}
     return {
         "type": "imported_permissions",

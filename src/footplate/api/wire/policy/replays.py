@@ -20,7 +20,7 @@ _SUMMARY_FIELDS: Final = ("command", "file_path", "path", "url")
 
 def _require_string(value: object) -> object:
     if not isinstance(value, str):
-        raise ValueError("must be a string such as 2026-11-16T08:00:00Z")  # noqa: TRY004 - as pydantic wants it
+        raise ValueError("must be a time in RFC 3339 format, such as 2026-11-16T08:00:00Z")  # noqa: TRY004 - as pydantic wants it
     return value
 
 

@@ -15,9 +15,7 @@ from footplate.api.wire.base import Body, Id, Text
 ImageMediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 Deliver = Annotated[
     Literal["inline", "file"],
-    Field(
-        description="`inline`: sent to the model. `file`: written to the session's files, whose path the model gets."
-    ),
+    Field(description="`inline`: sent to the model. `file`: written to the session's files; the model gets the path."),
 ]
 _MAX_URLS = 20
 Title = Annotated[Text, StringConstraints(max_length=500)]
@@ -27,14 +25,14 @@ def _check_base64(data: str) -> str:
     try:
         binascii.a2b_base64(data, strict_mode=True)
     except (binascii.Error, ValueError) as error:
-        raise ValueError("is not valid base64") from error
+        raise ValueError("must be valid base64") from error
     return data
 
 
 def _check_url(url: str) -> str:
     scheme, found, rest = url.partition("://")
     if scheme.lower() not in {"http", "https"} or not found or not rest or rest.startswith("/"):
-        raise ValueError("is not an http or https URL")
+        raise ValueError("must be an http or https URL")
     return url
 
 

@@ -45,7 +45,7 @@ class SessionPush(Body):
 
     project_id: ProjectSelector = None
     branch: Annotated[
-        Id | None, Field(description="Name of the branch. Default: `footplate/` and the session's id.")
+        Id | None, Field(description="Name of the branch. Default: `footplate/` and the session's ID.")
     ] = None
     message: Message | None = None
     wait_seconds: Wait = int(DEFAULT_WAIT_SECONDS)

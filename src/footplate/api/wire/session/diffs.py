@@ -18,15 +18,15 @@ Position = Annotated[int, Field(ge=0, le=_MAX_POSITION)]
 
 
 class ReadDiff(Parameters):
-    """Without any parameter: all changes since the session started."""
+    """Without parameters, all changes since the session started are returned."""
 
     turn_id: Annotated[Id | None, Field(description="Only the changes of this turn.")] = None
     from_event_id: Annotated[Id | None, Field(description="Start from the files at this event.")] = None
-    from_position: Annotated[Position | None, Field(description="Alternative: the event's position.")] = None
+    from_position: Annotated[Position | None, Field(description="The event's position, instead of its ID.")] = None
     to_event_id: Annotated[
         Id | None, Field(description="Compare with the files at this event; default: the current files.")
     ] = None
-    to_position: Annotated[Position | None, Field(description="Alternative: the event's position.")] = None
+    to_position: Annotated[Position | None, Field(description="The event's position, instead of its ID.")] = None
     project_id: Annotated[Id | None, Field(description="Only this project.")] = None
     format: Annotated[Literal["json", "patch"], Field(description="A summary, or a patch for `git apply`.")] = "json"
 
@@ -38,7 +38,7 @@ def parse_diff_request(query: ReadDiff) -> DiffRequest:
         raise InvalidRequest(
             "turn_id: cannot be combined with events or positions",
             field="turn_id",
-            help_text="Give either turn_id, or the events to compare.",
+            help_text="Send either turn_id or the events to compare.",
         )
     return DiffRequest(turn_id=query.turn_id, old=old, new=new or ForkPoint(), project_id=query.project_id)
 
@@ -50,7 +50,7 @@ def _parse_point(name: str, event_id: str | None, position: int | None) -> ForkP
         raise InvalidRequest(
             f"{name}_position: cannot be combined with {name}_event_id",
             field=f"{name}_position",
-            help_text="Give one of the two, or neither.",
+            help_text="Send one of the two, or neither.",
         )
     return ForkPoint(event_id=event_id, position=position)
 
@@ -60,7 +60,7 @@ def require_single_diff(found: Sequence[TreeDiff]) -> TreeDiff:
     if len(found) == 1:
         return found[0]
     raise InvalidRequest(
-        f"project_id: is required because the session works on {len(found)} projects and a patch covers one",
+        f"project_id: is required because the session works on {len(found)} projects and a patch covers only one",
         field="project_id",
         help_text=f"Choose one of {', '.join(diff.tree for diff in found)}.",
     )

@@ -170,7 +170,7 @@ class ListEvents(Parameters):
 
 
 class StreamEvents(Parameters):
-    """`after` is the id of the last frame received, for clients that cannot set `Last-Event-ID`."""
+    """`after` is the ID of the last frame received, for clients that cannot set `Last-Event-ID`."""
 
     after: Text | None = None
     event_deltas: Annotated[

@@ -23,12 +23,17 @@ class SessionFork(Body):
 
     at_event_id: Annotated[
         Id | None,
-        Field(description="Last event of the fork's history. For a queued event: the point where it was processed."),
+        Field(
+            description="The last event of the fork's history. "
+            "A queued event counts from the position where it was processed."
+        ),
     ] = None
     at_position: Annotated[
         int | None,
         Field(
-            ge=1, le=_MAX_POSITION, description="Alternative: the event's position, as in the `id` of stream frames."
+            ge=1,
+            le=_MAX_POSITION,
+            description="The event's position, instead of its ID, as in the `id` of stream frames.",
         ),
     ] = None
     agent: AgentChoice | None = None
@@ -44,7 +49,7 @@ def parse_fork_point(body: SessionFork) -> ForkPoint:
         raise InvalidRequest(
             "at_position: cannot be combined with at_event_id",
             field="at_position",
-            help_text="Give one of the two, or neither.",
+            help_text="Send one of the two, or neither.",
         )
     return ForkPoint(event_id=body.at_event_id, position=body.at_position)
 
@@ -74,7 +79,7 @@ def make_fork_update(
 def _check_harness(old: object, new: object) -> None:
     if old != new:
         raise InvalidRequest(
-            f"agent: uses the harness {new!r}, but the conversation of this session belongs to {old!r}",
+            f"agent: uses the harness {new!r}, but this session uses {old!r}",
             field="agent",
             help_text="A fork must use its parent's harness. Choose an agent with the same harness.",
         )

@@ -46,7 +46,7 @@ def _read_file(path: Path) -> tuple[str, bytes]:
     except OSError as error:
         raise ClientError(
             f"{path} cannot be read: {error.strerror or error}.",
-            help_text="Pass the path of a local file, a URL, or the id of an uploaded file.",
+            help_text="Pass the path of a local file, a URL, or the ID of an uploaded file.",
         ) from error
 
 

@@ -78,7 +78,7 @@ def analyse_build_tool(name: str, words: Sequence[Word], effects: ProgramEffects
     _analyse_options(name, known, words, effects)
     at = next((index for index, word in enumerate(words[1:], start=1) if not word.text.startswith("-")), None)
     if at is not None and words[at].text in _SUBCOMMANDS_NEEDING_RULE.get(known, ()):
-        effects.add_concern(f"{name} {words[at].text} needs a rule of its own", literal_words=at + 1)
+        effects.add_concern(f"{name} {words[at].text} must be named in a rule", literal_words=at + 1)
     if known == "make":
         _analyse_make(words, effects)
     elif known == "docker":
@@ -151,7 +151,7 @@ def _analyse_docker(name: str, words: Sequence[Word], effects: ProgramEffects) -
         if arguments.has("-f", "--file", "--project-directory", "--env-file"):
             verb = next((each.text for each in words if each.text in {"logs", "ps"}), None)
             if verb is None or arguments.has("--file", "--project-directory", "--env-file"):
-                effects.add_concern(f"{name} is given another configuration file")
+                effects.add_concern(f"{name} uses another configuration file")
 
 
 def _analyse_go(words: Sequence[Word], effects: ProgramEffects) -> None:

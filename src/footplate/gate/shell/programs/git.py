@@ -84,7 +84,7 @@ def analyse_git(words: Sequence[Word], effects: ProgramEffects) -> None:
         return
     if name in _SUBCOMMANDS_NEEDING_RULE and not _only_lists(name, rest):
         effects.add_concern(
-            f"git {name} configures, writes or runs something",
+            f"git {name} may change the configuration, write files or run programs",
             is_visible=name not in {"config", "bisect", "submodule", "filter-branch", "send-email"},
             literal_words=at + 1,
         )
@@ -136,13 +136,13 @@ def _find_subcommand(words: Sequence[Word], effects: ProgramEffects) -> int | No
             "--super-prefix",
             "--attr-source",
         }:
-            effects.add_concern(f"git is configured by {text}")
+            effects.add_concern(f"{text} changes the configuration of git")
             if at + 1 < len(words) and "!" in words[at + 1].text:
                 effects.scripts.append(words[at + 1].text.partition("!")[2])
             at += 2 if text != "--exec-path" else 1
         else:
             if len(words) > 2 or text not in {"--version", "--help"}:  # noqa: PLR2004
-                effects.add_concern(f"git is configured by {text}")
+                effects.add_concern(f"{text} changes the configuration of git")
             at += 1
     return None
 
@@ -168,7 +168,7 @@ def _analyse_arguments(name: str, rest: Sequence[Word], effects: ProgramEffects)
         elif text.startswith("-") and not text.startswith("--"):
             letters = text[1:].split("m")[0] if takes_message else text[1:]
             if any(letter in short for letter in letters):
-                effects.add_concern(f"git {name} {text} reads, writes or runs something")
+                effects.add_concern(f"git {name} {text} may read or write files or run programs")
             effects.mentions.append(word)
         elif not text.startswith("-"):
             effects.mentions.append(word)
@@ -211,4 +211,4 @@ def _add_option_effects(name: str, text: str, option: str, rest: Sequence[Word],
         value = text.partition("=")[2] if "=" in text else (rest[0].text if rest else "")
         effects.writes.append(FileWrite(Word(value or UNKNOWN), needs_edit_rule=True))
     else:
-        effects.add_concern(f"git {name} {option} reads, writes or runs something")
+        effects.add_concern(f"git {name} {option} may read or write files or run programs")

@@ -157,7 +157,7 @@ def analyse_tar(words: Sequence[Word], effects: ProgramEffects) -> None:
     )
     for name in _TAR_RUNS:
         if arguments.has(name):
-            effects.add_concern(f"tar {name} runs something, or reads instructions from elsewhere")
+            effects.add_concern(f"tar {name} runs a program, or reads instructions from another source")
     if arguments.is_ambiguous:
         effects.add_concern("an argument is only known at run time")
     archives = [value or Word(UNKNOWN) for value in arguments.values("-f", "--file")]

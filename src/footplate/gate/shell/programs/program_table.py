@@ -133,12 +133,12 @@ def _add_parsing_differences(
 ) -> None:
     """Add the effects of programs that parse their arguments differently from `getopt_long`."""
     if any(word.text in program.runs for word in words):
-        effects.add_concern(f"{name} may interpret a word as an option that runs something")
+        effects.add_concern(f"{name} may interpret an argument as an option that runs a program")
     if program.odd and any(re.fullmatch(program.odd, word.text, re.DOTALL) for word in arguments.operands):
-        effects.add_concern(f"an operand changes what {name} does")
+        effects.add_concern(f"an argument changes what {name} does")
     if program.operands is Operands.SECOND:
         if arguments.has_late_options or any(word.globs for word in arguments.operands):
-            effects.add_concern(f"{name} may write the second of its files")
+            effects.add_concern(f"{name} may write to its second file")
     else:
         effects.reads.extend(arguments.late_values)
 
@@ -152,7 +152,7 @@ def _add_option_effects(name: str, program: Program, option: str, value: Word | 
         return option in names
 
     if is_among(program.runs):
-        effects.add_concern(f"{name} {option} runs something, or reads instructions from elsewhere")
+        effects.add_concern(f"{name} {option} runs a program, or reads instructions from another source")
     if is_among(program.writes):
         effects.writes.append(FileWrite(value or Word("\0"), needs_edit_rule=True))
     if is_among(program.reads):

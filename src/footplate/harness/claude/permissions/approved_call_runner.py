@@ -1,8 +1,8 @@
 """Runs tool calls that were approved while their turn was suspended, before the Claude Code CLI starts again.
 
-The CLI ignores a call that has no result, and it cannot be told to run a single call. The worker therefore runs the
-call with the tools of the `native` harness, and writes the result to the transcript. A mark in the log ensures that the
-call runs at most once.
+The CLI ignores a call that has no result, and cannot be told to run a single call. The worker therefore runs the call
+with the tools of the `native` harness, and writes the result to the transcript. An entry in the log marks the start of
+the call, so that the call runs at most once.
 """
 
 import shlex
@@ -141,15 +141,15 @@ class ApprovedCallRunner:
         )
         if name not in TOOL_INPUTS:
             return builtin_tools.failed_output(
-                f"This call was approved but did not run: the worker cannot run {name} after a wait for approval. A "
-                "call that a rule allows runs at once."
+                f"This call was approved but did not run: the worker cannot run {name} after a wait for approval. "
+                f"{name} runs only if a rule allows the call without approval."
             )
         known = TOOL_INPUTS[name].model_fields
         unsupported = sorted(call_input.keys() - known.keys() - _IGNORED_FIELDS)
         if unsupported:
             return builtin_tools.failed_output(
-                f"This call was approved but did not run: after a wait for approval, {name} does not support "
-                f"{', '.join(unsupported)}. Make the call again without it."
+                f"This call was approved but did not run: {name} does not support these parameters after a "
+                f"wait for approval: {', '.join(unsupported)}. Make the call again without them."
             )
         if name == "bash" and item.directory is not None and not await self._enter_directory(item.directory):
             return builtin_tools.failed_output(

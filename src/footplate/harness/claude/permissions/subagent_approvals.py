@@ -72,7 +72,9 @@ class SubagentApprovals:
         except Fenced:
             raise
         except FootplateError as error:  # the next poll tries again
-            log.warning("approval decision not read", action="claude.answer_not_read", reason=error.message)
+            log.warning(
+                "approval decision could not be read; will retry", action="claude.answer_not_read", reason=error.message
+            )
             return None
 
     def _end_reason(self, until: float) -> str | None:

@@ -1,7 +1,7 @@
 """Records the work of the Claude Code CLI in one turn in the log.
 
-The recorder receives two streams: the messages of the CLI, which are shown as previews, and its transcript, which is
-authoritative. A complete model response is written in one commit with its events, transcript lines and token usage.
+The recorder receives two streams: the messages of the CLI, which are shown as previews, and the CLI's transcript, which
+is authoritative. A complete model response is written in one commit with its events, transcript lines and token usage.
 After a crash, a response is therefore in the log completely or not at all. A tool call may start only after its
 response and its own event are logged.
 """
@@ -105,7 +105,7 @@ class TurnRecorder:
             case sdk_message_parser.TranscriptLineLost(error=error):
                 self.fail(Temporary(f"Part of the conversation could not be stored: {error}"))
             case sdk_message_parser.UnknownMessage(kind=kind):
-                log.info("message not known", action="claude.unknown_message", kind=kind[:100])
+                log.info("unknown message from Claude Code; ignored", action="claude.unknown_message", kind=kind[:100])
             case _:
                 if self._response_stream.handle_fact(fact) and self._pending_lines:
                     self.spawn(self._catch_up())
@@ -381,7 +381,7 @@ class TurnRecorder:
         waited = False
         while not reached():
             if self.failed.done():
-                raise Temporary("The turn failed in the meantime.")
+                raise Temporary("The turn failed while it waited for Claude Code's transcript.")
             try:
                 async with self._changed, asyncio.timeout(_TRANSCRIPT_SECONDS if expected else None):
                     await self._changed.wait()

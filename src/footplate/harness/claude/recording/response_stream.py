@@ -1,6 +1,6 @@
 """Tracks the streamed model responses of the Claude Code CLI and shows them to clients as previews.
 
-Also collects the text, so that it can be logged if a response is interrupted.
+The text of a response is also collected, so that it can be logged if the response is interrupted.
 """
 
 from collections.abc import Callable

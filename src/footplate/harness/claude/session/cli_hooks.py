@@ -59,7 +59,7 @@ class CliHooks:
             if turn is not None:
                 await turn.log.upload_files_ahead()
         except Exception as error:  # noqa: BLE001 - the result's commit uploads them again
-            log.info("files not uploaded ahead", action="claude.files_not_uploaded", reason=str(error))
+            log.info("files could not be uploaded in advance", action="claude.files_not_uploaded", reason=str(error))
 
     async def _after_subagent(
         self, hook_input: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext

@@ -1,6 +1,6 @@
 """Locates the Claude Code CLI that is bundled with the Claude Agent SDK.
 
-This module does not import the SDK, because every worker uses it at start-up.
+Every worker calls this module at start-up, so this module does not import the SDK, which is slow to load.
 """
 
 from collections.abc import Sequence

@@ -34,7 +34,7 @@ _LIFECYCLE_FRAME: Final = "command_lifecycle"
 _STARTED: Final = "started"
 _RESULT: Final = "result"
 _DONE_STATES: Final = frozenset({"completed", "cancelled"})
-_TURN_ENDED: Final = "This call was not permitted: its turn has ended or was lost."
+_TURN_ENDED: Final = "This call did not run: its turn has ended, or another worker has taken it over."
 _NO_CUSTOM_TOOLS: Final = "Subagents cannot use custom tools. Put your question into your final response instead."
 _CLOSE_SECONDS: Final = 10.0
 
@@ -186,7 +186,9 @@ class CliConnection:
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await self._client.disconnect()
             except Exception as error:  # noqa: BLE001 - closing the environment ends the CLI in any case
-                log.warning("not disconnected", action="claude.not_disconnected", reason=repr(error))
+                log.warning(
+                    "could not disconnect from Claude Code", action="claude.not_disconnected", reason=repr(error)
+                )
 
     async def _create_bridge(
         self, turn: TurnContext | UpcomingTurn, servers: "McpServers | None"
@@ -228,10 +230,14 @@ class CliConnection:
         try:
             message = parse_message(frame)
         except MessageParseError as error:
-            log.warning("message not understood", action="claude.unreadable_message", reason=str(error)[:200])
+            log.warning(
+                "message from Claude Code could not be parsed; ignored",
+                action="claude.unreadable_message",
+                reason=str(error)[:200],
+            )
             return
         if message is None:
-            log.info("message not known", action="claude.unknown_message", kind=str(kind)[:100])
+            log.info("unknown message from Claude Code; ignored", action="claude.unknown_message", kind=str(kind)[:100])
         elif self.recorder is not None:
             self.recorder.handle_message(message)
 
@@ -256,7 +262,7 @@ class CliConnection:
             if self.recorder is not None:
                 failure = error if isinstance(error, FootplateError) else Temporary(f"A tool call failed: {error!r}")
                 self.recorder.fail(failure)
-            log.warning("call denied", action="claude.call_refused", reason=repr(error))
+            log.warning("tool call denied because of an error", action="claude.call_refused", reason=repr(error))
             return _deny_output(_TURN_ENDED)
         return {} if reason is None else _deny_output(reason)
 
@@ -269,7 +275,11 @@ class CliConnection:
                 await self._current_recorder().pending_calls.wait_before_request(self._current_recorder())
         except Exception as error:  # noqa: BLE001 - fail closed
             if self.recorder is not None:
-                failure = error if isinstance(error, FootplateError) else Temporary(f"A batch hook failed: {error!r}")
+                failure = (
+                    error
+                    if isinstance(error, FootplateError)
+                    else Temporary(f"The hook after a batch of calls failed: {error!r}")
+                )
                 self.recorder.fail(failure)
             return {"continue_": False}
         return {}

@@ -144,9 +144,9 @@ class _ConfigSelection:
                 self._omit(f"{path}: {key}", "a repository cannot set this")
         for key in permissions if isinstance(permissions, dict) else ():
             if key != "deny":
-                self._omit(f"{path}: permissions.{key}", "a repository can deny but not allow")
+                self._omit(f"{path}: permissions.{key}", "a repository can deny calls but not allow them")
         if len(json.dumps(selected).encode()) > _MAX_SETTINGS_BYTES:
-            self._omit(path, f"is longer than {_MAX_SETTINGS_BYTES} bytes, including the checks that are added")
+            self._omit(path, f"is longer than {_MAX_SETTINGS_BYTES} bytes, including the checks that Footplate adds")
             return {}
         if selected:
             self._mark_loaded(path, InstructionKind.SETTINGS)
@@ -161,7 +161,7 @@ class _ConfigSelection:
             if (reason := _server_refusal(name, server)) is None and len(selected) < _MAX_SERVERS:
                 selected[name] = server
             else:
-                self._omit(f"{path}: {name}", reason or f"is one of more than {_MAX_SERVERS}")
+                self._omit(f"{path}: {name}", reason or f"exceeds the limit of {_MAX_SERVERS} MCP servers")
         if selected:
             self._mark_loaded(path, InstructionKind.SERVERS)
         return selected
@@ -187,7 +187,9 @@ class _ConfigSelection:
             for group in groups if isinstance(groups, list) else [groups]:
                 hooks: list[Json] = []
                 for hook in _listed_hooks(group):
-                    reason = _hook_refusal(event, hook) or (None if count < _MAX_HOOKS else "is one of too many")
+                    reason = _hook_refusal(event, hook) or (
+                        None if count < _MAX_HOOKS else f"exceeds the limit of {_MAX_HOOKS} hooks"
+                    )
                     if reason is not None or not isinstance(hook, dict):
                         self._omit(f"{path}: hooks.{event}", reason or "")
                         continue
@@ -274,7 +276,11 @@ def _hook_refusal(event: str, hook: Json) -> str | None:
         return "has an unknown format or option"
     if hook.get("type") != "command" or not isinstance(command := hook.get("command"), str):
         return "is not a command hook"
-    return "is too long" if len(command) > _MAX_COMMAND_LENGTH or "\0" in command else None
+    return (
+        "has a command that is too long or contains a NUL byte"
+        if len(command) > _MAX_COMMAND_LENGTH or "\0" in command
+        else None
+    )
 
 
 def _server_refusal(name: str, server: Json) -> str | None:
@@ -282,7 +288,7 @@ def _server_refusal(name: str, server: Json) -> str | None:
         return "has an unknown format"
     remote = server.get("type") in {"http", "sse"}
     if server.get("type", "stdio") != "stdio" and not remote:
-        return "has a type other than stdio, http and sse"
+        return "has a type other than stdio, http or sse"
     if unknown := set(server) - (_REMOTE_OPTIONS if remote else _STDIO_OPTIONS):
         return f"has unknown options: {', '.join(sorted(unknown))}"
     if not isinstance(server.get("url" if remote else "command"), str):

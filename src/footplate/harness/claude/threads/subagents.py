@@ -1,8 +1,8 @@
 """Records the work of Claude Code's subagents as events, each subagent in its own thread.
 
-A subagent ends with the tool call that started it. A new attempt does not resume a subagent, so the result of that call
-is then unknown. A subagent's lines are therefore recorded as they arrive, without waiting for a complete response. The
-token usage of a response is recorded with its last line.
+A subagent lives only as long as the tool call that started it, and cannot be resumed. If the attempt is lost, the
+result of that call is recorded as unknown. To lose little, each line of a subagent's transcript is recorded when it
+arrives, not when the model's response is complete. The token usage of a response is recorded once, with its last line.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

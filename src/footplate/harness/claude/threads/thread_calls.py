@@ -92,7 +92,7 @@ class KnownCalls:
             known = self._calls.setdefault(call_id, call)
             if known is not call and input_digest(known) != input_digest(call):
                 raise Temporary(
-                    f"Claude Code wrote two different calls with the id {call_id[:100]!r}. The turn was stopped."
+                    f"Claude Code wrote two different calls with the ID {call_id[:100]!r}. The turn was stopped."
                 )
 
 
@@ -108,7 +108,7 @@ def check_same_call(requested: Call, logged: Call, *, exact: bool) -> None:
         )
     if exact and input_digest(requested.input) != input_digest(logged.input):
         raise Temporary(
-            f"Claude Code tried to run {requested.name[:100]!r} with another input than the model's. The "
+            f"Claude Code tried to run {requested.name[:100]!r} with a different input than the model's. The "
             f"turn was stopped."
         )
 

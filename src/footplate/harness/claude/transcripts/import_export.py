@@ -58,7 +58,7 @@ class ClaudeTranscripts:
             raise InvalidRequest(
                 "The transcript contains no messages.",
                 field="lines",
-                help_text="Send the lines of a session, which is a .jsonl file below ~/.claude/projects.",
+                help_text="Send the lines of a session's transcript: a .jsonl file below ~/.claude/projects.",
             )
         return TranscriptOrigin(survey.session, survey.version), _imported_lines(lines(), survey)
 
@@ -147,7 +147,7 @@ class _TranscriptSurvey:
             self._recent |= {call.id for call in fact.calls}
             self._sizes |= {call.id: len(orjson.dumps(call.input)) for call in fact.calls}
             if len(self.open) > MAX_OPEN_CALLS or sum(self._sizes.values()) > MAX_OPEN_CALL_BYTES:
-                raise _invalid_line(number, "too many calls before it have no result")
+                raise _invalid_line(number, "too many earlier calls have no result")
         elif isinstance(fact, ToolResults):
             done = {result.call_id for result in fact.results}
             self._recent -= done

@@ -1,4 +1,4 @@
-"""Parses messages of the Claude Agent SDK into facts (dataclasses of this module), and converts facts to events.
+"""Parses messages of the Claude Agent SDK into the dataclasses of this module, and converts these to session events.
 
 Every message class of the SDK has a parser here, and a test fails if the SDK adds a class. A message of an unknown
 class becomes an `UnknownMessage`, which is only logged.

@@ -54,7 +54,7 @@ class ModelResolver:
         except ImportError as error:
             raise ModelRefused(
                 f"The model {name!r} needs a package that is not installed on this worker: {error}",
-                help_text="Install the named extra of pydantic-ai-slim on every worker.",
+                help_text="On every worker, install the extra of pydantic-ai-slim that the error names.",
             ) from error
         except (UserError, ValueError) as error:
             raise ModelRefused(f"The model {name!r} is unknown: {error}", help_text=_NAME_HELP) from error

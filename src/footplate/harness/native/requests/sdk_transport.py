@@ -1,4 +1,4 @@
-"""HTTP transport for the SDKs of model providers. It adds cached messages to requests (see `message_prefix`).
+"""HTTP transport for the SDKs of model providers. Adds cached messages to requests (see `encoded_message_cache`).
 
 If the model proxy runs in the worker process, the transport calls it directly, without a network connection.
 """

@@ -25,7 +25,7 @@ async def store_full_output(output: ToolOutput, turn: TurnLog) -> ToolOutput:
         try:
             location: JsonObject = {"object": await turn.store_output(full_output)}
         except Unavailable as error:
-            log.warning("output not stored", action="output.lost", reason=error.message)
+            log.warning("full output of a command could not be stored", action="output.lost", reason=error.message)
             location = {"object": None}
         command[name] = {**stream, **location}
     return replace(output, command=command, full_output={})

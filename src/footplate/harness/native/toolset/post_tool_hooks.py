@@ -30,7 +30,7 @@ async def add_hook_feedback(
         return output
     messages = [
         *feedback.messages,
-        *([] if feedback.block_reason is None else [f"Feedback of a hook on this call: {feedback.block_reason}"]),
+        *([] if feedback.block_reason is None else [f"Feedback from a hook on this call: {feedback.block_reason}"]),
     ]
     return replace(output, content=[*output.content, *map(ev.text_block, messages)]) if messages else output
 

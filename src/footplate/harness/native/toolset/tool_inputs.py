@@ -22,7 +22,10 @@ class Bash(ToolInput):
     command: str | None = Field(None, description="The command to run. Required unless restart is true.")
     restart: bool | None = Field(None, description="Start a new shell instead of running a command.")
     timeout_ms: int | None = Field(
-        None, ge=0, le=3_600_000, description="Kill the command and its shell after this time. Default: 120000."
+        None,
+        ge=0,
+        le=3_600_000,
+        description="Kill the command and its shell after this many milliseconds. Default: 120000.",
     )
     description: SkipJsonSchema[str | None] = None
     """Models trained with Claude Code send a description. It is accepted and ignored."""
@@ -59,7 +62,9 @@ class Edit(ToolInput):
 class Glob(ToolInput):
     """List files whose path matches a glob pattern, newest first."""
 
-    pattern: str = Field(min_length=1, description="A glob pattern such as **/*.py. ** matches any directories.")
+    pattern: str = Field(
+        min_length=1, description="A glob pattern, such as **/*.py, where ** matches any number of directories."
+    )
     path: str | None = Field(None, description="The directory to search. Default: the working directory.")
 
 

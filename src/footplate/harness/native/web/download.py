@@ -135,8 +135,8 @@ class Downloader:
             raise ToolFailure(str(error)) from error
         except address_check.ForbiddenAddress as error:
             raise ToolFailure(
-                f"{error}. This is blocked for {self._purpose}; the operator of this server can allow it with "
-                "FOOTPLATE_WEB_ALLOW."
+                f"{error}. Such addresses are blocked for {self._purpose}; the operator of this server can allow "
+                "this one with FOOTPLATE_WEB_ALLOW."
             ) from error
 
     async def _read(self, response: httpx2.Response, url: str) -> Download:

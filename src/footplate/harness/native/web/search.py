@@ -65,7 +65,9 @@ def _build_request(provider: SearchProvider, query: str) -> tuple[str, Mapping[s
 
 def _parse_results(provider: SearchProvider, response: Download) -> Sequence[SearchResult]:
     if response.status != HTTPStatus.OK:
-        log.warning("search refused", action="search.refused", provider=provider.name, status=response.status)
+        log.warning(
+            "search provider refused a request", action="search.refused", provider=provider.name, status=response.status
+        )
         raise ToolFailure(_error_message(provider, response.status))
     try:
         body: Any = json.loads(response.data)
@@ -82,9 +84,13 @@ def _parse_results(provider: SearchProvider, response: Download) -> Sequence[Sea
 def _error_message(provider: SearchProvider, status: int) -> str:
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return f"The rate limit of the search provider ({provider.name}) is exceeded. Try again later."
-    message = f"The search provider ({provider.name}) refused the request with {status}."
+    message = f"The search provider ({provider.name}) refused the request with status {status}."
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        fix = "its settings.yml must list json under search.formats" if provider.name == "searxng" else "check the key"
+        fix = (
+            "its settings.yml must list json under search.formats"
+            if provider.name == "searxng"
+            else "check the API key"
+        )
         return f"{message} Do not try again. (For the operator: {fix}.)"
     return f"{message} Try other keywords, or try again later."
 
