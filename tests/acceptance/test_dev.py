@@ -92,7 +92,7 @@ async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_service_
     assert await second.wait() == 1
     assert second.stderr is not None
     output = (await second.stderr.read()).decode()
-    assert "Redis was ended by SIGKILL" in output
+    assert "Redis was killed by SIGKILL" in output
     assert "redis.log" in output
     assert await dev.has_no_orphans()
     assert dev_server.find_dev_server(dev.data) is None

@@ -1,8 +1,8 @@
 """An ASGI application that forwards one model request from a turn to its provider and streams the response back.
 
 Each chunk of the response is forwarded as it arrives. If the client or the provider closes its connection, the other
-connection is closed as well. Both are closed when the turn ends or loses its lease. A truncated response is never
-completed here.
+connection is closed as well. Both are closed when the turn ends or loses its lease. If the provider's response is cut
+off, the client's response is cut off too, so that the client does not take it for complete.
 """
 
 import asyncio

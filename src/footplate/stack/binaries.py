@@ -1,6 +1,6 @@
 """Finds the executables of PostgreSQL, Redis and Temporal in the installed Python packages.
 
-Temporal is also searched on the PATH. The packages are not imported, because their import starts processes, prints
+Temporal is also looked up on the PATH. The packages are not imported, because their import starts processes, prints
 warnings and takes locks.
 """
 

@@ -2,7 +2,8 @@
 
 Live entries can be lost, and can arrive again after the log was read. An entry with the next sequence number is
 delivered, and an entry with a lower number is dropped, because it was already delivered. A higher number means a gap.
-The missing part is then read from the log or from the saved preview, while new entries wait.
+The missing part is then read from the log or from the saved preview (the text so far of an unfinished response), while
+new entries wait.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Removes the data of a deleted session from Redis: its open preview and its entries in the live stream."""
+"""Removes the data of a deleted session from Redis: its entries in the live stream, and its open preview (the text so
+far of an unfinished response).
+"""
 
 from typing import Final, cast
 

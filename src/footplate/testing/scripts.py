@@ -1,7 +1,8 @@
-"""Scripts of the scripted model: a script chooses the steps of the reply to each request.
+"""Scripts for the scripted model. A script is a function, sync or async, that takes a `Request` and returns the steps
+of the reply.
 
-A script is any function, sync or async, that takes a `Request` and returns steps. `Replies` is a script that can be
-written as JSON. It is a list of replies, in which `{n}`, `{session}` and `{script}` are replaced.
+`Replies` is a script that can be written as JSON: a list of replies. In their texts and tool inputs, `{n}`, `{session}`
+and `{script}` are replaced by the values of these fields of the request.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

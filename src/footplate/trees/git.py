@@ -1,7 +1,7 @@
-"""Runs git on the host. No other module starts git, so git never uses settings that an agent wrote into a workspace.
+"""Runs git on the host. No other module starts git, so git never uses settings that an agent wrote into a working tree.
 
-Otherwise such settings (`core.fsmonitor`, `filter.*.clean`, textconv, hooks) could run the agent's programs with
-the rights of the worker.
+Such settings (`core.fsmonitor`, `filter.*.clean`, textconv, hooks) could run the agent's programs with the rights of
+the worker.
 """
 
 import asyncio

@@ -201,7 +201,7 @@ async def test_background_jobs_cannot_fill_the_disk_between_commands(
         size = disk_usage.measure_usage(str(tmp_path / WORKSPACES / "org" / "session"))
         await asyncio.sleep(1)
         assert 20 * MIB < size == disk_usage.measure_usage(str(tmp_path / WORKSPACES / "org" / "session"))
-        assert "was killed" in (await environment.shell("true", timeout=10)).error
+        assert "were killed" in (await environment.shell("true", timeout=10)).error
 
 
 async def test_a_disk_that_fills_fast_is_counted_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

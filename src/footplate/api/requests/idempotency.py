@@ -1,8 +1,8 @@
 """Executes a change in one database transaction, and only once, even if the client retries the request.
 
 A retry has the same `Idempotency-Key` header, or the SDK's retry count and the same path and body. It receives the
-stored response of the first attempt. Without a key, the stored response is deleted once the client has received it, so
-an identical later request is new.
+stored response of the first attempt. If the request has no key, the stored response is deleted once the client has
+received it, and an identical later request is treated as a new request.
 
 Other components are notified after the response was sent; if the process dies before that, a periodic scan (the sweep)
 wakes the session.

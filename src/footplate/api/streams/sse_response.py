@@ -1,8 +1,8 @@
 """An ASGI response that sends server-sent events.
 
-The response starts only when the start position of the stream is fixed, because clients then send a message and expect
-to see it. A slow client never delays a turn: events that do not fit into the client's queue are read from the log
-later. Closing the stream ends only the tasks of this response.
+The response starts only after the start position of the stream is fixed. A client may send a message as soon as the
+response starts, and expects to see that message in the stream. A slow client never delays a turn: events that do not
+fit into the client's queue are read from the log later. Closing the stream ends only the tasks of this response.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Kills the worker of the demo scenario once, in the middle of a command, and starts another worker.
+"""Kills the worker of the demo scenario once, in the middle of a shell command, and starts another worker.
 
-The crash shows new users that a session survives it. The command reports the crash on the screen, and only the demo
-scenario has one.
+This shows new users that a session survives a crash. `footplate dev` prints a message when it kills the worker. No
+other scenario kills a worker.
 """
 
 import asyncio

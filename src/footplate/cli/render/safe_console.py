@@ -1,4 +1,4 @@
-"""A console of the rich library that escapes control and misleading characters, in case the caller did not."""
+"""A Rich console that escapes control and misleading characters in all text, in case a caller did not."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,8 @@
 """Uploaded files of an organisation. Messages and session resources refer to them by id.
 
 A file is a database row and its bytes in the object store. An upload first writes a deletion record, then the bytes,
-and then the row. If an upload is interrupted, the deletion record causes the bytes to be removed.
+and then the row. The transaction that writes the row also removes the deletion record. If an upload is interrupted, the
+record remains, and a background job removes the bytes.
 """
 
 import unicodedata

@@ -1,4 +1,4 @@
-"""Validates the names of organisations: names of new organisations, and names that are used as a directory name."""
+"""Validates the name of an organisation: when it is created, and before the name is used as a directory name."""
 
 import re
 from typing import Final

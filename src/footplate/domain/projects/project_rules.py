@@ -1,5 +1,5 @@
-"""Permission rules of projects. Rules belong to a location, and changing a project whose location has rules requires a
-role.
+"""Permission rules of projects. The rules belong to a location. If a location has rules, only callers with the role
+`admin` or `policy_admin` may create or archive a project there, or change its trust or branch.
 
 A location is a path below the projects root or the URL of a repository. All projects at one location share its rules,
 including archived ones. A project that is created again at the same location has the rules from the start.

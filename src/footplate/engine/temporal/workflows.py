@@ -1,5 +1,8 @@
-"""The Temporal workflows of sessions and of the sweep. Their histories contain ids and flags, never a prompt, an output
-or a token, and each turn adds a small, fixed number of history events.
+"""The Temporal workflows. `SessionWorkflow` runs the turns of a session. `SweepWorkflow` runs the sweep, a periodic job
+that wakes sessions whose wake signal or worker was lost.
+
+The histories of the workflows contain ids and flags, never a prompt, an output or a token, and each turn adds a small,
+fixed number of history events.
 
 No wake signal is lost while `SessionWorkflow` completes. Temporal refuses to complete a workflow that has an unseen
 signal. After completion, the API's request (signal-with-start) starts a new run of the workflow.

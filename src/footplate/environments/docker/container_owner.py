@@ -1,4 +1,5 @@
-"""Gives the process that owns a container a name that is never reused, and checks whether that process is alive.
+"""Identifies the process that owns a container by a name that is never reused, and checks whether that process is
+alive.
 
 A pid is not enough: pids are reused, and each pid namespace has its own pids. If the owner is in another pid namespace,
 this module cannot tell whether the owner is alive.

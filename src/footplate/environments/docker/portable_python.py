@@ -1,9 +1,10 @@
 """Copies the worker's Python interpreter and its libraries into a directory that is mounted into containers.
 
-The init process of a container runs in this copy, so an image needs neither Python nor glibc. The copy contains its own
-dynamic loader, which is started explicitly, so no library of the image is loaded. The original files are not mounted,
-because a worker in a container would have to share all their directories with Docker. In addition, a system upgrade
-could replace them while the worker runs.
+The init process of a container runs with this copy, so an image needs neither Python nor glibc. The copy contains its
+own dynamic loader, which is started explicitly, so no library of the image is loaded.
+
+The original files are not mounted, for two reasons. If the worker itself runs in a container, all their directories
+would have to be shared with Docker. A system upgrade could replace the files while the worker runs.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Buffers one output stream of a command without using much memory, however much the command prints.
 
-Memory holds a short beginning and end of the output. Output that does not fit is also written to a temporary file,
-which holds a longer beginning and end. Bytes that do not fit into the file either are dropped and only counted.
+Memory holds the beginning and the end of the output, up to a limit. If the output is longer, a temporary file holds a
+longer beginning and end. Bytes that do not fit into the file either are dropped and only counted.
 """
 
 import os

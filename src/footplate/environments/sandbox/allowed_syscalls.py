@@ -1,10 +1,10 @@
 """The system calls that programs in a sandbox or container may make; all other system calls fail.
 
 Calls for mounts, other namespaces, kernel modules, kexec, reboot, swap, quotas, accounting and setting clocks are
-excluded on purpose. So are keyrings, bpf, perf events, userfaultfd, io_uring, fanotify, opening files by handle,
-and obsolete calls. The old asynchronous I/O (`io_setup`) is excluded because all users of the machine share its
-limited number of queues. `ptrace` is allowed for debuggers and leak checkers, and reaches only processes that the
-sandbox's user started inside.
+excluded on purpose. So are keyrings, bpf, perf events, userfaultfd, io_uring, fanotify, opening files by handle, and
+obsolete calls. The old asynchronous I/O (`io_setup`) is excluded because all users of the machine share its limited
+number of queues. `ptrace` is allowed for debuggers and leak checkers. It can reach only processes that the sandbox's
+user started inside the sandbox.
 """
 
 from typing import Final

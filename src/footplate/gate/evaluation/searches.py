@@ -1,8 +1,8 @@
-"""Decides searches (`Glob`, `Grep`) in directories with files that a deny or ask rule covers.
+"""Decides whether a search (`Glob`, `Grep`) may run if a deny or ask rule covers files in the searched directory.
 
 Claude Code omits such files from the results. Footplate's search tools do not know the rules, so the rule applies to
 the whole search. The search is denied or requires approval, with the advice to search elsewhere. The caller lists the
-files in the environment.
+files in the environment and passes their names.
 """
 
 import posixpath

@@ -1,9 +1,13 @@
 """Matches paths against path rules: gitignore patterns with one of four anchors, as in Claude Code.
 
-`//x` is relative to the root of the file system, `~/x` to the home directory, and `/x` to the root of the working tree.
-`x` follows gitignore below the working tree: a name without a slash matches at any depth. `./x` is like `/x` in an
-allow rule, and like `x` in a deny or ask rule. `src/**` matches only at the root of the working tree in an allow rule,
-and at any depth in a deny or ask rule.
+- `//x` is relative to the root of the file system.
+- `~/x` is relative to the home directory.
+- `/x` is relative to the root of the working tree.
+- `x`, without an anchor, follows gitignore below the working tree: a name without a slash matches at any depth.
+
+The meaning of two forms without an anchor depends on the kind of rule, so that deny and ask rules match more than allow
+rules. `./x` means `/x` in an allow rule, and `x` in a deny or ask rule. `src/**` matches only at the root of the
+working tree in an allow rule, and at any depth in a deny or ask rule.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Determines the effects of a simple command from its program and arguments, and the commands that the program runs."""
+"""Analyses the program and arguments of a simple command: which effects it has, and which other commands it runs."""
 
 from typing import Final
 

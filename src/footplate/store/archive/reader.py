@@ -1,7 +1,7 @@
 """Reads session archives block by block, so that a whole session never has to fit into memory.
 
-A longer archive may replace an archive while it is read. Its object is then missing, and the reader raises
-`ArchiveReplaced`. The caller must look up the archive again and retry.
+While an archive is read, a longer archive may replace it, and the object of the old archive may be deleted. The reader
+then raises `ArchiveReplaced`, and the caller must look up the archive again and retry.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Finds the work that a session can deliver (merge, push or bundle), and records deliveries. Reads no files."""
+"""Finds the work that a session can deliver (merge, push or bundle), and records deliveries.
+
+This module uses only the database. `trees.delivery` handles the files.
+"""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,8 @@
 """Validates the inputs of an API request against the state of the session, and appends them to its log.
 
-One transaction locks the session's head row, and writes the events, the queued steps and the wake flag. The caller
-stores the response of the request in the same transaction, so a retried request adds no second event.
+One transaction locks the session's head row (its current state), appends the events, queues messages as steps for the
+worker, and sets the wake flag if the session has work to do. The caller stores the response of the request in the
+same transaction, so a retried request adds no second event.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Removes the data that a deleted session still has outside of the database, such as objects.
 
-The transaction that deletes the rows of a session also writes a deletion record. The record is kept until all cleanup
-steps have run twice, because a step may fail. The second run starts so late that a worker that lost the session can no
-longer be writing. Rows and objects that existing forks need are kept.
+The transaction that deletes the rows of a session also writes a deletion record. The cleanup runs soon after that, and
+again an hour after the deletion, because a worker that lost the session may still have written data. A failed run is
+retried. The record is removed when the later run has succeeded. Rows and objects that existing forks need are kept.
 """
 
 import re

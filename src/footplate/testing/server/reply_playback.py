@@ -1,9 +1,9 @@
-"""Converts the steps of a scripted reply to a sequence of encoded frames and delays. Each frame is encoded when it is
-due.
+"""Plays a scripted reply: converts its steps to a sequence of frames and delays. The encoder of the provider's wire
+format encodes each frame when it is due.
 
-`ReplyPlayback.play` yields server-sent events, delays, and a `Cut` or an `HttpError` if the script contains one.
-`ReplyPlayback.full_response` returns the whole reply, for a request without streaming. The wire format encodes the
-bytes.
+`ReplyPlayback.play` yields server-sent events and delays. If the script contains a `Cut` (the response stops in the
+middle) or an `HttpError`, it yields that last. `ReplyPlayback.full_response` returns the whole reply, for a request
+without streaming.
 """
 
 import math

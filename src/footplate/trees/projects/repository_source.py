@@ -1,8 +1,8 @@
 """Opens the source of a project: a repository below the projects root, or a remote repository with a URL.
 
 A missing repository below the root is created. A path is opened one name at a time, without following symbolic links,
-and git receives the last descriptor. Otherwise a directory could be replaced by a link after the check. A worker that
-runs as root reads a repository with the rights of its owner.
+and git receives the descriptor of the last directory. Replacing a directory by a link after the check therefore has
+no effect. A worker that runs as root reads a repository with the rights of its owner.
 """
 
 import asyncio

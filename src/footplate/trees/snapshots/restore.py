@@ -1,7 +1,7 @@
 """Restores the files of a snapshot into an empty directory, before an agent works there.
 
-Contents, symbolic links and file modes are restored. The agent's git directory is written back as plain
-bytes, without using it.
+Contents, symbolic links and file modes are restored. The files of the agent's git directory are restored byte for byte,
+and the host's git never uses that directory as a repository.
 """
 
 import asyncio

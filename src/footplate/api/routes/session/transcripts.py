@@ -1,5 +1,5 @@
-"""`/v1/sessions/import` and `/v1/sessions/{id}/transcript`: import and export conversations as transcripts, in the
-format of the harness's own program, such as Claude Code.
+"""`/v1/sessions/import` and `/v1/sessions/{id}/transcript`: import and export conversations in the harness's own
+transcript format, for example that of Claude Code.
 """
 
 import asyncio

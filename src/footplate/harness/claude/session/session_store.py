@@ -1,7 +1,7 @@
 """Implements the session store of the Claude Agent SDK: appends the CLI's transcript to the log, and loads it.
 
-Only the optional method that is needed to resume a session is implemented. Sessions are listed and deleted
-through Footplate's API.
+Of the SDK's optional methods, only the one that is needed to resume a session is implemented. Sessions are listed and
+deleted through Footplate's API.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""HTTP transport for the SDKs of model providers. Adds cached messages to requests (see `encoded_message_cache`).
+"""HTTP transport for the SDKs of model providers. It inserts the older messages of a conversation into the request body
+as JSON that is already encoded, so that they are not encoded again (see `encoded_message_cache`).
 
 If the model proxy runs in the worker process, the transport calls it directly, without a network connection.
 """
