@@ -18,7 +18,7 @@ lock *options:
         --no-emit-find-links --group dev --group build --custom-compile-command "just lock" \
         --output-file requirements.lock {{ options }} pyproject.toml
 
-# All that needs no server: lint, format, types, layers, sizes.
+# All that needs no server: lint, format, types, layers, names, generated files.
 check:
     {{ bin }}/ruff check .
     {{ bin }}/ruff format --check .

@@ -49,8 +49,10 @@ async def run_samples(selected: Sequence[Claim]) -> bool:
         for claim in selected:
             print(f"\n== {claim.key} (quick)", flush=True)
             began = time.monotonic()
-            lines.append(_describe(claim, await _run(claim, quick=True), time.monotonic() - began))
-            print(f"{claim.title}\n{lines[-1]}", flush=True)
+            figure = await _run(claim, quick=True)
+            lines.append(_describe(claim, figure, time.monotonic() - began))
+            reason = "" if figure.holds else f"{figure.summary}\n"
+            print(f"{claim.title}\n{reason}{lines[-1]}", flush=True)
     if len(lines) > 1:
         print("\n" + "\n".join(lines), flush=True)
     return all(line.startswith("holds") for line in lines)
@@ -76,15 +78,10 @@ async def _run(claim: Claim, *, quick: bool) -> Figure:
     try:
         return await claim.load()(quick)
     except NotHeld as finding:
-        return _not_shown(NOT_HELD_HEADLINE, str(finding))
+        return Figure(headline=NOT_HELD_HEADLINE, summary=str(finding), holds=False)
     except Exception as error:  # noqa: BLE001 - the other claims still run
         traceback.print_exc()
-        return _not_shown(CRASHED_HEADLINE, f"{type(error).__name__}: {error}")
-
-
-def _not_shown(headline: str, reason: str) -> Figure:
-    print(reason, flush=True)
-    return Figure(headline=headline, summary=reason, holds=False)
+        return Figure(headline=CRASHED_HEADLINE, summary=f"{type(error).__name__}: {error}", holds=False)
 
 
 if __name__ == "__main__":

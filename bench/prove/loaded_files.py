@@ -59,13 +59,21 @@ class LoadedFiles:
         stopping = False
         while not stopping:
             stopping = _wait_readable(self._inotify.fileno(), self._stop_read)
-            for event in self._inotify.read(timeout=0):
-                self._note(event)
+            try:
+                for event in self._inotify.read(timeout=0):
+                    self._note(event)
+            except OSError:  # a directory could not be watched
+                self._add_every_file()
+
+    def _add_every_file(self) -> None:
+        """Records too many files rather than too few: after lost events, no result may count as current by mistake."""
+        for top in self._directories:
+            for path in top.rglob("*"):
+                self._add(path)
 
     def _note(self, event: Event) -> None:
-        if event.mask & flags.Q_OVERFLOW:  # events were lost: count every file rather than too few
-            for top in self._directories:
-                self.paths.update(str(path.relative_to(self._root)) for path in top.rglob("*") if path.is_file())
+        if event.mask & flags.Q_OVERFLOW:
+            self._add_every_file()
         elif event.mask & flags.ISDIR:
             if event.mask & flags.CREATE:
                 self._watch(self._watched[event.wd] / event.name)

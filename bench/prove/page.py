@@ -1,9 +1,11 @@
 """Writes docs/evidence.md from the claims and their stored results. `--check` fails if the page is out of date."""
 
 import sys
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Final
 
+from bench.generated_file import write_or_check
 from bench.prove.figure import MAX_HEADLINE_LENGTH
 from bench.prove.loaded_files import ROOT
 from bench.prove.registry import Claim, claims
@@ -58,6 +60,12 @@ def _row(claim: Claim, result: Result | None) -> str:
     return f"| {claim.title} | {command} | {figure} | {date} | {result.commit or 'not recorded'} | {state} |\n"
 
 
+def parse_states(page: str) -> Mapping[str, str]:
+    """Returns what a generated page says about the code of each claim that has a result, by key."""
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if "](../bench/results/" in line]
+    return {row[1].split("`")[1].removeprefix("just prove "): row[-1] for row in rows}
+
+
 def find_long_headlines() -> list[str]:
     results = [result for claim in claims() if (result := load_result(claim.key))]
     return [
@@ -70,12 +78,7 @@ def find_long_headlines() -> list[str]:
 def main() -> None:
     if problems := find_long_headlines():
         sys.exit("\n".join(problems))
-    page = render()
-    if "--check" not in sys.argv:
-        PAGE.write_text(page)
-    elif not PAGE.exists() or PAGE.read_text() != page:
-        sys.exit("docs/evidence.md is out of date. Run `just evidence` and commit the page.")
-    sys.stdout.write(f"docs/evidence.md lists {len(claims())} claims.\n")
+    write_or_check(PAGE, render(), recipe="evidence")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SUITES: Final = ("tests/replay", "tests/compat", "tests/security")
@@ -23,21 +23,24 @@ _COUNTED: Final = (ast.Assert, ast.Compare, ast.Call, ast.Raise, ast.For, ast.As
 def find_differences(commit: str) -> list[str]:
     found = []
     for suite in SUITES:
-        before, now = dict(_files_at(commit, suite)), dict(_files_now(suite))
-        found += _compare(suite, "input file", *(Counter(map(hash, _data(files))) for files in (before, now)))
-        found += _compare(suite, "literal", *(_literals(suite, files) for files in (before, now)))
-        found += _compare(suite, "statement", *(_statements(files) for files in (before, now)))
+        before, now = _files_at(commit, suite), _files_now(suite)
+        changed = {name: content for name, content in before.items() if not _is_code(name)}
+        for name, content in now.items():
+            if not _is_code(name) and changed.pop(name, None) != content:
+                found.append(f"{suite}: the input file {name} is new or changed")
+        found += [f"{suite}: the input file {name} is missing" for name in changed]
+        found += _compare(suite, "literal", _count_literals(suite, before), _count_literals(suite, now))
+        found += _compare(suite, "statement", _count_statements(before), _count_statements(now))
     return found
 
 
-def _files_at(commit: str, suite: str) -> Iterator[tuple[str, bytes]]:
+def _files_at(commit: str, suite: str) -> Mapping[str, bytes]:
     names = _git("ls-tree", "-r", "--name-only", commit, suite).decode().split()
-    return ((name, _git("show", f"{commit}:{name}")) for name in names)
+    return {name: _git("show", f"{commit}:{name}") for name in names}
 
 
-def _files_now(suite: str) -> Iterator[tuple[str, bytes]]:
-    names = _git("ls-files", suite).decode().split()
-    return ((name, (ROOT / name).read_bytes()) for name in names)
+def _files_now(suite: str) -> Mapping[str, bytes]:
+    return {name: (ROOT / name).read_bytes() for name in _git("ls-files", suite).decode().split()}
 
 
 def _git(*arguments: str) -> bytes:
@@ -48,43 +51,32 @@ def _is_code(name: str) -> bool:
     return name.endswith(".py") and "/settings/" not in name
 
 
-def _data(files: Mapping[str, bytes]) -> list[bytes]:
-    return [content for name, content in files.items() if not _is_code(name)]
+def _count_literals(suite: str, files: Mapping[str, bytes]) -> Counter[str]:
+    has_page_texts = suite in _PAGE_TEXTS
+    values = [node.value for node in _list_nodes(files) if isinstance(node, ast.Constant)]
+    literals = [repr(value) for value in values if not (has_page_texts and isinstance(value, str) and " " in value)]
+    return Counter(_RENAMED.get(literal, literal) for literal in literals)
 
 
-def _trees(files: Mapping[str, bytes]) -> Iterator[ast.Module]:
-    return (ast.parse(content) for name, content in files.items() if _is_code(name))
+def _count_statements(files: Mapping[str, bytes]) -> Counter[str]:
+    return Counter(type(node).__name__ for node in _list_nodes(files) if isinstance(node, _COUNTED))
 
 
-def _literals(suite: str, files: Mapping[str, bytes]) -> Counter[str]:
-    counted: Counter[str] = Counter()
-    for tree in _trees(files):
-        ignored = {id(part) for node in ast.walk(tree) if _is_ignored(node) for part in ast.walk(node)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and id(node) not in ignored:
-                literal = repr(node.value)
-                if not (suite in _PAGE_TEXTS and isinstance(node.value, str) and " " in node.value):
-                    counted[_RENAMED.get(literal, literal)] += 1
-    return counted
-
-
-def _statements(files: Mapping[str, bytes]) -> Counter[str]:
-    counted: Counter[str] = Counter()
-    for tree in _trees(files):
-        ignored = {id(part) for node in ast.walk(tree) if _is_ignored(node) for part in ast.walk(node)}
-        counted.update(
-            type(node).__name__ for node in ast.walk(tree) if isinstance(node, _COUNTED) and id(node) not in ignored
-        )
-    return counted
+def _list_nodes(files: Mapping[str, bytes]) -> Iterator[ast.AST]:
+    """Yields the nodes of all modules, without docstrings and marks of requirements."""
+    for name, content in files.items():
+        if _is_code(name):
+            nodes = list(ast.walk(ast.parse(content)))
+            ignored = {id(part) for node in nodes if _is_ignored(node) for part in ast.walk(node)}
+            yield from (node for node in nodes if id(node) not in ignored)
 
 
 def _is_ignored(node: ast.AST) -> bool:
-    """Docstrings, and marks of requirements."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement"
 
 
-def _compare(suite: str, kind: str, before: Counter[Any], now: Counter[Any]) -> list[str]:
+def _compare(suite: str, kind: str, before: Counter[str], now: Counter[str]) -> list[str]:
     lost = [f"{suite}: {kind} only before: {item}" for item in (before - now).elements()]
     return lost + [f"{suite}: {kind} only now: {item}" for item in (now - before).elements()]

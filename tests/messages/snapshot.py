@@ -7,12 +7,12 @@ if the file is out of date.
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from bench.generated_file import ROOT, write_or_check
+
 SOURCE: Final = ROOT / "src" / "footplate"
 FILE: Final = Path(__file__).with_name("messages.txt")
 _MIN_TOKENS: Final = 3
@@ -49,9 +49,9 @@ def _messages_of(path: Path, name: str) -> Iterator[str]:
 
 def _hidden_docstrings(tree: ast.Module, name: str) -> set[int]:
     """Docstrings, of attributes too, that no person sees outside of the source."""
-    statements = {id(node.value): node for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     if name.startswith(_SHOWN_IN):
-        return {id(node.body[0].value) for node in [tree] if node.body and isinstance(node.body[0], ast.Expr)}
+        return {id(node.value) for node in tree.body[:1] if isinstance(node, ast.Expr)}
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     shown = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -59,7 +59,7 @@ def _hidden_docstrings(tree: ast.Module, name: str) -> set[int]:
         and isinstance(node.body[0], ast.Expr)
         and _is_shown(node)
     }
-    return statements.keys() - shown
+    return statements - shown
 
 
 def _is_shown(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -92,12 +92,7 @@ def _is_type(text: str) -> bool:
 
 
 def main() -> None:
-    text = "\n".join(collect()) + "\n"
-    if "--check" not in sys.argv:
-        FILE.write_text(text)
-    elif not FILE.exists() or FILE.read_text() != text:
-        sys.exit("tests/messages/messages.txt is out of date. Run `just messages` and review the change of wording.")
-    sys.stdout.write(f"tests/messages/messages.txt has {text.count(chr(10))} messages.\n")
+    write_or_check(FILE, "\n".join(collect()) + "\n", recipe="messages")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from bench.generated_file import ROOT, write_or_check
+
 PAGE: Final = ROOT / "docs" / "requirements.md"
 _FILE: Final = Path(__file__).with_name("requirements.toml")
 _HEAD: Final = """\
@@ -84,12 +85,7 @@ def main() -> None:
     groups, tests = tomllib.loads(_FILE.read_text()), find_tests()
     if problems := find_problems(groups, tests):
         sys.exit("\n".join(problems))
-    page = render(groups, tests)
-    if "--check" not in sys.argv:
-        PAGE.write_text(page)
-    elif not PAGE.exists() or PAGE.read_text() != page:
-        sys.exit("docs/requirements.md is out of date. Run `just requirements` and commit the page.")
-    sys.stdout.write(f"docs/requirements.md: {sum(map(len, tests.values()))} marks on tests.\n")
+    write_or_check(PAGE, render(groups, tests), recipe="requirements")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Final
 
 from bench.ci import fresh_clone
 from bench.prove.figure import MAX_HEADLINE_LENGTH, Figure, require
+from bench.prove.page import parse_states
 
 _CLAIMS: Final = ("box-10", "core-1")
 _LOADED_BY_WORKERS: Final = (
@@ -45,8 +46,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         result.write_text(json.dumps({**record, "headline": "one " * (MAX_HEADLINE_LENGTH + 1)}))
         refused = await _call(clone, "-m", "bench.prove.page", "--check")
     return Figure(
-        headline=f"{len(files) - len(wrong)} of {len(files)} changes mark exactly their claims; a long "
-        f"figure is refused",
+        headline=f"{len(files) - len(wrong)} of {len(files)} changes mark exactly the claims that load them",
         summary=f"Files changed by one character: {', '.join(files)}. {'; '.join(wrong)}",
         holds=not wrong and refused.exit_code == 1 and "more than" in refused.output,
         details={"wrong": [*wrong], "files": [*files]},
@@ -54,11 +54,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 async def _read_states(clone: Path) -> Mapping[str, str]:
-    """Returns the last column of each row of the generated page, by claim."""
     await _run(clone, "-m", "bench.prove.page")
-    rows = [line for line in (clone / "docs" / "evidence.md").read_text().splitlines() if "`just prove " in line]
-    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row.startswith("| ")]
-    return {cell[1].split("`")[1].removeprefix("just prove "): cell[-1] for cell in cells}
+    return parse_states((clone / "docs" / "evidence.md").read_text())
 
 
 async def _run(clone: Path, *arguments: str) -> None:

@@ -34,7 +34,7 @@ class ForkTimer:
         path = f"/v1/sessions/{parent}/fork"
         fork: Any = await self.client.sdk.post(path, cast_to=dict[str, Any], body={"at_event_id": event_id})
         requested = time.perf_counter() - began
-        tree = self.cluster.directory / "data" / "brought" / fork["id"]
+        tree = self.cluster.directory / "data" / "restored" / fork["id"]
         await asyncio.to_thread(tree.mkdir, parents=True)
         began = time.perf_counter()
         async with self.database.connection() as connection:

@@ -1,4 +1,4 @@
-"""Renews this worker's lease. If the lease expires or another worker claims a turn, that turn is told to stop.
+"""Renews this worker's lease. If the lease expires or another worker claims a turn, that turn is notified to stop.
 
 No command may outlive the lease, even if the machine is suspended. The worker therefore renews the lease in this order:
 

@@ -58,20 +58,22 @@ def test_a_changed_file_is_reported_for_the_claims_that_loaded_it(
         result = Result.create(key, "A claim.", Figure(headline="1 of 1", holds=True), seconds=1, code=code)
         results.write_result(result)
     monkeypatch.setattr(Result, "is_current", lambda result: is_current(result, checkout))
-    assert _states() == {"core-1": "current", "core-2": "current", "core-3": "code changed since"}
+    assert page.parse_states(page.render()) == {
+        "core-1": "current",
+        "core-2": "current",
+        "core-3": "code changed since",
+    }
     (checkout / "src/package/loaded.py").write_text("VALUE = 2\n")
-    assert _states() == {"core-1": "code changed since", "core-2": "current", "core-3": "code changed since"}
+    assert page.parse_states(page.render()) == {
+        "core-1": "code changed since",
+        "core-2": "current",
+        "core-3": "code changed since",
+    }
     (checkout / "src/package/query.sql").unlink()
-    assert _states()["core-2"] == "code changed since"
+    assert page.parse_states(page.render())["core-2"] == "code changed since"
 
 
 is_current = Result.is_current
-
-
-def _states() -> dict[str, str]:
-    lines = [line for line in page.render().splitlines() if line.startswith("| ") and "](../bench/results/" in line]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {cell[1].split("`")[1].removeprefix("just prove "): cell[-1] for cell in cells}
 
 
 def test_the_page_lists_every_claim() -> None:

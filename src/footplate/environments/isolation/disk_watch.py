@@ -31,7 +31,7 @@ class DiskWatch:
         marker.
         """
         self._marker = state / _MARKER_NAME
-        self._directories = [str(place) for place in directories]
+        self._directories = [str(directory) for directory in directories]
         self._limit = limit
         self.is_full = self._marker.exists()
 
@@ -77,9 +77,9 @@ class DiskWatch:
         return self._used(), time.thread_time() - began
 
     def _used(self) -> int:
-        return sum(disk_usage.measure_usage(place) for place in self._directories)
+        return sum(disk_usage.measure_usage(directory) for directory in self._directories)
 
     def _free(self) -> int:
         """Returns the free space. Inodes count as in `disk_usage`, because a disk can run out of them too."""
-        systems = [os.statvfs(place) for place in self._directories]
+        systems = [os.statvfs(directory) for directory in self._directories]
         return sum(found.f_bavail * found.f_frsize + found.f_favail * disk_usage.MIN_FILE_BYTES for found in systems)

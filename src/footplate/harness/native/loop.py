@@ -23,7 +23,7 @@ from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import TurnOutcome
 from footplate.harness import approvals, turn_outcomes
 from footplate.harness.interrupt import Interrupted, unless_interrupted
-from footplate.harness.native import conversation_entries, final_response, recovery
+from footplate.harness.native import conversation_entries, recovery
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.recovery import UnstartedCall, WaitingCall
 from footplate.harness.native.requests import provider_errors
@@ -157,7 +157,8 @@ class AgentLoop:
                     self.turn.turn_id, [*feedback.content], source=feedback.event_id
                 )
                 return await self._commit_and_continue([], [entry])
-        return final_response.finished(response)
+        refusal = (response.provider_details or {}).get("refusal") or ""
+        return turn_outcomes.finished(response.text or "", response.finish_reason, refusal=refusal)
 
     async def _store_partial(self, reply: ResponseStream) -> TurnOutcome:
         partial = reply.partial_response()
