@@ -22,7 +22,7 @@ from bench.prove.figure import NotHeld
 from bench.support import cluster_processes, databases
 from bench.support.forked_program import ForkedProgram
 from footplate import wiring
-from footplate.cli.dev.child_processes import WORKER_READY
+from footplate.cli.dev.child_process_definitions import WORKER_READY
 from footplate.config import Settings
 from footplate.stack import PythonService, Stack, StackSettings
 from footplate.stack.free_ports import LOOPBACK, find_free_port

@@ -9,7 +9,7 @@ from typing import Final
 from bench.prove.figure import require
 from bench.support.cluster import Cluster
 from bench.support.forked_program import ForkedProgram
-from footplate.cli.dev.child_processes import WORKER_READY
+from footplate.cli.dev.child_process_definitions import WORKER_READY
 from footplate.stack import PythonService
 from footplate.stack.orphan_processes import wait_until
 

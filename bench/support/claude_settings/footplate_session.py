@@ -13,6 +13,7 @@ from bench.support.crash import interrupted_turn
 from bench.support.mcp_server.server_process import NAME, McpProcess
 from footplate.domain.policy.permissions import TOOL_NAMES, PermissionOutcome
 from footplate.domain.sessions import events as ev
+from footplate.environments.isolation.filesystem_view import WORKSPACE_MOUNT
 from footplate.testing import replies, text, tool
 
 HARNESSES: Final = ("native", "claude")
@@ -53,7 +54,9 @@ async def make_calls(
     tree = interrupted_turn.workspace_path(cluster, session_id)
     found = []
     for call in case.calls:
-        use = next(use for use in uses if _is_same_call(use["input"], call))
+        use = next((use for use in uses if _is_same_call(use["input"], call)), None)
+        if use is None:
+            raise AssertionError(f"{call.title}: not in the log, which has {[use['input'] for use in uses]}")
         outcome, seen = PermissionOutcome(use["evaluated_permission"]), shown.get(use["id"], "")
         made = (tree / call.leaves).exists() if call.leaves else bool(call.shows) and call.shows in seen
         if made != (outcome is PermissionOutcome.ALLOW):
@@ -71,9 +74,16 @@ def _step(call: SettingsCall, harness: str) -> Any:
 
 def _is_same_call(given: dict[str, Any], call: SettingsCall) -> bool:
     """Whether an event belongs to the call. Claude Code starts calls in its own order, and inputs are unique in a
-    shape.
+    shape. Of a call that it runs, Claude Code passes on the absolute path, and that is logged.
     """
-    return _without_prompt(given) == _without_prompt(call.input)
+    return _comparable(given) == _comparable(call.input)
+
+
+def _comparable(given: dict[str, Any]) -> dict[str, Any]:
+    shared = _without_prompt(given)
+    if "file_path" in shared:
+        shared["file_path"] = str(shared["file_path"]).removeprefix(f"{WORKSPACE_MOUNT}/")
+    return shared
 
 
 def _without_prompt(given: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from footplate.cli.render.call_view import read_call
+from footplate.cli.render.tool_call_format import read_call
 from footplate.domain.text.visible_text import neutralise, recover_text
 
 Fields = Mapping[str, tuple[Any, int]]
@@ -77,7 +77,7 @@ def read_column(text: str, heading: str) -> Iterator[tuple[str, int]]:
 
 
 def _read_value(lines: list[str]) -> tuple[str, int]:
-    from footplate.cli.render.call_view import read_text
+    from footplate.cli.render.tool_call_format import read_text
 
     return read_text(lines)
 

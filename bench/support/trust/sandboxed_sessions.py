@@ -17,7 +17,7 @@ from bench.support import cluster_processes
 from bench.support.trust import hostile_repository
 from footplate.config import Settings
 from footplate.domain import ids
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.ports.engine import Environments, OpenEnvironment
 from footplate.domain.ports.harness import Endpoint, Entry, FullOutput, SteerMessage, TurnContext

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from footplate.api.wire.base import Body, Parameters
-from footplate.api.wire.openapi_responses import Error
+from footplate.api.wire.response_models import Error
 
 SCHEMA_REF: Final = "#/components/schemas/{model}"
 ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {

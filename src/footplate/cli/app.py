@@ -22,7 +22,7 @@ from footplate.cli.commands import (
     sessions,
     transcripts,
 )
-from footplate.cli.commands.help_groups import CLIENT, RESOURCES, SERVERS, SESSIONS, GroupedHelp
+from footplate.cli.commands.help_formatter import CLIENT, RESOURCES, SERVERS, SESSIONS, GroupedHelp
 
 app = typer.Typer(
     name="footplate",

@@ -12,14 +12,14 @@ from pathlib import Path
 from footplate.domain.files.snapshots import SCRATCH_TREE
 from footplate.domain.ports.harness import FileInfo
 from footplate.environments import local_files
-from footplate.environments.guarded_environment import DEFAULT_GRACE, GuardedEnvironment
+from footplate.environments.base_environment import DEFAULT_GRACE, BaseEnvironment
 from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
 from footplate.environments.processes.process_identity import LEASE_VARIABLE
 
 
-class UnsandboxedEnvironment(GuardedEnvironment):
+class UnsandboxedEnvironment(BaseEnvironment):
     def __init__(
         self,
         root: str,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from footplate.domain.agents import mcp_servers
-from footplate.domain.agents.agent_config import resolve_config
+from footplate.domain.agents.agents_and_config import resolve_config
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.call_replay import SessionRules, StoredCall
 from footplate.domain.policy.hooks import HookEvent

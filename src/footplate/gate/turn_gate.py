@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from footplate.domain.agents import mcp_servers
-from footplate.domain.agents.agent_config import ResolvedConfig, Subagent
+from footplate.domain.agents.agents_and_config import ResolvedConfig, Subagent
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.hooks import FAIL_CLOSED, HookAccess, HookEvent, HookFeedback
 from footplate.domain.policy.permissions import TOOL_NAMES, Decision, Layer, PermissionOutcome, read_rules

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from footplate.domain.agents.agent_config import Agent, EnvironmentRecord
+from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
 from footplate.domain.errors import NotFound
 from footplate.domain.files.uploaded_files import StoredFile

@@ -4,7 +4,7 @@ from typing import Any
 
 import asyncpg
 
-from footplate.domain.agents.agent_config import Agent, EnvironmentRecord
+from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn, TurnStatus

@@ -14,7 +14,7 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain import ids
-from footplate.domain.agents.agent_config import Agent, EnvironmentRecord, fill_default_policies
+from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord, fill_default_policies
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.organisations.principals import Principal

@@ -26,7 +26,7 @@ from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
-from footplate.store.log.deliveries import Deliveries
+from footplate.store.log.deliverable_work import Deliveries
 from footplate.store.log.diff_snapshots import DiffSnapshots
 from footplate.store.object_store import Objects
 from footplate.store.resources.api_keys import ApiKeys

@@ -29,10 +29,10 @@ from footplate.environments.reaper.session_directory_reaper import WorkspaceReap
 from footplate.environments.session_directories import WORKSPACES, remove_session_directories
 from footplate.gate.turn_gate import TurnGateFactory
 from footplate.harness import registry
-from footplate.harness.attachment_fetcher import AttachmentFetcher
+from footplate.harness.attachment_download import AttachmentFetcher
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
-from footplate.store.leases.worker_leases import WorkerLeases
+from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
 from footplate.store.log.claimed_turns import TURN_STATEMENTS, Turns
 from footplate.store.log.turn_claims import Claims

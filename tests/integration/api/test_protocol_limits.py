@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 
 from footplate.api.server import http_protocol
 from footplate.api.server.http_protocol import LimitedConfig
-from footplate.api.wire.openapi_responses import Error
+from footplate.api.wire.response_models import Error
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.stack.orphan_processes import wait_until
 

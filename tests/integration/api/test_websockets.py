@@ -17,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
-from footplate.api.wire.openapi_responses import Error
+from footplate.api.wire.response_models import Error
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.api import Cursor
 from footplate.stack.orphan_processes import wait_until

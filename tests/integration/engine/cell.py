@@ -36,7 +36,7 @@ from footplate.proxy.model_proxy import ModelProxy
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
-from footplate.store.leases.worker_leases import WorkerLeases
+from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.resources.policies import SessionRuleLoader
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener, NudgeSender

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from tests.unit.engine.fake_resources import CLAIM
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.files import attachments
 from footplate.domain.files.attachments import Attachment, AttachmentFailed, AttachmentRefused
 from footplate.domain.json import JsonObject

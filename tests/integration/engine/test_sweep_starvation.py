@@ -10,7 +10,7 @@ from footplate.domain import ids
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions.turns import TurnOutcome
 from footplate.stack.orphan_processes import wait_until
-from footplate.store.leases.worker_leases import WorkerLeases
+from footplate.store.leases.worker_lease_store import WorkerLeases
 
 pytestmark = pytest.mark.timing
 

@@ -15,7 +15,7 @@ from footplate.domain.sessions.turns import SessionStatus, TurnOutcome, TurnStat
 from footplate.engine.temporal.activities import SweepActivities
 from footplate.stack.orphan_processes import wait_until
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
-from footplate.store.leases.worker_leases import WorkerLeases
+from footplate.store.leases.worker_lease_store import WorkerLeases
 
 pytestmark = pytest.mark.timing
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.docker.engine import connect_engine
 from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker
-from footplate.environments.guarded_environment import GuardedEnvironment
 from footplate.environments.isolation.filesystem_view import STATE_MOUNTS, FilesystemView
 from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.processes.guardian_client import lease_clock
@@ -30,7 +30,7 @@ from footplate.stack.services.dockerd import Dockerd, dockerd_obstacle
 from footplate.stack.services.service import ServiceFailed
 from footplate.testing.docker_image import build_context
 
-EnvironmentOpener = Callable[..., GuardedEnvironment]
+EnvironmentOpener = Callable[..., BaseEnvironment]
 Waiter = Callable[..., Awaitable[float]]
 UID = 65_520
 FULL, BARE = "footplate-test:full", "footplate-test:bare"
@@ -200,13 +200,13 @@ async def open_environment(
         pytest.skip("no sandbox can be made on this machine")
     if backend == "docker" and docker is None:
         pytest.skip(f"no private dockerd: {ENGINE_PROBLEMS[0]}")
-    opened: list[GuardedEnvironment] = []
+    opened: list[BaseEnvironment] = []
 
-    def open_one_environment(*, lease: float = 60, **options: float) -> GuardedEnvironment:
+    def open_one_environment(*, lease: float = 60, **options: float) -> BaseEnvironment:
         deadline, grace = lease_clock() + lease, options.get("grace", 0.3)
         limit = int(options.get("output_limit", DEFAULT_OUTPUT_LIMIT))
         limits = SandboxLimits(cpus=options.get("cpus", SandboxLimits().cpus))
-        environment: GuardedEnvironment
+        environment: BaseEnvironment
         if backend == "sandbox" and sandbox_host is not None:
             environment = SandboxEnvironment(
                 sandbox_view(tmp_path, tmp_path_factory.mktemp("state"), limits),
@@ -248,7 +248,7 @@ async def open_environment(
 
 
 @pytest.fixture
-def environment(open_environment: EnvironmentOpener) -> GuardedEnvironment:
+def environment(open_environment: EnvironmentOpener) -> BaseEnvironment:
     return open_environment()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.integration.environments.conftest import UID, sandbox_view, sandboxed_user
 
-from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.reaper.death_watch import DeathWatch
@@ -22,7 +22,7 @@ async def main(data: Path, backend: str, lease: float, watched: str, mark: str, 
     held_lease = Lease.in_data_directory(data, "default", "sesn_1", "turn_1")
     env, deadline = {"FOOTPLATE_TEST_MARK": mark}, lease_clock() + lease
     groups: Sequence[Path] = ()
-    environment: GuardedEnvironment
+    environment: BaseEnvironment
     if backend == "sandbox":
         host = (await probe_sandbox(UID)).host
         groups = host.cgroups.paths if host.cgroups else ()

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ def list_names(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()]
 
 
-async def test_run(environment: GuardedEnvironment) -> None:
+async def test_run(environment: BaseEnvironment) -> None:
     result = await environment.run(["bash", "-c", "pwd; cat; echo err >&2; exit 5"], stdin=b"given")
     assert (result.exit_code, result.stdout, result.stderr) == (5, f"{environment.root}\ngiven".encode(), b"err\n")
 
 
-async def test_run_with_much_input_and_output(environment: GuardedEnvironment) -> None:
+async def test_run_with_much_input_and_output(environment: BaseEnvironment) -> None:
     content = os.urandom(3_000_000)
     result = await environment.run(["cat"], stdin=content)
     assert b"".join(result.full_outputs["stdout"].pieces()) == content
@@ -41,13 +41,13 @@ async def test_run_with_much_input_and_output(environment: GuardedEnvironment) -
     assert (await environment.run(["true"], stdin=content)).exit_code == 0
 
 
-async def test_run_a_missing_program(environment: GuardedEnvironment) -> None:
+async def test_run_a_missing_program(environment: BaseEnvironment) -> None:
     result = await environment.run(["no-such-program"])
     assert result.exit_code == 127
     assert b"no-such-program" in result.stderr
 
 
-async def test_run_beside_the_shell(environment: GuardedEnvironment) -> None:
+async def test_run_beside_the_shell(environment: BaseEnvironment) -> None:
     shell = asyncio.create_task(environment.shell("sleep 0.5; echo shell", timeout=10))
     assert (await environment.run(["echo", "beside"])).stdout == b"beside\n"
     assert not shell.done()
@@ -55,7 +55,7 @@ async def test_run_beside_the_shell(environment: GuardedEnvironment) -> None:
 
 
 async def test_run_does_not_wait_for_background_processes(
-    environment: GuardedEnvironment, mark: ProcessMark, until: Until
+    environment: BaseEnvironment, mark: ProcessMark, until: Until
 ) -> None:
     result = await environment.run(["bash", "-c", "sleep 3301 & echo done"])
     assert result.stdout == b"done\n"
@@ -64,13 +64,13 @@ async def test_run_does_not_wait_for_background_processes(
 
 @pytest.mark.parametrize("prefix", ["", "trap '' TERM; "])
 @pytest.mark.requirement("C3")
-async def test_run_timeout(environment: GuardedEnvironment, mark: ProcessMark, prefix: str) -> None:
+async def test_run_timeout(environment: BaseEnvironment, mark: ProcessMark, prefix: str) -> None:
     result = await environment.run(["bash", "-c", f"{prefix}echo partial; setsid sleep 3302 & sleep 3303"], timeout=0.3)
     assert (result.exit_code, result.timed_out, result.stdout) == (None, True, b"partial\n")
     assert mark.find_processes() == []
 
 
-async def test_run_cancelled(environment: GuardedEnvironment, mark: ProcessMark, until: Until) -> None:
+async def test_run_cancelled(environment: BaseEnvironment, mark: ProcessMark, until: Until) -> None:
     command = asyncio.create_task(environment.run(["bash", "-c", "trap '' TERM; sleep 3304; true"]))
     await until(lambda: "sleep 3304" in mark.list_command_lines())
     command.cancel()
@@ -80,7 +80,7 @@ async def test_run_cancelled(environment: GuardedEnvironment, mark: ProcessMark,
 
 
 @pytest.mark.parametrize("backend", ["unsandboxed"], indirect=True)
-async def test_no_guardian_without_a_command(environment: GuardedEnvironment) -> None:
+async def test_no_guardian_without_a_command(environment: BaseEnvironment) -> None:
     await environment.write("a", b"1")
     await environment.read("a")
     await environment.list_files()
@@ -88,7 +88,7 @@ async def test_no_guardian_without_a_command(environment: GuardedEnvironment) ->
 
 
 async def test_first_commands_share_one_guardian(
-    environment: GuardedEnvironment, children: Callable[[], list[psutil.Process]]
+    environment: BaseEnvironment, children: Callable[[], list[psutil.Process]]
 ) -> None:
     results = await asyncio.gather(*(environment.run(["readlink", "/proc/self/ns/pid"]) for _ in range(5)))
     assert len({result.stdout for result in results}) == 1
@@ -105,14 +105,14 @@ async def test_a_closed_environment_is_unavailable(open_environment: Environment
         await environment.write("a", b"")
 
 
-async def test_write_and_read(environment: GuardedEnvironment, tmp_path: Path) -> None:
+async def test_write_and_read(environment: BaseEnvironment, tmp_path: Path) -> None:
     await environment.write("deep/er/file", b"\x00\xff")
     assert await environment.read("deep/er/file") == b"\x00\xff"
     assert await environment.read(str(tmp_path / "deep/er/file")) == b"\x00\xff"
     assert list_names(tmp_path / "deep/er") == ["file"]
 
 
-async def test_write_keeps_the_mode_and_follows_links(environment: GuardedEnvironment, tmp_path: Path) -> None:
+async def test_write_keeps_the_mode_and_follows_links(environment: BaseEnvironment, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("old")
     script.chmod(0o751)
@@ -125,7 +125,7 @@ async def test_write_keeps_the_mode_and_follows_links(environment: GuardedEnviro
     assert script.stat().st_ino != before, "replaced as a whole, not written over"
 
 
-async def test_file_errors(environment: GuardedEnvironment, tmp_path: Path) -> None:
+async def test_file_errors(environment: BaseEnvironment, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         await environment.read("absent")
     with pytest.raises(IsADirectoryError):
@@ -137,7 +137,7 @@ async def test_file_errors(environment: GuardedEnvironment, tmp_path: Path) -> N
     assert list_names(tmp_path) == []
 
 
-async def test_list_files(environment: GuardedEnvironment, tmp_path: Path) -> None:
+async def test_list_files(environment: BaseEnvironment, tmp_path: Path) -> None:
     for path in ("b/c", "a", ".git/config", "sub/.git", ".hidden"):
         await environment.write(path, b"123")
     (tmp_path / "link").symlink_to("a")

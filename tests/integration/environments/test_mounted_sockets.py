@@ -87,10 +87,10 @@ async def test_a_killed_port_forwarder_is_restarted(tmp_path: Path, sandbox_host
 def test_small_chunks_are_sent_without_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     # Inside a sandbox, the module is not part of a package.
     monkeypatch.syspath_prepend(str(Path(programs.__file__).parent))
-    port_forwarding = importlib.import_module("port_forwarding")
-    ((listener, _),) = port_forwarding.listen([(0, "/nowhere")]).values()
+    loopback_port_forwarder = importlib.import_module("loopback_port_forwarder")
+    ((listener, _),) = loopback_port_forwarder.listen([(0, "/nowhere")]).values()
     with socket.create_connection(listener.getsockname()):
-        accepted = port_forwarding.accept(listener)
+        accepted = loopback_port_forwarder.accept(listener)
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
         accepted.close()
     listener.close()

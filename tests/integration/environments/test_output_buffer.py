@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.processes.output_buffer import OutputBuffer
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch, size: int, *, spo
     assert allocated < MIB
 
 
-async def test_a_large_output_is_complete_in_a_file(environment: GuardedEnvironment) -> None:
+async def test_a_large_output_is_complete_in_a_file(environment: BaseEnvironment) -> None:
     before = psutil.Process().memory_info().rss
     result = await environment.run(["bash", "-c", "seq 1 1300000; seq 1 9 >&2"], timeout=60)
     assert psutil.Process().memory_info().rss - before < 20 * MIB
@@ -81,12 +81,12 @@ async def test_a_large_output_is_complete_in_a_file(environment: GuardedEnvironm
 
 
 @pytest.mark.parametrize(("command", "status"), [("true", "completed"), ("false", "failed")])
-async def test_a_result_has_a_status(environment: GuardedEnvironment, command: str, status: str) -> None:
+async def test_a_result_has_a_status(environment: BaseEnvironment, command: str, status: str) -> None:
     assert (await environment.shell(command, timeout=10)).status == status
 
 
 async def test_a_command_that_ended_with_its_shell_has_the_status_ended(
-    environment: GuardedEnvironment, mark: "ProcessMark", until: Until
+    environment: BaseEnvironment, mark: "ProcessMark", until: Until
 ) -> None:
     command = asyncio.create_task(environment.shell("sleep 3311", timeout=60))
     await until(lambda: "sleep 3311" in mark.list_command_lines())
@@ -94,7 +94,7 @@ async def test_a_command_that_ended_with_its_shell_has_the_status_ended(
     assert (await command).status == "ended"
 
 
-async def test_a_command_that_reached_its_timeout_has_the_status_timed_out(environment: GuardedEnvironment) -> None:
+async def test_a_command_that_reached_its_timeout_has_the_status_timed_out(environment: BaseEnvironment) -> None:
     result = await environment.shell("echo partial; sleep 30", timeout=0.3)
     assert (result.status, result.stdout, result.exit_code) == ("timed_out", b"partial\n", None)
 

@@ -1,9 +1,9 @@
 """Resolved paths and the shell's directory, as processes inside the environment see them."""
 
-from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.base_environment import BaseEnvironment
 
 
-async def test_links_are_resolved_as_inside_the_environment(environment: GuardedEnvironment) -> None:
+async def test_links_are_resolved_as_inside_the_environment(environment: BaseEnvironment) -> None:
     root = environment.root
     result = await environment.shell(
         "mkdir -p src && echo x > src/a && ln -s src/a link && ln -s /etc out && ln -s circle circle", timeout=10
@@ -15,7 +15,7 @@ async def test_links_are_resolved_as_inside_the_environment(environment: Guarded
     assert await environment.resolve_paths([]) == []
 
 
-async def test_the_shells_directory(environment: GuardedEnvironment) -> None:
+async def test_the_shells_directory(environment: BaseEnvironment) -> None:
     root = environment.root
     assert await environment.shell_directory() == root
     await environment.shell("mkdir -p 'deep er/x' && cd 'deep er/x'", timeout=10)

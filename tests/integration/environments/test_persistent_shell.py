@@ -12,7 +12,7 @@ import pytest
 from tests.integration.environments.conftest import ALL_BACKENDS
 
 from footplate import failpoints
-from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.base_environment import BaseEnvironment
 
 if TYPE_CHECKING:
     from tests.integration.environments.conftest import EnvironmentOpener, ProcessMark
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.timing
 Until = Callable[..., Awaitable[float]]
 
 
-async def run_for_output(environment: GuardedEnvironment, command: str) -> str:
+async def run_for_output(environment: BaseEnvironment, command: str) -> str:
     return (await environment.shell(command, timeout=10)).stdout.decode()
 
 
-async def test_result(environment: GuardedEnvironment) -> None:
+async def test_result(environment: BaseEnvironment) -> None:
     result = await environment.shell("echo out; echo err >&2; (exit 3)", timeout=10)
     assert (result.exit_code, result.stdout, result.stderr) == (3, b"out\n", b"err\n")
     assert not result.timed_out
@@ -34,7 +34,7 @@ async def test_result(environment: GuardedEnvironment) -> None:
     assert 0 < result.duration < 10
 
 
-async def test_shell_state_lasts_between_commands(environment: GuardedEnvironment) -> None:
+async def test_shell_state_lasts_between_commands(environment: BaseEnvironment) -> None:
     await run_for_output(
         environment, "mkdir -p sub && cd sub; X=5; export Y=6; f() { echo f $1; }; declare -A map=([k]=v)"
     )
@@ -46,32 +46,32 @@ async def test_shell_state_lasts_between_commands(environment: GuardedEnvironmen
 @pytest.mark.parametrize(
     "command", ["echo 'unclosed", "if then", "break", "continue", "return", "fi", ")", "}", "<<EOF"]
 )
-async def test_broken_commands_do_not_break_the_shell(environment: GuardedEnvironment, command: str) -> None:
+async def test_broken_commands_do_not_break_the_shell(environment: BaseEnvironment, command: str) -> None:
     await run_for_output(environment, "X=kept")
     result = await environment.shell(command, timeout=5)
     assert result.exit_code is not None
     assert await run_for_output(environment, "echo $X") == "kept\n"
 
 
-async def test_standard_input_is_empty(environment: GuardedEnvironment) -> None:
+async def test_standard_input_is_empty(environment: BaseEnvironment) -> None:
     assert await run_for_output(environment, "cat; read -r line || echo none; ls /proc/self/fd | wc -l") == "none\n4\n"
 
 
-async def test_home_and_directory_are_the_root(environment: GuardedEnvironment, tmp_path: Path) -> None:
+async def test_home_and_directory_are_the_root(environment: BaseEnvironment, tmp_path: Path) -> None:
     assert await run_for_output(environment, 'echo "$HOME $PWD $TERM"') == f"{tmp_path} {tmp_path} dumb\n"
 
 
 @pytest.mark.parametrize(
     ("command", "code"), [("exit 4", 4), ("set -e; false", 1), ("kill -9 $$", 137), ("exec true", 0)]
 )
-async def test_a_command_may_end_the_shell(environment: GuardedEnvironment, command: str, code: int) -> None:
+async def test_a_command_may_end_the_shell(environment: BaseEnvironment, command: str, code: int) -> None:
     await run_for_output(environment, "cd /; X=1")
     result = await environment.shell(f"echo before; {command}", timeout=10)
     assert (result.exit_code, result.stdout) == (code, b"before\n")
     assert await run_for_output(environment, 'echo "$PWD:$X"') == f"{environment.root}:\n"
 
 
-async def test_a_shell_killed_between_commands_is_replaced(environment: GuardedEnvironment, until: Until) -> None:
+async def test_a_shell_killed_between_commands_is_replaced(environment: BaseEnvironment, until: Until) -> None:
     await run_for_output(environment, "(sleep 0.1; kill -9 $$) &")
     assert environment._shell is not None
     shell = environment._shell
@@ -79,7 +79,7 @@ async def test_a_shell_killed_between_commands_is_replaced(environment: GuardedE
     assert await run_for_output(environment, "echo again") == "again\n"
 
 
-async def test_background_jobs_continue(environment: GuardedEnvironment, mark: ProcessMark, until: Until) -> None:
+async def test_background_jobs_continue(environment: BaseEnvironment, mark: ProcessMark, until: Until) -> None:
     began = time.monotonic()
     await run_for_output(environment, "sleep 3201 & nohup sleep 3202 >/dev/null 2>&1 &")
     assert time.monotonic() - began < 10
@@ -90,7 +90,7 @@ async def test_background_jobs_continue(environment: GuardedEnvironment, mark: P
 
 
 async def test_background_output_never_blocks_and_comes_with_the_next_command(
-    environment: GuardedEnvironment, until: Until, tmp_path: Path
+    environment: BaseEnvironment, until: Until, tmp_path: Path
 ) -> None:
     first = await run_for_output(
         environment, "(sleep 0.1; head -c 1000000 /dev/zero | tr '\\0' x; touch printed) & echo first"
@@ -102,14 +102,14 @@ async def test_background_output_never_blocks_and_comes_with_the_next_command(
 
 
 async def test_background_job_that_prints_survives_its_shell(
-    environment: GuardedEnvironment, until: Until, tmp_path: Path
+    environment: BaseEnvironment, until: Until, tmp_path: Path
 ) -> None:
     await run_for_output(environment, "(sleep 0.2; head -c 500000 /dev/zero; touch printed) & exit 0")
     assert await run_for_output(environment, "echo new") == "new\n"
     await until((tmp_path / "printed").exists)
 
 
-async def test_endless_background_output_does_not_delay_a_result(environment: GuardedEnvironment) -> None:
+async def test_endless_background_output_does_not_delay_a_result(environment: BaseEnvironment) -> None:
     await run_for_output(environment, "yes &")
     result = await environment.shell("echo mine >&2", timeout=10)
     assert (result.exit_code, result.stderr) == (0, b"mine\n")
@@ -126,20 +126,20 @@ async def test_output_is_bounded(open_environment: EnvironmentOpener) -> None:
     assert not (await environment.shell("echo short", timeout=10)).truncated
 
 
-async def test_a_large_command_runs(environment: GuardedEnvironment, tmp_path: Path) -> None:
+async def test_a_large_command_runs(environment: BaseEnvironment, tmp_path: Path) -> None:
     content = 'it\'s "quoted" $HOME `x` \\n\u00e9\n' * 6000
     result = await environment.shell(f"cat > file <<'END'\n{content}END\n", timeout=30)
     assert result.exit_code == 0
     assert (tmp_path / "file").read_text() == content
 
 
-async def test_nul_in_a_command_is_a_failed_result(environment: GuardedEnvironment) -> None:
+async def test_nul_in_a_command_is_a_failed_result(environment: BaseEnvironment) -> None:
     assert (await environment.shell("echo a\0b", timeout=5)).exit_code == 2
 
 
 @pytest.mark.parametrize("prefix", ["", "trap '' TERM; "])
 @pytest.mark.requirement("C3")
-async def test_timeout(environment: GuardedEnvironment, mark: ProcessMark, prefix: str) -> None:
+async def test_timeout(environment: BaseEnvironment, mark: ProcessMark, prefix: str) -> None:
     result = await environment.shell(f"{prefix}echo partial; setsid sleep 3203 & sleep 3204", timeout=0.3)
     assert (result.exit_code, result.timed_out, result.stdout) == (None, True, b"partial\n")
     assert result.duration < 20
@@ -169,7 +169,7 @@ async def test_cancellation_kills_the_command(
     assert await run_for_output(environment, "echo on") == "on\n"
 
 
-async def test_restart_ends_a_running_command(environment: GuardedEnvironment, mark: ProcessMark, until: Until) -> None:
+async def test_restart_ends_a_running_command(environment: BaseEnvironment, mark: ProcessMark, until: Until) -> None:
     command = asyncio.create_task(environment.shell("X=1; echo partial; sleep 3208", timeout=60))
     await until(lambda: "sleep 3208" in mark.list_command_lines())
     await environment.restart_shell()
@@ -178,13 +178,13 @@ async def test_restart_ends_a_running_command(environment: GuardedEnvironment, m
     assert await run_for_output(environment, "echo [$X]") == "[]\n"
 
 
-async def test_one_command_at_a_time(environment: GuardedEnvironment) -> None:
+async def test_one_command_at_a_time(environment: BaseEnvironment) -> None:
     both = await asyncio.gather(*(run_for_output(environment, f"echo {n}; sleep 0.05; echo {n}") for n in "ab"))
     assert both == ["a\na\n", "b\nb\n"]
 
 
 async def test_failpoint_in_the_tool(
-    environment: GuardedEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: Until
+    environment: BaseEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     points = tmp_path / "points"
     points.mkdir()

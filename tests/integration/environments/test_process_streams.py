@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.base_environment import BaseEnvironment
 
 pytestmark = pytest.mark.timing
 
 
-async def read_output(environment: GuardedEnvironment, size: int, argv: list[str]) -> bytes:
+async def read_output(environment: BaseEnvironment, size: int, argv: list[str]) -> bytes:
     process = await environment.start(argv, env={})
     output = b""
     while len(output) < size and (piece := await process.read()):
@@ -20,7 +20,7 @@ async def read_output(environment: GuardedEnvironment, size: int, argv: list[str
     return output
 
 
-async def test_input_and_output_of_a_program(environment: GuardedEnvironment) -> None:
+async def test_input_and_output_of_a_program(environment: BaseEnvironment) -> None:
     process = await environment.start(["sh", "-c", "echo $GIVEN; cat; echo err >&2; exit 3"], env={"GIVEN": "this"})
     assert await process.read() == b"this\n"
     await process.write(b"there and back\n")
@@ -32,12 +32,12 @@ async def test_input_and_output_of_a_program(environment: GuardedEnvironment) ->
         await process.write(b"too late")
 
 
-async def test_a_long_line_is_read_in_chunks(environment: GuardedEnvironment) -> None:
+async def test_a_long_line_is_read_in_chunks(environment: BaseEnvironment) -> None:
     output = await read_output(environment, 5_000_000, ["sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' x; sleep 60"])
     assert output == b"x" * 5_000_000
 
 
-async def test_all_other_processes_are_ended(environment: GuardedEnvironment) -> None:
+async def test_all_other_processes_are_ended(environment: BaseEnvironment) -> None:
     survivor = await environment.start(["cat"], env={})
     other = await environment.start(["sleep", "300"], env={})
     await environment.shell("(setsid sleep 301 </dev/null >/dev/null 2>&1 &) ; sleep 302 &", timeout=10)
@@ -51,7 +51,7 @@ async def test_all_other_processes_are_ended(environment: GuardedEnvironment) ->
     assert (await environment.shell("echo again", timeout=10)).stdout == b"again\n"
 
 
-async def test_a_program_ends_with_its_environment(environment: GuardedEnvironment) -> None:
+async def test_a_program_ends_with_its_environment(environment: BaseEnvironment) -> None:
     process = await environment.start(["sleep", "300"], env={})
     await environment.aclose()
     assert await process.read() == b""

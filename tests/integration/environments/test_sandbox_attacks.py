@@ -15,8 +15,8 @@ from footplate.domain.agents.environment_config import Backend, EnvironmentConfi
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.host_access import Network
 from footplate.domain.projects.allowed_directories import AllowedRoots
+from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.factory import SandboxFactory
-from footplate.environments.guarded_environment import GuardedEnvironment
 from footplate.environments.isolation import disk_usage
 from footplate.environments.isolation.disk_watch import DiskWatch
 from footplate.environments.isolation.filesystem_view import check_named_directory
@@ -50,7 +50,7 @@ async def open_sandbox(
     directory: Path | None = None,
     hidden: Sequence[Path] = (),
     lease: float = 100,
-) -> AsyncIterator[GuardedEnvironment]:
+) -> AsyncIterator[BaseEnvironment]:
     """Opens a sandbox the way a worker does."""
     if sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
@@ -74,7 +74,7 @@ async def open_sandbox(
             config=EnvironmentConfig(),
             models=models,
         )
-        assert isinstance(environment, GuardedEnvironment)
+        assert isinstance(environment, BaseEnvironment)
         try:
             yield environment
         finally:
@@ -82,7 +82,7 @@ async def open_sandbox(
             await models.aclose()
 
 
-async def test_no_signal_reaches_the_init_process(environment: GuardedEnvironment) -> None:
+async def test_no_signal_reaches_the_init_process(environment: BaseEnvironment) -> None:
     result = await environment.shell("for n in $(seq 1 64); do kill -$n 1 2>/dev/null; done; echo lives", timeout=10)
     assert (result.stdout, result.error) == (b"lives\n", "")
 
@@ -91,7 +91,7 @@ async def test_no_signal_reaches_the_init_process(environment: GuardedEnvironmen
     "writer", ["head -c 200M /dev/zero | tr '\\0' 7", "head -c 200M /dev/zero", "yes 0", "echo four"]
 )
 async def test_a_command_that_writes_to_the_shells_status_ends_the_shell(
-    environment: GuardedEnvironment, writer: str
+    environment: BaseEnvironment, writer: str
 ) -> None:
     """The worker reads one short number from that descriptor, and neither trusts nor buffers anything else."""
     before = psutil.Process().memory_info().rss
@@ -123,7 +123,7 @@ async def test_the_kernels_settings_cannot_be_written_by_roots_own_commands(
     assert CORE_PATTERN.read_text() == before  # noqa: ASYNC240
 
 
-async def test_no_crash_starts_the_machines_crash_handler(environment: GuardedEnvironment) -> None:
+async def test_no_crash_starts_the_machines_crash_handler(environment: BaseEnvironment) -> None:
     """With a limit of 0 the kernel starts the machine's crash handler, as root; with 1 it does not."""
     tries = "import resource; resource.setrlimit(4, (0, 0)); resource.prlimit(0, 4, (0, 0))"
     result = await environment.shell(f'exec python3 -c "{tries}; print(resource.getrlimit(4))"', timeout=10)
@@ -142,7 +142,7 @@ async def test_no_crash_starts_the_machines_crash_handler(environment: GuardedEn
         ("libc.socket(16, 3, 0) - 10**6", "0"),  # netlink, routes: allowed
     ],
 )
-async def test_the_filter_refuses_system_calls(environment: GuardedEnvironment, call: str, error: str) -> None:
+async def test_the_filter_refuses_system_calls(environment: BaseEnvironment, call: str, error: str) -> None:
     program = (
         "import ctypes, errno, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
         f"assert {call} < 0\nprint(errno.errorcode.get(ctypes.get_errno(), 0))"
@@ -243,7 +243,7 @@ async def test_a_very_deep_tree_is_deleted(sandbox_host: SandboxProbe | None, tm
     assert list((tmp_path / WORKSPACES / "org").iterdir()) == []
 
 
-async def test_one_sandbox_cannot_use_all_open_files_of_the_machine(environment: GuardedEnvironment) -> None:
+async def test_one_sandbox_cannot_use_all_open_files_of_the_machine(environment: BaseEnvironment) -> None:
     found = int((await environment.shell("ulimit -Hn", timeout=10)).stdout)
     half = int(FILE_MAX.read_text()) // 2  # noqa: ASYNC240 - the kernel responds at once
     assert found * SandboxLimits().pids <= max(half, 512 * SandboxLimits().pids)

@@ -5,17 +5,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker
-from footplate.environments.guarded_environment import GuardedEnvironment
 from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.environments.sandbox.probe import probe_sandbox
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 
 
-async def open_environment(root: str, mark: str, lease: float, backend: str, engine: str) -> GuardedEnvironment:
+async def open_environment(root: str, mark: str, lease: float, backend: str, engine: str) -> BaseEnvironment:
     env = {"FOOTPLATE_TEST_MARK": mark}
     if backend not in {"sandbox", "docker"}:
         return UnsandboxedEnvironment(

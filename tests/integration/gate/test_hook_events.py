@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.gate.test_turn_gate import GateSetup
 
-from footplate.domain.agents.agent_config import ResolvedConfig, Subagent
+from footplate.domain.agents.agents_and_config import ResolvedConfig, Subagent
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.hooks import HookEvent, HookFeedback
 from footplate.domain.policy.permissions import Layer

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingCalls, DeltaThinkingPart, DeltaToolCall, FunctionModel
 
 from footplate.domain import ids
-from footplate.domain.agents.agent_config import CustomTool, ResolvedConfig
+from footplate.domain.agents.agents_and_config import CustomTool, ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import (

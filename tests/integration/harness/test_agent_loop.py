@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
 
-from footplate.domain.agents.agent_config import Subagent
+from footplate.domain.agents.agents_and_config import Subagent
 from footplate.domain.errors import Permanent
 from footplate.domain.files.attachments import AttachmentFailed
 from footplate.domain.json import JsonObject

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from footplate.domain.agents.agent_config import BUILT_IN_TOOLS
+from footplate.domain.agents.agents_and_config import BUILT_IN_TOOLS
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject
 from footplate.harness.native.toolset import builtin_tools, glob_match, output_overflow, tool_inputs

@@ -9,7 +9,7 @@ from footplate.domain.files.attachments import AttachmentFailed
 from footplate.domain.network.name_lookup import NameLookup
 from footplate.domain.ports.harness import WebAccess
 from footplate.harness import address_check
-from footplate.harness.attachment_fetcher import AttachmentFetcher
+from footplate.harness.attachment_download import AttachmentFetcher
 
 from .web_server import PageServer, endless, ok, redirect, silent
 

@@ -17,7 +17,7 @@ from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.name_lookup import NameLookup
 from footplate.domain.ports.harness import WebAccess
 from footplate.harness import address_check
-from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.web import html_conversion
 from footplate.harness.native.web.download import Downloader
 from footplate.harness.native.web.web_tools import WebTools

@@ -10,7 +10,7 @@ import structlog
 from inline_snapshot import snapshot
 
 from footplate.domain.ports.harness import SearchProvider, WebAccess
-from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.web.web_tools import WebTools
 
 from .web_server import PageResponse, PageServer, ok, redirect, silent

@@ -12,7 +12,7 @@ from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.sessions.turns import Session
 from footplate.stack.orphan_processes import wait_until
 from footplate.store.database import SQL
-from footplate.store.leases.worker_leases import WorkerLeases
+from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.turn_claims import Claims
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, message, types

@@ -59,7 +59,7 @@ async def test_a_message_between_the_end_and_the_next_claim_is_not_lost(cell: Ce
 
 
 async def test_sessions_with_a_lost_wake_are_found(cell: Cell, principal: Principal) -> None:
-    from footplate.store.leases.worker_leases import WorkerLeases
+    from footplate.store.leases.worker_lease_store import WorkerLeases
 
     asleep = await cell.session(principal, "hello")
     running = await cell.session(principal, "hello")

@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from footplate.store.leases.worker_leases import WorkerLeases
+from footplate.store.leases.worker_lease_store import WorkerLeases
 
 from .cell import Cell
 

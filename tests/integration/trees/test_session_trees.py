@@ -42,7 +42,7 @@ from footplate.testing.docker_image import DEFAULT_PROGRAMS
 from footplate.trees.checkout import TreeLost
 from footplate.trees.delivery.agent_commits import CommitCollectionFailed, collect_commits, import_bundle
 from footplate.trees.projects.mirrors import Mirrors
-from footplate.trees.projects.repository_source import NoRepository
+from footplate.trees.projects.project_repository import NoRepository
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.upload import SnapshotUploader
 

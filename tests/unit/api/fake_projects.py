@@ -9,8 +9,13 @@ from footplate.domain import ids
 from footplate.domain.errors import Conflict, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.projects.location_permission_rules import (
+    check_archiving,
+    check_creation,
+    check_update,
+    project_location,
+)
 from footplate.domain.projects.project import Project, ProjectSelection, Trust, Workspace
-from footplate.domain.projects.project_rules import check_archiving, check_creation, check_update, project_location
 
 
 @dataclass

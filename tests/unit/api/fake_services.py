@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from footplate.domain import ids
-from footplate.domain.agents.agent_config import Agent, EnvironmentRecord
+from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from footplate.domain.files.uploaded_files import StoredFile

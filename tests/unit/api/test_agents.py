@@ -9,7 +9,7 @@ from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaManagedAgentsAgent
 from inline_snapshot import snapshot
 
-from footplate.api.wire.openapi_responses import Agent
+from footplate.api.wire.response_models import Agent
 
 from .conftest import Api
 from .sdk_validation import validate_strictly

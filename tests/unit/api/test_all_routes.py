@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from footplate.api.requests.parsing import parse_line
 from footplate.api.routes.unsupported import UNSUPPORTED_ROUTES
-from footplate.api.wire.openapi_responses import Error
+from footplate.api.wire.response_models import Error
 from footplate.domain.errors import Fenced, Forbidden, Overloaded, RateLimited, Unavailable
 from footplate.domain.json import Json
 from footplate.domain.network.request_limits import RequestLimits

@@ -8,7 +8,7 @@ from inline_snapshot import snapshot
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from footplate.api.streams.byte_stream_response import stream_resource
+from footplate.api.streams.resource_stream_response import stream_resource
 from footplate.api.wire.session.diffs import PATCH_MEDIA_TYPE
 from footplate.domain.errors import Unavailable
 from footplate.domain.files.snapshots import SCRATCH_TREE, FileChange, Snapshot, StoredSnapshot, TreeDiff

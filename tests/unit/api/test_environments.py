@@ -9,7 +9,7 @@ from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaEnvironment, BetaEnvironmentDeleteResponse
 from inline_snapshot import snapshot
 
-from footplate.api.wire.openapi_responses import Environment
+from footplate.api.wire.response_models import Environment
 from footplate.domain.agents.environment_config import Backend
 from footplate.domain.network.host_access import Network
 

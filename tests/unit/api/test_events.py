@@ -11,7 +11,7 @@ from anthropic.types.beta.sessions import BetaManagedAgentsSendSessionEvents, Be
 from pydantic import TypeAdapter
 from starlette.types import Message
 
-from footplate.api.wire.openapi_responses import SentEvents
+from footplate.api.wire.response_models import SentEvents
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.api import Cursor
 from footplate.domain.sessions.turns import WhenBusy

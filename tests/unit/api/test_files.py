@@ -10,7 +10,7 @@ from anthropic import AsyncAnthropic, BadRequestError, NotFoundError
 from anthropic.types.beta import BetaDeletedFile, BetaFileMetadata
 from anthropic.types.beta.sessions import BetaManagedAgentsFileResource
 
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 from footplate.cli.actions.run import message_content
 from footplate.client import AsyncFootplate, ClientError
 from footplate.testing.sdk_validation import assert_valid
@@ -45,7 +45,7 @@ async def test_the_sdk_uploads_lists_reads_and_deletes(sdk: AsyncAnthropic, http
         await sdk.beta.files.download(made.id)
     raw = (await http.get(f"/v1/files/{other.id}")).json()
     assert_valid(BetaFileMetadata, raw)
-    openapi_responses.File.model_validate(raw)
+    response_models.File.model_validate(raw)
     assert_valid(BetaDeletedFile, (await http.delete(f"/v1/files/{other.id}")).json())
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 
 from .conftest import Api, make_client
 
@@ -27,7 +27,7 @@ async def _session(http: httpx2.AsyncClient, **body: Any) -> httpx2.Response:
 
 async def test_a_project_is_stored_and_listed(http: httpx2.AsyncClient) -> None:
     made = await _create(http, "projects", path="/srv/projects/org_a/team/website", metadata={"a": "1"})
-    openapi_responses.Project.model_validate(made)
+    response_models.Project.model_validate(made)
     assert (made["path"], made["url"], made["name"], made["trust"]) == ("team/website", None, "website", "nothing")
     other = await _create(http, "projects", url="https://git.example.com/team/site.git", branch="next", trust="all")
     assert (other["name"], other["branch"], other["trust"]) == ("site", "next", "all")
@@ -68,13 +68,13 @@ async def test_an_invalid_project_is_refused_by_field(http: httpx2.AsyncClient, 
 async def test_a_workspace_keeps_its_order(http: httpx2.AsyncClient) -> None:
     one, two = [(await _create(http, "projects", path=name))["id"] for name in ("one", "two")]
     made = await _create(http, "workspaces", name="both", project_ids=[two, one])
-    openapi_responses.Workspace.model_validate(made)
+    response_models.Workspace.model_validate(made)
     assert made["project_ids"] == [two, one]
     where = f"/v1/workspaces/{made['id']}"
     assert (await http.post(where, json={"project_ids": [one]})).json()["project_ids"] == [one]
     assert (await http.post(where, json={"project_ids": []})).status_code == 400
     session = (await _session(http, workspace_id=made["id"])).json()
-    openapi_responses.Session.model_validate(session)
+    response_models.Session.model_validate(session)
     assert (session["project_ids"], session["workspace_id"], session["bases"]) == ([one], made["id"], {})
 
 

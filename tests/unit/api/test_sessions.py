@@ -9,8 +9,8 @@ import pytest
 from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaManagedAgentsDeletedSession, BetaManagedAgentsSession
 
-from footplate.api.wire.openapi_responses import Session
-from footplate.domain.agents.agent_config import resolve_config
+from footplate.api.wire.response_models import Session
+from footplate.domain.agents.agents_and_config import resolve_config
 from footplate.domain.sessions.turns import SessionStatus
 
 from .conftest import Api

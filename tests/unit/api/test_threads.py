@@ -10,8 +10,8 @@ from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaManagedAgentsAgent, BetaManagedAgentsSession
 from anthropic.types.beta.sessions import BetaManagedAgentsSessionThread
 
-from footplate.api.wire.openapi_responses import Thread
-from footplate.domain.agents.agent_config import resolve_config
+from footplate.api.wire.response_models import Thread
+from footplate.domain.agents.agents_and_config import resolve_config
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Position, Usage

@@ -5,8 +5,8 @@ from datetime import timedelta
 import httpx2
 from anthropic import AsyncAnthropic
 
-from footplate.api.wire.openapi_responses import Listing
-from footplate.api.wire.openapi_responses import Turn as TurnResponse
+from footplate.api.wire.response_models import Listing
+from footplate.api.wire.response_models import Turn as TurnResponse
 from footplate.domain import ids
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.turns import Turn, TurnStatus

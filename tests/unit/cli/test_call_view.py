@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.cli.render.call_view import lay_out_call, lay_out_text, read_call, read_text
+from footplate.cli.render.tool_call_format import lay_out_call, lay_out_text, read_call, read_text
 from footplate.domain.text.approval_display import describe_call
 from footplate.domain.text.visible_text import count_columns, show_block
 

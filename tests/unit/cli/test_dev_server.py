@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from footplate.cli.dev.child_processes import select_environment
+from footplate.cli.dev.child_process_definitions import select_environment
 from footplate.cli.profile import dev_server, dev_server_check
 
 HERE = dev_server.RunningDevServer(

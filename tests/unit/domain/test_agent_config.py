@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain.agents.agent_config import (
+from footplate.domain.agents.agents_and_config import (
     BUILT_IN_TOOLS,
     DEFAULT_MAX_ITERATIONS,
     WEB_TOOLS,

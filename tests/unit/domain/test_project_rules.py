@@ -1,7 +1,7 @@
 """Merging the rules of two projects with one location keeps everything that either denies."""
 
 from footplate.domain.json import JsonObject
-from footplate.domain.projects.project_rules import merge_rules
+from footplate.domain.projects.location_permission_rules import merge_rules
 
 
 def test_merged_rules_deny_what_either_denies_and_allow_what_both_allow() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.ports.engine import Claim, ModelGrant, OpenEnvironment
 from footplate.domain.ports.harness import Endpoint
 from footplate.engine.turn_resources import TurnResources

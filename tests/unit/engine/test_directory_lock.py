@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Fenced
 from footplate.domain.ports.engine import Claim, LiveTurn, Nudges, TurnStore
 from footplate.domain.projects.write_leases import HeldLease

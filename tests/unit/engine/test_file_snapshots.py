@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Permanent, Unavailable
 from footplate.domain.files.snapshots import (
     SCRATCH_TREE,

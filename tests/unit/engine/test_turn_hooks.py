@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import PromptBlocked
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.hooks import HookEvent, HookFeedback

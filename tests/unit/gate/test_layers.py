@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from tests.unit.gate.rule_setup import CONTEXT
 
-from footplate.domain.agents.agent_config import resolve_config
+from footplate.domain.agents.agents_and_config import resolve_config
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate.evaluation.commands import explain_command

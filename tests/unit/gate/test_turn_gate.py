@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.integration.harness.doubles import LocalEnvironment
 
-from footplate.domain.agents.agent_config import ResolvedConfig, resolve_config
+from footplate.domain.agents.agents_and_config import ResolvedConfig, resolve_config
 from footplate.domain.audit import AuditEntry
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import Json, JsonObject

@@ -11,7 +11,7 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 from footplate.api.wire.agent import agents, multiagent
 from footplate.api.wire.agent.agents import AgentCreate, AgentUpdate
 from footplate.api.wire.agent.tools import check_search_available
@@ -24,7 +24,7 @@ from footplate.domain.ports.api import UnitOfWork
 router = create_router("/v1/agents", "agents")
 
 
-@router.post("", response_model=openapi_responses.Agent, openapi_extra=describe_request(body=AgentCreate))
+@router.post("", response_model=response_models.Agent, openapi_extra=describe_request(body=AgentCreate))
 async def create_agent(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentCreate)
     agents.check_harness(body, get_services(request).harnesses)
@@ -51,7 +51,7 @@ async def _resolve_multiagent(
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[openapi_responses.Agent],
+    response_model=response_models.Listing[response_models.Agent],
     openapi_extra=describe_request(query=ListAgents),
 )
 async def list_agents(request: Request, principal: Caller) -> Response:
@@ -71,7 +71,7 @@ async def list_agents(request: Request, principal: Caller) -> Response:
     return list_response([agents.serialize_agent(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
-@router.get("/{agent_id}", response_model=openapi_responses.Agent, openapi_extra=describe_request(query=ChooseVersion))
+@router.get("/{agent_id}", response_model=response_models.Agent, openapi_extra=describe_request(query=ChooseVersion))
 async def retrieve_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     query = read_query(request, ChooseVersion)
     return json_response(
@@ -79,7 +79,7 @@ async def retrieve_agent(request: Request, agent_id: str, principal: Caller) -> 
     )
 
 
-@router.post("/{agent_id}", response_model=openapi_responses.Agent, openapi_extra=describe_request(body=AgentUpdate))
+@router.post("/{agent_id}", response_model=response_models.Agent, openapi_extra=describe_request(body=AgentUpdate))
 async def update_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentUpdate)
     agents.check_harness(body, get_services(request).harnesses)
@@ -94,7 +94,7 @@ async def update_agent(request: Request, agent_id: str, principal: Caller) -> Re
     return await execute_change(request, principal, raw, work, audit_action="agent.update")
 
 
-@router.post("/{agent_id}/archive", response_model=openapi_responses.Agent)
+@router.post("/{agent_id}/archive", response_model=response_models.Agent)
 async def archive_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 
@@ -106,7 +106,7 @@ async def archive_agent(request: Request, agent_id: str, principal: Caller) -> R
 
 @router.get(
     "/{agent_id}/versions",
-    response_model=openapi_responses.Listing[openapi_responses.Agent],
+    response_model=response_models.Listing[response_models.Agent],
     openapi_extra=describe_request(query=ListVersions),
 )
 async def list_versions(request: Request, agent_id: str, principal: Caller) -> Response:

@@ -15,7 +15,7 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.policy import approvals, policy_responses
 from footplate.api.wire.policy.approvals import ListApprovals
@@ -29,7 +29,7 @@ router = create_router("/v1/approvals", "approvals")
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[policy_responses.Approval],
+    response_model=response_models.Listing[policy_responses.Approval],
     openapi_extra=describe_request(query=ListApprovals),
 )
 async def list_approvals(request: Request, principal: Caller) -> Response:

@@ -12,7 +12,7 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 from footplate.api.wire.policy import audit, policy_responses
 from footplate.api.wire.policy.audit import ListAudit, VerifyAudit
 from footplate.domain.audit import AuditEntry, AuditFilter
@@ -23,7 +23,7 @@ router = create_router("/v1/audit", "audit")
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[policy_responses.AuditEntry],
+    response_model=response_models.Listing[policy_responses.AuditEntry],
     openapi_extra=describe_request(query=ListAudit),
 )
 async def list_audit(request: Request, principal: Caller) -> Response:

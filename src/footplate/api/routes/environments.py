@@ -11,7 +11,7 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import environments, openapi_responses
+from footplate.api.wire import environments, response_models
 from footplate.api.wire.agent_and_environment_queries import ListEnvironments, NoParameters
 from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
 from footplate.domain.pagination import Page
@@ -20,7 +20,7 @@ from footplate.domain.ports.api import UnitOfWork
 router = create_router("/v1/environments", "environments")
 
 
-@router.post("", response_model=openapi_responses.Environment, openapi_extra=describe_request(body=EnvironmentCreate))
+@router.post("", response_model=response_models.Environment, openapi_extra=describe_request(body=EnvironmentCreate))
 async def create_environment(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, EnvironmentCreate)
     config = environments.build_config(body.config, get_services(request).backend)
@@ -40,7 +40,7 @@ async def create_environment(request: Request, principal: Caller) -> Response:
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[openapi_responses.Environment],
+    response_model=response_models.Listing[response_models.Environment],
     openapi_extra=describe_request(query=ListEnvironments),
 )
 async def list_environments(request: Request, principal: Caller) -> Response:
@@ -60,7 +60,7 @@ async def list_environments(request: Request, principal: Caller) -> Response:
     )
 
 
-@router.get("/{environment_id}", response_model=openapi_responses.Environment)
+@router.get("/{environment_id}", response_model=response_models.Environment)
 async def retrieve_environment(request: Request, environment_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(
@@ -70,7 +70,7 @@ async def retrieve_environment(request: Request, environment_id: str, principal:
 
 @router.post(
     "/{environment_id}",
-    response_model=openapi_responses.Environment,
+    response_model=response_models.Environment,
     openapi_extra=describe_request(body=EnvironmentUpdate),
 )
 async def update_environment(request: Request, environment_id: str, principal: Caller) -> Response:
@@ -86,7 +86,7 @@ async def update_environment(request: Request, environment_id: str, principal: C
     return await execute_change(request, principal, raw, work, audit_action="environment.update")
 
 
-@router.post("/{environment_id}/archive", response_model=openapi_responses.Environment)
+@router.post("/{environment_id}/archive", response_model=response_models.Environment)
 async def archive_environment(request: Request, environment_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 
@@ -96,7 +96,7 @@ async def archive_environment(request: Request, environment_id: str, principal: 
     return await execute_change(request, principal, raw, work, audit_action="environment.archive")
 
 
-@router.delete("/{environment_id}", response_model=openapi_responses.Deleted)
+@router.delete("/{environment_id}", response_model=response_models.Deleted)
 async def delete_environment(request: Request, environment_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 

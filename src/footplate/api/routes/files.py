@@ -16,9 +16,9 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
-from footplate.api.wire import files, openapi_responses
+from footplate.api.wire import files_and_resources, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
-from footplate.api.wire.files import MAX_IDS, ListFiles
+from footplate.api.wire.files_and_resources import MAX_IDS, ListFiles
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
@@ -49,7 +49,7 @@ _UPLOAD_BODY: Final[dict[str, Any]] = {
 _DEFAULT_LIMIT: Final = 20
 
 
-@router.post("", response_model=openapi_responses.File, openapi_extra=_UPLOAD_BODY)
+@router.post("", response_model=response_models.File, openapi_extra=_UPLOAD_BODY)
 async def upload_file(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
     async with receive_upload(request) as upload:
@@ -66,14 +66,14 @@ async def upload_file(request: Request, principal: Caller) -> Response:
                 size_bytes=upload.size,
                 expires_in=upload.expires_in,
             )
-            return files.serialize_file(file), None
+            return files_and_resources.serialize_file(file), None
 
         return await execute_change(request, principal, upload.identity, work)
 
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[openapi_responses.File],
+    response_model=response_models.Listing[response_models.File],
     openapi_extra=describe_request(query=ListFiles),
 )
 async def list_files(request: Request, principal: Caller) -> Response:
@@ -91,19 +91,21 @@ async def list_files(request: Request, principal: Caller) -> Response:
         return list_response([], next_page=None)
     if requested_ids:
         rows = await reads.files(principal, Page(limit=MAX_IDS), ids=requested_ids)
-        return list_response([files.serialize_file(row) for row in rows], next_page=None)
+        return list_response([files_and_resources.serialize_file(row) for row in rows], next_page=None)
     limit = query.limit or _DEFAULT_LIMIT
     rows = await reads.files(principal, Page(limit=limit + 1, after=cursor.position if cursor else None))
     page_rows, page_cursors = pagination.cut_page(
         "files", rows, lambda row: (row.created_at, row.id), limit=limit, order="desc", cursor=cursor
     )
-    return list_response([files.serialize_file(row) for row in page_rows], next_page=page_cursors.next_page)
+    return list_response(
+        [files_and_resources.serialize_file(row) for row in page_rows], next_page=page_cursors.next_page
+    )
 
 
-@router.get("/{file_id}", response_model=openapi_responses.File)
+@router.get("/{file_id}", response_model=response_models.File)
 async def retrieve_file(request: Request, file_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return json_response(files.serialize_file(await get_services(request).reads.file(principal, file_id)))
+    return json_response(files_and_resources.serialize_file(await get_services(request).reads.file(principal, file_id)))
 
 
 @router.get(
@@ -125,7 +127,7 @@ async def read_file(request: Request, file_id: str, principal: Caller) -> Respon
     return StreamingResponse(_chain(first, chunks), media_type=file.mime_type, headers=headers)
 
 
-@router.delete("/{file_id}", response_model=openapi_responses.Deleted)
+@router.delete("/{file_id}", response_model=response_models.Deleted)
 async def delete_file(request: Request, file_id: str, principal: Caller) -> Response:
     """Deletes the file. Copies that sessions received earlier remain until their sessions are deleted."""
     raw = await read_empty_body(request)

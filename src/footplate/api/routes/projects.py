@@ -11,7 +11,7 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import openapi_responses, projects
+from footplate.api.wire import projects, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.policy import permissions
 from footplate.api.wire.projects import ListProjects, ProjectCreate, ProjectUpdate
@@ -23,7 +23,7 @@ from footplate.domain.projects.project import Project, Trust, normalize_path, re
 router = create_router("/v1/projects", "projects")
 
 
-@router.post("", response_model=openapi_responses.Project, openapi_extra=describe_request(body=ProjectCreate))
+@router.post("", response_model=response_models.Project, openapi_extra=describe_request(body=ProjectCreate))
 async def create_project(request: Request, principal: Caller) -> Response:
     """Creates a project. The repository is read, created or fetched later, by the worker of the first session that
     needs it.
@@ -54,7 +54,7 @@ async def create_project(request: Request, principal: Caller) -> Response:
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[openapi_responses.Project],
+    response_model=response_models.Listing[response_models.Project],
     openapi_extra=describe_request(query=ListProjects),
 )
 async def list_projects(request: Request, principal: Caller) -> Response:
@@ -75,14 +75,14 @@ async def list_projects(request: Request, principal: Caller) -> Response:
     return list_response([projects.serialize_project(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
-@router.get("/{project_id}", response_model=openapi_responses.Project)
+@router.get("/{project_id}", response_model=response_models.Project)
 async def retrieve_project(request: Request, project_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(projects.serialize_project(await get_services(request).reads.project(principal, project_id)))
 
 
 @router.post(
-    "/{project_id}", response_model=openapi_responses.Project, openapi_extra=describe_request(body=ProjectUpdate)
+    "/{project_id}", response_model=response_models.Project, openapi_extra=describe_request(body=ProjectUpdate)
 )
 async def update_project(request: Request, project_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, ProjectUpdate)
@@ -101,7 +101,7 @@ async def update_project(request: Request, project_id: str, principal: Caller) -
     return await execute_change(request, principal, raw, work)
 
 
-@router.post("/{project_id}/archive", response_model=openapi_responses.Project)
+@router.post("/{project_id}/archive", response_model=response_models.Project)
 async def archive_project(request: Request, project_id: str, principal: Caller) -> Response:
     """Archives the project: new sessions cannot use it. Existing sessions continue, and the repository does not
     change.

@@ -11,7 +11,7 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import openapi_responses, projects
+from footplate.api.wire import projects, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.projects import ListWorkspaces, WorkspaceCreate, WorkspaceUpdate
 from footplate.domain.pagination import Page
@@ -20,7 +20,7 @@ from footplate.domain.ports.api import UnitOfWork
 router = create_router("/v1/workspaces", "workspaces")
 
 
-@router.post("", response_model=openapi_responses.Workspace, openapi_extra=describe_request(body=WorkspaceCreate))
+@router.post("", response_model=response_models.Workspace, openapi_extra=describe_request(body=WorkspaceCreate))
 async def create_workspace(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, WorkspaceCreate)
 
@@ -35,7 +35,7 @@ async def create_workspace(request: Request, principal: Caller) -> Response:
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[openapi_responses.Workspace],
+    response_model=response_models.Listing[response_models.Workspace],
     openapi_extra=describe_request(query=ListWorkspaces),
 )
 async def list_workspaces(request: Request, principal: Caller) -> Response:
@@ -51,7 +51,7 @@ async def list_workspaces(request: Request, principal: Caller) -> Response:
     return list_response([projects.serialize_workspace(row) for row in page_rows], next_page=page_cursors.next_page)
 
 
-@router.get("/{workspace_id}", response_model=openapi_responses.Workspace)
+@router.get("/{workspace_id}", response_model=response_models.Workspace)
 async def retrieve_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(
@@ -60,7 +60,9 @@ async def retrieve_workspace(request: Request, workspace_id: str, principal: Cal
 
 
 @router.post(
-    "/{workspace_id}", response_model=openapi_responses.Workspace, openapi_extra=describe_request(body=WorkspaceUpdate)
+    "/{workspace_id}",
+    response_model=response_models.Workspace,
+    openapi_extra=describe_request(body=WorkspaceUpdate),
 )
 async def update_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, WorkspaceUpdate)
@@ -72,7 +74,7 @@ async def update_workspace(request: Request, workspace_id: str, principal: Calle
     return await execute_change(request, principal, raw, work, audit_action="workspace.update")
 
 
-@router.post("/{workspace_id}/archive", response_model=openapi_responses.Workspace)
+@router.post("/{workspace_id}/archive", response_model=response_models.Workspace)
 async def archive_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 

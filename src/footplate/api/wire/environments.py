@@ -21,7 +21,7 @@ from footplate.api.wire.base import (
     timestamp,
 )
 from footplate.domain.agents import environment_config
-from footplate.domain.agents.agent_config import EnvironmentRecord
+from footplate.domain.agents.agents_and_config import EnvironmentRecord
 from footplate.domain.agents.environment_config import PACKAGE_MANAGERS, Backend
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.network.host_access import AllowedHost

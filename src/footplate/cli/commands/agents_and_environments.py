@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.commands.help_groups import GroupedHelp
+from footplate.cli.commands.help_formatter import GroupedHelp
 
 agents = typer.Typer(help="Manage agents: model, system prompt and tools.", no_args_is_help=True, cls=GroupedHelp)
 environments = typer.Typer(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli.commands.help_groups import GroupedHelp
+from footplate.cli.commands.help_formatter import GroupedHelp
 from footplate.cli.render import output
 
 app = typer.Typer(help="Manage API keys.", no_args_is_help=True, cls=GroupedHelp)

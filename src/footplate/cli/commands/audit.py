@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.commands.help_groups import GroupedHelp
+from footplate.cli.commands.help_formatter import GroupedHelp
 
 audit = typer.Typer(
     help="Read and verify the audit trail: decisions, approvals, rules and hooks.",

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.commands.help_groups import GroupedHelp
+from footplate.cli.commands.help_formatter import GroupedHelp
 from footplate.cli.profile import server_profiles
 from footplate.cli.profile.server_profiles import LOCAL_PROFILE, PROFILE_KEYS, ProfileConfig
 from footplate.cli.render import output

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.commands.help_groups import GroupedHelp
+from footplate.cli.commands.help_formatter import GroupedHelp
 
 files = typer.Typer(help="Manage uploaded files, which messages refer to by ID.", no_args_is_help=True, cls=GroupedHelp)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
-from footplate.cli.commands.help_groups import GroupedHelp
+from footplate.cli.commands.help_formatter import GroupedHelp
 
 projects = typer.Typer(
     help="Manage projects, the repositories that sessions work on.", no_args_is_help=True, cls=GroupedHelp

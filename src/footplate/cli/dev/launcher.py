@@ -19,7 +19,7 @@ from rich.table import Table
 
 from footplate.cli.defaults import DEFAULT_MODEL
 from footplate.cli.dev import demo_crash, scenario_lookup
-from footplate.cli.dev.child_processes import create_api_program, create_scripted_model, create_worker_program
+from footplate.cli.dev.child_process_definitions import create_api_program, create_scripted_model, create_worker_program
 from footplate.cli.profile import dev_server, dev_server_check
 from footplate.cli.render import output
 from footplate.cli.render.output import quote

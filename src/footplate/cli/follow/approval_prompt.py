@@ -9,8 +9,8 @@ from rich.text import Text
 
 from footplate.cli.json_models import RunResult
 from footplate.cli.render import output
-from footplate.cli.render.call_view import lay_out_call, lay_out_text
 from footplate.cli.render.output import escape_shown
+from footplate.cli.render.tool_call_format import lay_out_call, lay_out_text
 from footplate.client import Approval, AsyncFootplate
 from footplate.domain.text.approval_display import describe_call
 

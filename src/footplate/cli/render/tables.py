@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from footplate.cli.render import formatting, output
-from footplate.cli.render.call_view import lay_out_call
-from footplate.cli.render.table_layout import Cell, UntrustedText, print_details, print_rows
+from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
+from footplate.cli.render.tool_call_format import lay_out_call
 from footplate.client import Agent, Approval, AuditEntry, Environment, File, Project, Session, Turn
 from footplate.domain.text.approval_display import ShownCall, describe_call
 

@@ -60,7 +60,7 @@ class TerminalScreen:
         self._err.print(markup, soft_wrap=fitted)
 
     def print_block(self, head: str, text: str) -> None:
-        """Prints untrusted text after `head`, in the layout of a field in `call_view`."""
+        """Prints untrusted text after `head`, in the layout of a field in `tool_call_format`."""
         self.end_text()
         self._erase_status()
         width = max(_MIN_WIDTH, self._err.width - len(head))

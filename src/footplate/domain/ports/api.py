@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from footplate.domain.agents.agent_config import Agent, EnvironmentRecord
+from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditReads, AuditUnit
 from footplate.domain.files.snapshots import FileChange, TreeDiff
 from footplate.domain.files.uploaded_files import FileReads, FileUnit

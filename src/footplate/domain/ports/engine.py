@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.audit import AuditEntry
 from footplate.domain.files.snapshots import NO_FILES, CollectedCommits, SessionFiles, StoredSnapshot, TreeSnapshot

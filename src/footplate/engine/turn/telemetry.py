@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from footplate.domain.agents import agent_config
+from footplate.domain.agents import agents_and_config
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, Usage
@@ -23,7 +23,7 @@ from footplate.telemetry.traces import Attributes, Span
 
 log = structlog.get_logger(__name__)
 
-_KNOWN_TOOLS: Final = frozenset(agent_config.BUILT_IN_TOOLS)
+_KNOWN_TOOLS: Final = frozenset(agents_and_config.BUILT_IN_TOOLS)
 _PROVIDERS: Final = {
     "": "anthropic",  # a model name without a prefix is Anthropic's
     "azure": "azure.ai.openai",

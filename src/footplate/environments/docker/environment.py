@@ -7,11 +7,11 @@ from pathlib import Path
 
 import structlog
 
+from footplate.environments.base_environment import DEFAULT_GRACE
 from footplate.environments.docker import container_owner, container_spec
 from footplate.environments.docker.container_connection import Container, ContainerLaunch
 from footplate.environments.docker.portable_python import PortablePython
 from footplate.environments.docker.rendezvous_socket import RendezvousSocket
-from footplate.environments.guarded_environment import DEFAULT_GRACE
 from footplate.environments.isolation.cgroups import Cgroup
 from footplate.environments.isolation.filesystem_view import FilesystemView
 from footplate.environments.isolation.isolated_environment import EnclosedEnvironment

@@ -20,6 +20,7 @@ from footplate.domain.organisations.organisation_names import directory_name
 from footplate.domain.ports.engine import Egress, Environments, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.domain.projects.project import SessionProject
+from footplate.environments.base_environment import DEFAULT_GRACE
 from footplate.environments.docker import container_spec, labels, passwd_files
 from footplate.environments.docker.container_launch import NamedContainerLaunch, NewContainerLaunch, path_in_container
 from footplate.environments.docker.engine import UNIX_SCHEME, NoContainer, connect_engine, find_container
@@ -27,7 +28,6 @@ from footplate.environments.docker.environment import ContainerStart, DockerEnvi
 from footplate.environments.docker.image_inspection import Image, ImageRecipe, read_variables
 from footplate.environments.docker.setup_images import ImageProvider
 from footplate.environments.factory import PROXY_VARIABLES, create_lease, create_sockets, prepare_location
-from footplate.environments.guarded_environment import DEFAULT_GRACE
 from footplate.environments.isolation import tree_locations
 from footplate.environments.isolation.filesystem_view import FilesystemView
 from footplate.environments.isolation.mounted_sockets import MountedSockets

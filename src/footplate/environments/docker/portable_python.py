@@ -25,10 +25,10 @@ MOUNT_TARGET: Final = "/run/footplate"
 _PROGRAMS_DIRECTORY: Final = Path(__file__).parents[1] / "programs"
 _PROGRAM_MODULES: Final = (
     "container_init",
-    "file_operations",
+    "safe_file_access",
     "guardian_main",
     "init_process",
-    "port_forwarding",
+    "loopback_port_forwarder",
     "process_tree",
 )
 _LIBRARIES: Final = "lib"

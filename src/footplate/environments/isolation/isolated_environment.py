@@ -25,7 +25,7 @@ import structlog
 
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, FileInfo
-from footplate.environments.guarded_environment import DEFAULT_GRACE, GuardedEnvironment
+from footplate.environments.base_environment import DEFAULT_GRACE, BaseEnvironment
 from footplate.environments.isolation import file_access, tree_locations
 from footplate.environments.isolation.cgroups import Cgroup
 from footplate.environments.isolation.cpu_weight import lower_weight_while_throttled
@@ -97,7 +97,7 @@ class Enclosure(Spawner):
         self.disconnect()
 
 
-class EnclosedEnvironment(GuardedEnvironment):
+class EnclosedEnvironment(BaseEnvironment):
     """A subclass creates the enclosure and names the control group that holds it."""
 
     noun: ClassVar[str]

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from footplate.environments.programs import file_operations, port_forwarding
     from footplate.environments.programs import guardian_main as guardian
+    from footplate.environments.programs import loopback_port_forwarder, safe_file_access
     from footplate.environments.programs import process_tree as tree
 else:
-    import file_operations
     import guardian_main as guardian
-    import port_forwarding
+    import loopback_port_forwarder
     import process_tree as tree
+    import safe_file_access
 
 MAX_FD = 1 << 20
 COMMAND_OOM_SCORE = b"500"
@@ -67,7 +67,7 @@ class InitProcess(guardian.GuardianProcess):
         os._exit(0)
 
     def open_ports(self, targets: list[tuple[int, str]]) -> None:
-        self.listeners = port_forwarding.listen(targets)
+        self.listeners = loopback_port_forwarder.listen(targets)
         self.watch_ports(select.POLLIN)
 
     def watch_ports(self, events: int) -> None:
@@ -82,7 +82,7 @@ class InitProcess(guardian.GuardianProcess):
             self.forwarder_pid = os.fork()
         except OSError:
             for fd in connecting:  # reject them, otherwise poll would return immediately without end
-                port_forwarding.accept(self.listeners[fd][0])
+                loopback_port_forwarder.accept(self.listeners[fd][0])
             return
         if self.forwarder_pid == 0:
             self.run_forwarder()
@@ -92,7 +92,7 @@ class InitProcess(guardian.GuardianProcess):
         try:
             guardian.reset_child({})
             close_all_except(sorted(self.listeners))
-            port_forwarding.run_forwarder(self.listeners)
+            loopback_port_forwarder.run_forwarder(self.listeners)
         finally:
             os._exit(guardian.START_FAILED_STATUS)
 
@@ -147,48 +147,48 @@ def run_operation(message: dict[str, Any]) -> NoReturn:
 
 
 def read(path: str, max_bytes: int) -> None:
-    fd = file_operations.open_regular(path)
+    fd = safe_file_access.open_regular(path)
     remaining = max_bytes
-    while data := os.read(fd, file_operations.CHUNK):
+    while data := os.read(fd, safe_file_access.CHUNK):
         remaining -= len(data)
         if remaining < 0:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
-        file_operations.write_all(1, data)
+        safe_file_access.write_all(1, data)
 
 
 def write(path: str, _max_bytes: int) -> None:
     def copy(fd: int) -> None:
-        while data := os.read(0, file_operations.CHUNK):
-            file_operations.write_all(fd, data)
+        while data := os.read(0, safe_file_access.CHUNK):
+            safe_file_access.write_all(fd, data)
 
-    file_operations.replace_file(path, copy, lambda: None)
+    safe_file_access.replace_file(path, copy, lambda: None)
 
 
 def resolve_paths(_path: str, max_bytes: int) -> None:
     """Resolves NUL-terminated paths from standard input. Prints an empty result for a path that cannot be resolved."""
     received = bytearray()
-    while data := os.read(0, file_operations.CHUNK):
+    while data := os.read(0, safe_file_access.CHUNK):
         received += data
-    output = b"".join(file_operations.resolve_path(path) + b"\0" for path in bytes(received).split(b"\0")[:-1])
+    output = b"".join(safe_file_access.resolve_path(path) + b"\0" for path in bytes(received).split(b"\0")[:-1])
     if len(output) > max_bytes:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    file_operations.write_all(1, output)
+    safe_file_access.write_all(1, output)
 
 
 def list_files(path: str, max_bytes: int) -> None:
     """Prints size, modification time and path of each file, terminated by a NUL."""
     lines = bytearray()
     total = 0
-    for name, status in file_operations.walk_files(path):
+    for name, status in safe_file_access.walk_files(path):
         line = f"{status.st_size} {status.st_mtime!r} ".encode() + os.fsencode(name) + b"\0"
         total += len(line)
         if total > max_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
         lines += line
-        if len(lines) > file_operations.CHUNK:
-            file_operations.write_all(1, bytes(lines))
+        if len(lines) > safe_file_access.CHUNK:
+            safe_file_access.write_all(1, bytes(lines))
             lines.clear()
-    file_operations.write_all(1, bytes(lines))
+    safe_file_access.write_all(1, bytes(lines))
 
 
 OPERATIONS: dict[str, Callable[[str, int], None]] = {

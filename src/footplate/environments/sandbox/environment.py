@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from footplate.environments.guarded_environment import DEFAULT_GRACE
+from footplate.environments.base_environment import DEFAULT_GRACE
 from footplate.environments.isolation.cgroups import Cgroup, CgroupFactory
 from footplate.environments.isolation.filesystem_view import STAGING_DIRECTORY, BubblewrapPlan, FilesystemView
 from footplate.environments.isolation.isolated_environment import EnclosedEnvironment

@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 
 from footplate.domain.policy.permissions import Decision, PermissionOutcome, stricter
 from footplate.gate.evaluation.command_files import CommandFiles
-from footplate.gate.evaluation.command_parts import CommandPartEvaluator, quote_command
+from footplate.gate.evaluation.command_part_evaluator import CommandPartEvaluator, quote_command
 from footplate.gate.rules.evaluation_budget import BudgetExceeded
 from footplate.gate.rules.path_context import PathContext, resolve_target
 from footplate.gate.rules.policy import Policy
 from footplate.gate.rules.rule_parser import BASH
 from footplate.gate.shell import command_extraction
-from footplate.gate.shell.effects import Concern
+from footplate.gate.shell.effect_types import Concern
 from footplate.gate.shell.nested_commands import CommandEffects, collect_effects
 from footplate.gate.shell.script_model import Script
 

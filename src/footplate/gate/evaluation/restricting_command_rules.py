@@ -12,7 +12,7 @@ from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.gate.rules.path_context import PathContext, resolve_target
 from footplate.gate.rules.policy import RESTRICTING_OUTCOMES, LayeredRule, Policy
 from footplate.gate.rules.text_pattern import TextPattern
-from footplate.gate.shell.effects import Argv, join_words
+from footplate.gate.shell.effect_types import Argv, join_words
 from footplate.gate.shell.words import UNKNOWN
 
 _OPTION_SYNONYMS: Final = {"--recursive": "-r", "-R": "-r", "--force": "-f", "--all": "-a", "--delete": "-d"}

@@ -5,7 +5,7 @@ agent.
 from collections.abc import Mapping
 from typing import Final
 
-from footplate.domain.agents.agent_config import ALWAYS_ALLOW, ALWAYS_ASK
+from footplate.domain.agents.agents_and_config import ALWAYS_ALLOW, ALWAYS_ASK
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
 from footplate.gate.rules.policy import LayeredRule
 from footplate.gate.rules.rule_parser import parse_rule

@@ -3,7 +3,7 @@
 from typing import Final
 
 from footplate.gate.shell import interpreters, wrappers
-from footplate.gate.shell.effects import Argv, ProgramEffects
+from footplate.gate.shell.effect_types import Argv, ProgramEffects
 from footplate.gate.shell.programs import build_tools, git, mini_languages, program_table
 from footplate.gate.shell.script_model import Stdin
 from footplate.gate.shell.words import UNKNOWN, Word

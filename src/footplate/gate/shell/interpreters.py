@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from footplate.gate.shell.effects import ProgramEffects, join_words
+from footplate.gate.shell.effect_types import ProgramEffects, join_words
 from footplate.gate.shell.script_model import Stdin
 from footplate.gate.shell.words import Word
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from footplate.gate.shell import command_extraction
 from footplate.gate.shell.effect_analysis import analyse_program
-from footplate.gate.shell.effects import Argv, Concern, FileWrite, ProgramEffects
+from footplate.gate.shell.effect_types import Argv, Concern, FileWrite, ProgramEffects
 from footplate.gate.shell.script_model import Assignment, SimpleCommand, Stdin
 from footplate.gate.shell.words import UNKNOWN, Word
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from footplate.gate.shell.effects import ProgramEffects, join_words
+from footplate.gate.shell.effect_types import ProgramEffects, join_words
 from footplate.gate.shell.words import Word
 
 

@@ -10,7 +10,7 @@ from footplate.domain.errors import HandOver, Temporary
 from footplate.domain.ports.harness import Entry, McpAccess, SteerMessage, TurnContext, UpcomingTurn, WebAccess
 from footplate.domain.projects.project import Trust
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
-from footplate.harness import mcp, turn_outcomes
+from footplate.harness import mcp, turn_outcome_factories
 from footplate.harness.claude import outcomes, recovery
 from footplate.harness.claude.permissions import subagent_approvals
 from footplate.harness.claude.permissions.approved_call_runner import ApprovedCallRunner
@@ -136,11 +136,11 @@ class _TurnRun:
         if plan.next_step == "interrupted" or turn.interrupt.is_set():
             marks = [] if plan.next_step == "interrupted" else [transcript.interrupted_mark(turn.turn_id)]
             await turn.log.append(plan.events, entries=[*plan.entries, *marks])
-            return turn_outcomes.interrupted("")
+            return turn_outcome_factories.interrupted("")
         if plan.next_step == "waiting":
             if plan.events or plan.entries:
                 await turn.log.append(plan.events, entries=plan.entries)
-            return turn_outcomes.awaiting(plan.pending)
+            return turn_outcome_factories.awaiting(plan.pending)
         steering: Sequence[SteerMessage] = ()
         if plan.next_step == "answered":
             steering = await self._claim_steering() or await self._stop_feedback(plan.text, plan.responses)
@@ -150,7 +150,7 @@ class _TurnRun:
                 return outcomes.finished(plan.text)
         if plan.responses >= turn.config.max_iterations:
             await turn.log.append(plan.events, entries=plan.entries)
-            return turn_outcomes.limit_reached(turn.config.max_iterations)
+            return turn_outcome_factories.limit_reached(turn.config.max_iterations)
         if turn.handover.is_set():
             await turn.log.append(plan.events, entries=plan.entries)
             raise HandOver
@@ -171,7 +171,7 @@ class _TurnRun:
             )
             if turn.interrupt.is_set():
                 await turn.log.append(entries=[transcript.interrupted_mark(turn.turn_id)])
-                return turn_outcomes.interrupted("")
+                return turn_outcome_factories.interrupted("")
         await self._recorder.begin_request(events, entries, repository=self._repository_config.record)
         return await self._work_and_record(steering)
 
@@ -307,7 +307,7 @@ class _TurnRun:
         """Parks the turn until the client responds. All other calls are done."""
         await self._recorder.wait_until_calls_closed()
         await self._recorder.finish("lost")
-        return turn_outcomes.awaiting(self._recorder.pending_calls.pending_event_ids)
+        return turn_outcome_factories.awaiting(self._recorder.pending_calls.pending_event_ids)
 
     async def _finish(self, connection: CliConnection, working: "asyncio.Task[RunEnded]") -> TurnOutcome | None:
         """The turn's outcome, or None if the turn continues because of new messages."""
@@ -317,7 +317,7 @@ class _TurnRun:
         if ended.is_error or ended.subtype != "success":
             await self._recorder.finish("lost")
             if ended.subtype == "error_max_turns":
-                return turn_outcomes.limit_reached(self._turn.config.max_iterations)
+                return turn_outcome_factories.limit_reached(self._turn.config.max_iterations)
             raise outcomes.failure_error(ended, self._recorder.limited_until)
         await self._recorder.finish()
         prompt_uuid = transcript.derive_uuid(self._turn.turn_id)
@@ -350,7 +350,7 @@ class _TurnRun:
 
     async def _record_interrupt(self, text: str) -> TurnOutcome:
         await self._recorder.finish("interrupted")
-        return turn_outcomes.interrupted(text)
+        return turn_outcome_factories.interrupted(text)
 
     async def _record_quietly(self) -> None:
         """Logs the work of a lost CLI as far as possible."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from footplate.domain.errors import ModelRefused, Overloaded, RateLimited, Temporary
 from footplate.domain.sessions.turns import TurnOutcome
-from footplate.harness import turn_outcomes
+from footplate.harness import turn_outcome_factories
 from footplate.harness.claude.transcripts.sdk_message_parser import RunEnded
 
 _FINISH_REASONS: Final = {
@@ -28,7 +28,7 @@ _ADVICE: Final = {
 
 
 def finished(text: str, stop_reason: str | None = None) -> TurnOutcome:
-    return turn_outcomes.finished(text, _FINISH_REASONS.get(stop_reason or ""))
+    return turn_outcome_factories.finished(text, _FINISH_REASONS.get(stop_reason or ""))
 
 
 def failure_error(ended: RunEnded, limited_until: float | None) -> Temporary | ModelRefused:

@@ -5,7 +5,7 @@ Environments cannot reach these servers, so the worker makes all calls.
 
 from typing import TYPE_CHECKING
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.ports.harness import McpAccess
 from footplate.harness import lazy_import
 

@@ -11,7 +11,7 @@ from mcp import types
 from mcp.shared.exceptions import MCPError
 
 from footplate.domain.agents import environment_config, mcp_servers
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.agents.mcp_servers import McpServer, ToolRef
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.network.address_policy import AddressPolicy

@@ -21,7 +21,7 @@ from footplate.domain.ports.harness import Entry, SteerMessage, TurnContext
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import TurnOutcome
-from footplate.harness import approvals, turn_outcomes
+from footplate.harness import approvals, turn_outcome_factories
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native import conversation_entries, recovery
 from footplate.harness.native.conversation_entries import Conversation
@@ -96,7 +96,7 @@ class AgentLoop:
             return await self._commit_and_continue(events, entries)
         await self._append(events, entries)
         if plan.interrupted:
-            return turn_outcomes.interrupted("")
+            return turn_outcome_factories.interrupted("")
         if plan.final_response:
             return await self._finish(plan.final_response)
         return await self._run_calls(plan.unstarted, plan.waiting)
@@ -105,13 +105,13 @@ class AgentLoop:
         """Commits the events and entries with the start of the next model request, unless the turn ends here."""
         if self.turn.interrupt.is_set():
             await self._append(events, conversation_entries.mark_interrupted(entries))
-            return turn_outcomes.interrupted("")
+            return turn_outcome_factories.interrupted("")
         if self.turn.handover.is_set():
             await self._append(events, entries)
             raise HandOver
         if self._response_count >= self.turn.config.max_iterations:
             await self._append(events, entries)
-            return turn_outcomes.limit_reached(self.turn.config.max_iterations)
+            return turn_outcome_factories.limit_reached(self.turn.config.max_iterations)
         steering = await self._claim_steering()
         if steering:  # it may name files that are fetched first; finished work must not wait for that
             await self._append(events, entries)
@@ -158,7 +158,7 @@ class AgentLoop:
                 )
                 return await self._commit_and_continue([], [entry])
         refusal = (response.provider_details or {}).get("refusal") or ""
-        return turn_outcomes.finished(response.text or "", response.finish_reason, refusal=refusal)
+        return turn_outcome_factories.finished(response.text or "", response.finish_reason, refusal=refusal)
 
     async def _store_partial(self, reply: ResponseStream) -> TurnOutcome:
         partial = reply.partial_response()
@@ -168,7 +168,7 @@ class AgentLoop:
             conversation_entries.mark_interrupted(entries),
             usage=reply.usage,
         )
-        return turn_outcomes.interrupted(partial.text or "" if partial else "")
+        return turn_outcome_factories.interrupted(partial.text or "" if partial else "")
 
     async def _run_calls(
         self, todo: Sequence[UnstartedCall], already_waiting: Sequence[WaitingCall] = (), *, continues: bool = True
@@ -213,7 +213,7 @@ class AgentLoop:
                 return outcome
         if self.turn.interrupt.is_set():
             return await self._close_calls([], [], [], waiting)
-        return turn_outcomes.awaiting([item.event_id for item in waiting])
+        return turn_outcome_factories.awaiting([item.event_id for item in waiting])
 
     async def _authorize_call(
         self, item: UnstartedCall, waiting: list[WaitingCall]
@@ -309,7 +309,7 @@ class AgentLoop:
                 closing_events += self._record_result(use, call, output)[0]
             closed.append(self._return_entry(call, output))
         await self._append(closing_events, conversation_entries.mark_interrupted(closed))
-        return turn_outcomes.interrupted("")
+        return turn_outcome_factories.interrupted("")
 
     async def _claim_steering(self) -> list[SteerMessage]:
         """New messages for the running turn. A later attempt may receive the same message again, so those that already

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from footplate.domain.agents import mcp_servers
-from footplate.domain.agents.agent_config import BUILT_IN_TOOLS
+from footplate.domain.agents.agents_and_config import BUILT_IN_TOOLS
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev

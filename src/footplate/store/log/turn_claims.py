@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 from typing import cast
 
 from footplate.domain import ids
-from footplate.domain.agents import agent_config
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents import agents_and_config
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.engine import Claim, NothingToClaim
@@ -111,7 +111,7 @@ class Claims:
         )
 
     def _config(self, session: Row, overrides: JsonObject) -> ResolvedConfig:
-        resolved = agent_config.resolve_config(session["agent"], overrides, default_harness=self._default_harness)
+        resolved = agents_and_config.resolve_config(session["agent"], overrides, default_harness=self._default_harness)
         return replace(resolved, environment=session["environment"], mode=session["mode"])
 
     async def _find_work(
@@ -285,7 +285,7 @@ def _claim_for_stored_turn(head: Row, turn: Row) -> Claim:
         failures=turn["failures"],
         first_seq=turn["first_seq"],
         controls_seq=turn["controls_seq"],
-        config=agent_config.load_config(turn["config"]),
+        config=agents_and_config.load_config(turn["config"]),
         content=(),
         context={},
         entries=head["entries"],

@@ -8,8 +8,8 @@ from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.permissions import Layer, OrganisationPolicy, PolicyUnit
+from footplate.domain.projects.location_permission_rules import path_location
 from footplate.domain.projects.project import resolve_projects_root
-from footplate.domain.projects.project_rules import path_location
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.resources import audit_trail as trail
 from footplate.store.row_mapping import Row

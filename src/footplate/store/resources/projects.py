@@ -10,6 +10,13 @@ from footplate.domain import ids
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.projects.location_permission_rules import (
+    build_change_entry,
+    check_archiving,
+    check_creation,
+    check_update,
+    project_location,
+)
 from footplate.domain.projects.project import (
     MAX_PROJECTS,
     BaseCommit,
@@ -19,13 +26,6 @@ from footplate.domain.projects.project import (
     SessionProject,
     Trust,
     Workspace,
-)
-from footplate.domain.projects.project_rules import (
-    build_change_entry,
-    check_archiving,
-    check_creation,
-    check_update,
-    project_location,
 )
 from footplate.store.database import SQL, Connection
 from footplate.store.resources.audit_trail import AuditUnitOfWork

@@ -23,7 +23,7 @@ from footplate.trees.delivery.agent_commits import import_missing_commits
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.trees.git import Git, NoGit
 from footplate.trees.projects.mirrors import BranchUpdate, BranchUpdateResult, Mirrors
-from footplate.trees.projects.repository_source import NoRepository
+from footplate.trees.projects.project_repository import NoRepository
 from footplate.trees.projects.size_limits import RepositoryTooLarge
 from footplate.trees.scratch_directory import scratch_directory
 from footplate.trees.snapshots.packs import tree_ids

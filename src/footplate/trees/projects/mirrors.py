@@ -18,7 +18,7 @@ from footplate.trees import pack_merging
 from footplate.trees.file_locks import hold_lock
 from footplate.trees.git import Git, GitFailed, write_attributes
 from footplate.trees.projects import size_limits
-from footplate.trees.projects.repository_source import RepositorySource, fetch_error, open_source, push_rejected_error
+from footplate.trees.projects.project_repository import RepositorySource, fetch_error, open_source, push_rejected_error
 from footplate.trees.projects.size_limits import RepositoryTooLarge
 
 MIRRORS_DIRECTORY: Final = "mirrors"

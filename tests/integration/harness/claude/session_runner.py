@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.integration.harness.doubles import MemoryLog
 
-from footplate.domain.agents.agent_config import CustomTool, ResolvedConfig, Subagent
+from footplate.domain.agents.agents_and_config import CustomTool, ResolvedConfig, Subagent
 from footplate.domain.agents.mcp_servers import McpServer
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Endpoint, SteerMessage, TurnContext, UpcomingTurn, WarmProcess
@@ -16,7 +16,7 @@ from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
-from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
@@ -68,7 +68,7 @@ class SessionRunner:
     parked: bool = False
     superseded_events: Sequence[Event] = ()
     content: Sequence[JsonObject] = ()
-    environment: GuardedEnvironment | None = None
+    environment: BaseEnvironment | None = None
     project_instructions: ProjectInstructions = field(default_factory=ProjectInstructions)
     servers: tuple[McpServer, ...] = ()
     gate: ScriptedGate = field(default_factory=ScriptedGate)
@@ -79,7 +79,7 @@ class SessionRunner:
     def __post_init__(self) -> None:
         self.held_approvals = MemoryHeldApprovals(lambda: self.log)
 
-    def open_host(self, host: str = "host") -> GuardedEnvironment:
+    def open_host(self, host: str = "host") -> BaseEnvironment:
         """Opens an environment on the named host. Each host has its own home and working directory."""
         root = self.folder / host / "work"
         root.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ class SessionRunner:
             await self.environment.aclose()
             self.environment = None
 
-    def context(self, environment: GuardedEnvironment) -> TurnContext:
+    def context(self, environment: BaseEnvironment) -> TurnContext:
         self.attempt += 1
         warm_process, self.warm_process = self.warm_process, None
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.harness.claude.session_runner import ASK_TOOL, CONFIG, SessionRunner, open_with_custom_tool
 from tests.integration.harness.doubles import MemoryLog
 
-from footplate.domain.agents.agent_config import CustomTool
+from footplate.domain.agents.agents_and_config import CustomTool
 from footplate.domain.agents.mcp_servers import McpServer
 from footplate.domain.errors import HandOver, Temporary, Unavailable
 from footplate.domain.json import JsonObject

@@ -12,7 +12,7 @@ from tests.integration.harness.doubles import LocalEnvironment, World
 
 from footplate.domain.errors import Temporary
 from footplate.domain.ports.harness import Process
-from footplate.harness.claude.recording import output_limit, response_stream
+from footplate.harness.claude.recording import response_stream, transcript_size_limit
 from footplate.harness.claude.session import cli_transport
 from footplate.harness.claude.session.cli_transport import EnvironmentTransport, Frame
 
@@ -85,7 +85,7 @@ async def test_endless_responses_fail_the_turn(world: World, monkeypatch: pytest
 
 
 async def test_an_endless_transcript_fails_the_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_limit, "MAX_BYTES", 2000)
+    monkeypatch.setattr(transcript_size_limit, "MAX_BYTES", 2000)
     recorder = make_recorder(world)
     await recorder.begin_request([], [])
     with pytest.raises(Temporary):

@@ -10,7 +10,7 @@ from typing import Any
 import claude_agent_sdk as sdk
 import pytest
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.projects.project import Trust
 from footplate.domain.projects.project_instructions import ProjectInstructions, SkippedFile
 from footplate.harness.claude.session import repository_config

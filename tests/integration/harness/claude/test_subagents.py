@@ -11,7 +11,7 @@ import pytest
 from tests.integration.harness.claude.session_runner import SessionRunner
 from tests.integration.harness.doubles import text_of
 
-from footplate.domain.agents.agent_config import Subagent
+from footplate.domain.agents.agents_and_config import Subagent
 from footplate.domain.errors import HandOver
 from footplate.domain.policy.permissions import PermissionOutcome as Gated
 from footplate.domain.sessions import events as ev

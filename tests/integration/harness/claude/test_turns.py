@@ -16,7 +16,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.ports.harness import Process, SteerMessage
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.turns import TurnStatus
-from footplate.environments.guarded_environment import GuardedEnvironment
+from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
@@ -265,7 +265,7 @@ async def test_clis_start_one_after_the_other(tmp_path: Path) -> None:
             return await super().start(argv, env=env)
 
     class Crowded(SessionRunner):
-        def open_host(self, host: str = "host") -> GuardedEnvironment:
+        def open_host(self, host: str = "host") -> BaseEnvironment:
             root = self.folder / host
             root.mkdir(parents=True)
             return Counted(str(root), deadline=lease_clock() + 600, home=str(root))

@@ -13,8 +13,8 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.streams.byte_stream_response import stream_resource
-from footplate.api.wire import openapi_responses
+from footplate.api.streams.resource_stream_response import stream_resource
+from footplate.api.wire import response_models
 from footplate.api.wire.session import delivery
 from footplate.api.wire.session.delivery import BUNDLE_MEDIA_TYPE, ReadBundle, SessionMerge, SessionPush
 from footplate.domain.files.delivery import DeliveryRequest
@@ -22,7 +22,7 @@ from footplate.domain.files.delivery import DeliveryRequest
 router = create_router("/v1/sessions/{session_id}", "sessions")
 
 
-@router.post("/merge", response_model=openapi_responses.SessionLeft, openapi_extra=describe_request(body=SessionMerge))
+@router.post("/merge", response_model=response_models.SessionLeft, openapi_extra=describe_request(body=SessionMerge))
 async def merge_session(request: Request, session_id: str, principal: Caller) -> Response:
     """Merges the session's work into a branch of the project's repository. Merges into one branch run one at a time,
     and each either completes or has no effect.
@@ -36,7 +36,7 @@ async def merge_session(request: Request, session_id: str, principal: Caller) ->
     )
 
 
-@router.post("/push", response_model=openapi_responses.SessionLeft, openapi_extra=describe_request(body=SessionPush))
+@router.post("/push", response_model=response_models.SessionLeft, openapi_extra=describe_request(body=SessionPush))
 async def push_session(request: Request, session_id: str, principal: Caller) -> Response:
     """Pushes the session's work as a new branch to the project's repository."""
     body, _ = await read_body(request, SessionPush)

@@ -13,8 +13,8 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.streams.byte_stream_response import stream_resource
-from footplate.api.wire import openapi_responses
+from footplate.api.streams.resource_stream_response import stream_resource
+from footplate.api.wire import response_models
 from footplate.api.wire.session import diffs
 from footplate.api.wire.session.diffs import PATCH_MEDIA_TYPE, ReadDiff
 
@@ -23,7 +23,7 @@ router = create_router("/v1/sessions/{session_id}/diff", "sessions")
 
 @router.get(
     "",
-    response_model=openapi_responses.Diff,
+    response_model=response_models.Diff,
     responses={200: {"content": {PATCH_MEDIA_TYPE: {}}}},
     openapi_extra=describe_request(query=ReadDiff),
 )

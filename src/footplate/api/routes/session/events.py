@@ -16,7 +16,7 @@ from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.streams.key_revocation import wait_for_revocation
 from footplate.api.streams.sse_response import EventStream
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 from footplate.api.wire.session import events
 from footplate.api.wire.session.events import ListEvents, SendEvents, StreamEvents
 from footplate.domain.organisations.principals import Principal
@@ -29,7 +29,7 @@ from footplate.stream.sse import parse_cursor
 router = create_router("/v1/sessions/{session_id}/events", "events")
 
 
-@router.post("", response_model=openapi_responses.SentEvents, openapi_extra=describe_request(body=SendEvents))
+@router.post("", response_model=response_models.SentEvents, openapi_extra=describe_request(body=SendEvents))
 async def send_events(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_message_body(request, SendEvents)
     inputs = events.to_inputs(body.events)
@@ -44,7 +44,7 @@ async def send_events(request: Request, session_id: str, principal: Caller) -> R
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[openapi_responses.Event],
+    response_model=response_models.Listing[response_models.Event],
     openapi_extra=describe_request(query=ListEvents),
 )
 async def list_events(request: Request, session_id: str, principal: Caller) -> Response:

@@ -13,7 +13,7 @@ from footplate.api.routes.files import check_input_references
 from footplate.api.routes.session.sessions import can_prewarm, load_agent_snapshot
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 from footplate.api.wire.session import forks, sessions
 from footplate.api.wire.session.events import to_inputs
 from footplate.api.wire.session.forks import SessionFork
@@ -22,7 +22,7 @@ from footplate.domain.ports.api import UnitOfWork
 router = create_router("/v1/sessions/{session_id}/fork", "sessions")
 
 
-@router.post("", response_model=openapi_responses.Session, openapi_extra=describe_request(body=SessionFork))
+@router.post("", response_model=response_models.Session, openapi_extra=describe_request(body=SessionFork))
 async def fork_session(request: Request, session_id: str, principal: Caller) -> Response:
     """Forks a session. The parent does not change, and its history is shared with the fork, not copied."""
     body, raw = await read_message_body(request, SessionFork)

@@ -11,9 +11,9 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import files, openapi_responses
+from footplate.api.wire import files_and_resources, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
-from footplate.api.wire.files import FileResourceParams, ListResources
+from footplate.api.wire.files_and_resources import FileResourceParams, ListResources
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.files.uploaded_files import Resources
 from footplate.domain.json import JsonObject
@@ -22,13 +22,15 @@ from footplate.domain.ports.api import UnitOfWork
 router = create_router("/v1/sessions/{session_id}/resources", "sessions")
 
 
-@router.post("", response_model=openapi_responses.FileResource, openapi_extra=describe_request(body=FileResourceParams))
+@router.post("", response_model=response_models.FileResource, openapi_extra=describe_request(body=FileResourceParams))
 async def add_resource(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, FileResourceParams)
-    added = files.build_resource(await get_services(request).reads.file(principal, body.file_id), body)
+    added = files_and_resources.build_resource(await get_services(request).reads.file(principal, body.file_id), body)
 
     async def work(unit: UnitOfWork) -> ChangeResult:
-        await unit.change_resources(principal, session_id, lambda known: files.add_resources(known, [added]))
+        await unit.change_resources(
+            principal, session_id, lambda known: files_and_resources.add_resources(known, [added])
+        )
         return added, None
 
     return await execute_change(request, principal, raw, work)
@@ -36,7 +38,7 @@ async def add_resource(request: Request, session_id: str, principal: Caller) -> 
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[openapi_responses.FileResource],
+    response_model=response_models.Listing[response_models.FileResource],
     openapi_extra=describe_request(query=ListResources),
 )
 async def list_resources(request: Request, session_id: str, principal: Caller) -> Response:
@@ -49,7 +51,7 @@ async def list_resources(request: Request, session_id: str, principal: Caller) -
     return list_response([*found[start:end]], next_page=next_page)
 
 
-@router.get("/{resource_id}", response_model=openapi_responses.FileResource)
+@router.get("/{resource_id}", response_model=response_models.FileResource)
 async def retrieve_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     session = await get_services(request).reads.session(principal, session_id)
@@ -68,7 +70,7 @@ async def update_resource(request: Request, session_id: str, resource_id: str, p
     )
 
 
-@router.delete("/{resource_id}", response_model=openapi_responses.Deleted)
+@router.delete("/{resource_id}", response_model=response_models.Deleted)
 async def delete_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
     """Removes the resource. A file that is already in the tree stays there."""
     raw = await read_empty_body(request)

@@ -14,7 +14,7 @@ from footplate.api.requests.parsing import read_body, read_empty_body, read_mess
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
-from footplate.api.wire import files, openapi_responses
+from footplate.api.wire import files_and_resources, response_models
 from footplate.api.wire.agent import agents, multiagent
 from footplate.api.wire.agent.tools import check_search_available
 from footplate.api.wire.agent_and_environment_queries import NoParameters
@@ -39,7 +39,7 @@ from footplate.domain.sessions.turns import Mode, SessionStatus
 router = create_router("/v1/sessions", "sessions")
 
 
-@router.post("", response_model=openapi_responses.Session, openapi_extra=describe_request(body=SessionCreate))
+@router.post("", response_model=response_models.Session, openapi_extra=describe_request(body=SessionCreate))
 async def create_session(request: Request, principal: Caller) -> Response:
     body, raw = await read_message_body(request, SessionCreate)
     # Read before the transaction opens: a request that holds a database connection must not wait for a second one.
@@ -49,7 +49,9 @@ async def create_session(request: Request, principal: Caller) -> Response:
     requested_files = [
         (await get_services(request).reads.file(principal, one.file_id), one) for one in body.resources or ()
     ]
-    resources = files.add_resources((), [files.build_resource(file, one) for file, one in requested_files])
+    resources = files_and_resources.add_resources(
+        (), [files_and_resources.build_resource(file, one) for file, one in requested_files]
+    )
     get_services(request).named_roots.check_context(principal.organisation, body.context or {})
     choice = parse_project_choice(body.project_ids, body.workspace_id, body.context or {})
 
@@ -115,7 +117,7 @@ async def _embed_subagents(services: ApiServices, principal: Principal, snapshot
     }
 
 
-@router.get("", response_model=openapi_responses.SessionListing, openapi_extra=describe_request(query=ListSessions))
+@router.get("", response_model=response_models.SessionListing, openapi_extra=describe_request(query=ListSessions))
 async def list_sessions(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListSessions)
     cursor = pagination.decode_row_cursor("sessions", query.page, query.order)
@@ -149,14 +151,14 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
     )
 
 
-@router.get("/{session_id}", response_model=openapi_responses.Session)
+@router.get("/{session_id}", response_model=response_models.Session)
 async def retrieve_session(request: Request, session_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(sessions.serialize_session(await get_services(request).reads.session(principal, session_id)))
 
 
 @router.post(
-    "/{session_id}", response_model=openapi_responses.Session, openapi_extra=describe_request(body=SessionUpdate)
+    "/{session_id}", response_model=response_models.Session, openapi_extra=describe_request(body=SessionUpdate)
 )
 async def update_session(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, SessionUpdate)
@@ -171,7 +173,7 @@ async def update_session(request: Request, session_id: str, principal: Caller) -
     return await execute_change(request, principal, raw, work, audit_action="session.update" if affects_rules else None)
 
 
-@router.post("/{session_id}/archive", response_model=openapi_responses.Session)
+@router.post("/{session_id}/archive", response_model=response_models.Session)
 async def archive_session(request: Request, session_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 
@@ -181,7 +183,7 @@ async def archive_session(request: Request, session_id: str, principal: Caller) 
     return await execute_change(request, principal, raw, work)
 
 
-@router.delete("/{session_id}", response_model=openapi_responses.Deleted)
+@router.delete("/{session_id}", response_model=response_models.Deleted)
 async def delete_session(request: Request, session_id: str, principal: Caller) -> Response:
     raw = await read_empty_body(request)
 

@@ -16,7 +16,7 @@ from footplate.api.routes.session.events import open_event_stream, respond_with_
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
 from footplate.api.streams.sse_response import EventStream
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.session import threads
 from footplate.api.wire.session.events import MAX_EVENTS, StreamEvents
@@ -50,7 +50,7 @@ class _ThreadInSession:
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[openapi_responses.Thread],
+    response_model=response_models.Listing[response_models.Thread],
     openapi_extra=describe_request(query=ListThreads),
 )
 async def list_threads(request: Request, session_id: str, principal: Caller) -> Response:
@@ -75,7 +75,7 @@ async def list_threads(request: Request, session_id: str, principal: Caller) -> 
     )
 
 
-@router.get("/{thread_id}", response_model=openapi_responses.Thread)
+@router.get("/{thread_id}", response_model=response_models.Thread)
 async def retrieve_thread(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response((await _find_thread(request, principal, session_id, thread_id)).serialize())
@@ -95,7 +95,7 @@ async def archive_thread(request: Request, session_id: str, thread_id: str, prin
 
 @router.get(
     "/{thread_id}/events",
-    response_model=openapi_responses.Listing[openapi_responses.Event],
+    response_model=response_models.Listing[response_models.Event],
     openapi_extra=describe_request(query=ListThreadEvents),
 )
 async def list_thread_events(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:

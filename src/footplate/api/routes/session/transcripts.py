@@ -16,7 +16,7 @@ from footplate.api.requests.parsing import get_reservation, read_query, validate
 from footplate.api.routes.session.sessions import load_agent_snapshot
 from footplate.api.routing import create_router
 from footplate.api.services import ApiServices, get_services
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.session import sessions, transcripts
 from footplate.api.wire.session.transcripts import JSON_LINES, SessionImport
@@ -35,7 +35,7 @@ _IMPORT_BODY: Final = describe_request(
 )
 
 
-@router.post("/import", response_model=openapi_responses.Session, openapi_extra=_IMPORT_BODY)
+@router.post("/import", response_model=response_models.Session, openapi_extra=_IMPORT_BODY)
 async def import_session(request: Request, principal: Caller) -> Response:
     """Creates a session from an existing conversation. Importing the same transcript again returns the same session."""
     services = get_services(request)

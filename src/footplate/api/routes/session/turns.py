@@ -10,7 +10,7 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.services import get_services
-from footplate.api.wire import openapi_responses
+from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.session import turns
 from footplate.api.wire.session.turns import ListTurns
@@ -20,7 +20,7 @@ router = create_router("/v1/sessions/{session_id}/turns", "turns")
 
 @router.get(
     "",
-    response_model=openapi_responses.Listing[openapi_responses.Turn],
+    response_model=response_models.Listing[response_models.Turn],
     openapi_extra=describe_request(query=ListTurns),
 )
 async def list_turns(request: Request, session_id: str, principal: Caller) -> Response:
@@ -33,7 +33,7 @@ async def list_turns(request: Request, session_id: str, principal: Caller) -> Re
     return list_response([turns.serialize_turn(row) for row in page_rows], next_page=next_page)
 
 
-@router.get("/{turn_id}", response_model=openapi_responses.Turn)
+@router.get("/{turn_id}", response_model=response_models.Turn)
 async def retrieve_turn(request: Request, session_id: str, turn_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(turns.serialize_turn(await get_services(request).reads.turn(principal, session_id, turn_id)))

@@ -24,7 +24,7 @@ from footplate.api.wire.base import (
     timestamp,
 )
 from footplate.api.wire.policy.permissions import OwnPermissions
-from footplate.domain.agents.agent_config import Agent, fill_default_policies, keep_stored_tools
+from footplate.domain.agents.agents_and_config import Agent, fill_default_policies, keep_stored_tools
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 

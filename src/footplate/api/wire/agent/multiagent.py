@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from footplate.api.wire.base import UNSUPPORTED, Body, Id, Version
-from footplate.domain.agents.agent_config import CUSTOM_TOOL_TYPE, Agent
+from footplate.domain.agents.agents_and_config import CUSTOM_TOOL_TYPE, Agent
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 

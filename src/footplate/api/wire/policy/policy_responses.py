@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from footplate.api.wire.openapi_responses import PermissionsAnswer, ResponseModel
+from footplate.api.wire.response_models import PermissionsAnswer, ResponseModel
 
 
 class ApprovalTermsAnswer(ResponseModel):

@@ -28,12 +28,12 @@ from footplate.api.wire.base import (
     optional_timestamp,
     timestamp,
 )
-from footplate.api.wire.files import FileResources
+from footplate.api.wire.files_and_resources import FileResources
 from footplate.api.wire.policy.permissions import OwnPermissions, dump_permissions
 from footplate.api.wire.policy.permissions import serialize_permissions as shown_rules
 from footplate.api.wire.projects import OrderedIds
 from footplate.api.wire.session.events import MAX_INITIAL_EVENTS, UserMessage
-from footplate.domain.agents.agent_config import fill_default_policies, keep_stored_tools
+from footplate.domain.agents.agents_and_config import fill_default_policies, keep_stored_tools
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.turns import Session, SessionStatus

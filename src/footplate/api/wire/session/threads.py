@@ -8,7 +8,7 @@ from pydantic import Field
 from footplate.api.wire.base import Parameters, Text, optional_timestamp, timestamp
 from footplate.api.wire.session.events import MAX_EVENTS
 from footplate.api.wire.session.sessions import Status, serialize_stats, serialize_token_usage
-from footplate.domain.agents.agent_config import fill_default_policies
+from footplate.domain.agents.agents_and_config import fill_default_policies
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions.threads import Thread, primary_id
 from footplate.domain.sessions.turns import Session, SessionStatus

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from footplate.gate.shell.argument_parser import parse_arguments
-from footplate.gate.shell.effects import FileWrite, ProgramEffects
+from footplate.gate.shell.effect_types import FileWrite, ProgramEffects
 from footplate.gate.shell.words import UNKNOWN, Word
 
 _PLAIN_TEXT: Final = re.compile(r"[\w./:@%+,=-]*")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from footplate.gate.shell.effects import FileWrite, ProgramEffects
+from footplate.gate.shell.effect_types import FileWrite, ProgramEffects
 from footplate.gate.shell.words import UNKNOWN, Word
 
 _HARMLESS_GLOBAL_OPTIONS: Final = frozenset(

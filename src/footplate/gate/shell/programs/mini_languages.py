@@ -6,7 +6,7 @@ from typing import Final
 
 from footplate.domain.text.linear_regex import LinearRegex
 from footplate.gate.shell.argument_parser import parse_arguments
-from footplate.gate.shell.effects import FileWrite, ProgramEffects
+from footplate.gate.shell.effect_types import FileWrite, ProgramEffects
 from footplate.gate.shell.programs import program_table
 from footplate.gate.shell.words import UNKNOWN, Word
 

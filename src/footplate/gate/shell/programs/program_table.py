@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from footplate.gate.shell.argument_parser import Arguments, matches_option, parse_arguments
-from footplate.gate.shell.effects import FileWrite, ProgramEffects
+from footplate.gate.shell.effect_types import FileWrite, ProgramEffects
 from footplate.gate.shell.words import Word
 
 

@@ -7,7 +7,7 @@ agent's own MCP servers.
 from typing import Final
 
 from footplate.domain.agents import mcp_servers
-from footplate.domain.agents.agent_config import CustomTool, ResolvedConfig
+from footplate.domain.agents.agents_and_config import CustomTool, ResolvedConfig
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.events import custom_tool_use as asked
 from footplate.harness.claude.transcripts.sdk_message_parser import Call

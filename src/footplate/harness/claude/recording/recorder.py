@@ -22,9 +22,9 @@ from footplate.domain.sessions.events import Event, Usage
 from footplate.harness.claude.permissions.pending_calls import PendingCalls
 from footplate.harness.claude.permissions.permission_flow import PermissionFlow
 from footplate.harness.claude.recording import safe_point
-from footplate.harness.claude.recording.output_limit import LIMIT_EXCEEDED, OutputLimit
 from footplate.harness.claude.recording.response_stream import ResponseStream, StreamedResponse
-from footplate.harness.claude.threads.pending_turn_commit import PendingCommit
+from footplate.harness.claude.recording.transcript_size_limit import LIMIT_EXCEEDED, OutputLimit
+from footplate.harness.claude.threads.next_commit_buffer import PendingCommit
 from footplate.harness.claude.threads.subagents import Subagent, TurnSubagents
 from footplate.harness.claude.threads.thread_calls import KnownCalls, ThreadCalls
 from footplate.harness.claude.transcripts import sdk_message_parser, transcript

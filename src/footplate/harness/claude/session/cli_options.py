@@ -12,7 +12,7 @@ from claude_agent_sdk._internal.sessions import _sanitize_path
 from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
 from claude_agent_sdk.types import HookEvent
 
-from footplate.domain.agents.agent_config import ResolvedConfig, Subagent
+from footplate.domain.agents.agents_and_config import ResolvedConfig, Subagent
 from footplate.domain.errors import ModelRefused
 from footplate.domain.ports.harness import Endpoint
 from footplate.domain.sessions import threads

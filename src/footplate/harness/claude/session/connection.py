@@ -9,7 +9,7 @@ import structlog
 from claude_agent_sdk._errors import MessageParseError
 from claude_agent_sdk._internal.message_parser import parse_message
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import FootplateError, Permanent, Temporary
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.harness import TurnContext, UpcomingTurn
@@ -17,7 +17,7 @@ from footplate.harness import lazy_import
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.session import cli_options, repository_config
-from footplate.harness.claude.session.cli_hooks import CliHooks
+from footplate.harness.claude.session.cli_event_hooks import CliHooks
 from footplate.harness.claude.session.cli_transport import EnvironmentTransport, Frame
 from footplate.harness.claude.session.repository_config import RepositoryConfig
 from footplate.harness.claude.session.session_store import LogSessionStore

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import claude_agent_sdk as sdk
 
-from footplate.domain.agents.agent_config import ResolvedConfig
+from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.projects import project_instructions
 from footplate.domain.projects.project import Trust

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from footplate.domain import ids
-from footplate.domain.agents import agent_config
+from footplate.domain.agents import agents_and_config
 from footplate.domain.agents.mcp_servers import ToolNames
 from footplate.domain.ports.harness import Entry, TurnContext
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Usage
 from footplate.harness import approvals
-from footplate.harness.claude.threads.pending_turn_commit import PendingCommit
+from footplate.harness.claude.threads.next_commit_buffer import PendingCommit
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls
 from footplate.harness.claude.transcripts import sdk_message_parser, transcript
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ContextCompacted, ResponseLine, ToolResults
@@ -28,7 +28,7 @@ _MAX_KNOWN: Final = 1000
 _SUBPATH_PREFIX: Final = "subagents/agent-"
 
 
-def refusal_reason(call: Call, known: Sequence[agent_config.Subagent]) -> str | None:
+def refusal_reason(call: Call, known: Sequence[agents_and_config.Subagent]) -> str | None:
     """Why the subagent is not started, as a message for the model. None if it may start."""
     if call.name not in SUBAGENT_TOOLS:
         return None

@@ -17,7 +17,7 @@ from footplate.domain.json import Json, JsonObject, clean_text
 from footplate.domain.ports.harness import CommandResult, Environment, FileInfo, FullOutput
 from footplate.domain.sessions.events import text_block
 from footplate.harness.native import content_blocks
-from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.toolset import glob_match
 from footplate.harness.native.toolset.tool_inputs import (
     TOOL_INPUTS,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from footplate.domain.text.linear_regex import LinearRegex, UnsupportedPattern
-from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.tool_failure_error import ToolFailure
 
 MAX_ALTERNATIVES: Final = 256
 _TOKEN: Final = re.compile(r"(\*\*|\*|/)|(\?)|\[([!^]?)(\]?[^\]]*)\]|\\(.)|(.)", re.DOTALL)

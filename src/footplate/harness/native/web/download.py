@@ -20,7 +20,7 @@ import httpx2
 
 from footplate.domain.network.address_policy import Address, AddressPolicy
 from footplate.harness import address_check
-from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.tool_failure_error import ToolFailure
 
 MAX_REDIRECTS: Final = 5
 _SCHEMES: Final = frozenset({"http", "https"})

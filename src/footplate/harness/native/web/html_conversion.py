@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.tool_failure_error import ToolFailure
 
 _PROGRAM: Final = str(Path(__file__).with_name("html_conversion_main.py"))
 _MAX_SECONDS: Final = 20.0

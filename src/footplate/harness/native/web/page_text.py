@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from footplate.domain.json import clean_text
-from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.web import html_conversion
 from footplate.harness.native.web.download import Download
 

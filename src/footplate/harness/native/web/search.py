@@ -16,7 +16,7 @@ import httpx2
 import structlog
 
 from footplate.domain.ports.harness import SearchProvider
-from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.web.download import Download, Downloader
 
 MAX_RESULTS: Final = 10

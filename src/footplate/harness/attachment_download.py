@@ -11,7 +11,7 @@ from footplate.domain.files.attachments import Attachment, AttachmentFailed
 from footplate.domain.files.uploaded_files import UNKNOWN_TYPE
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.ports.harness import WebAccess
-from footplate.harness.native.tool_failure import ToolFailure
+from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.web.download import Downloader
 
 

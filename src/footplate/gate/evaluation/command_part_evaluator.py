@@ -18,7 +18,7 @@ from footplate.gate.evaluation.restricting_command_rules import (
 )
 from footplate.gate.rules.policy import RESTRICTING_OUTCOMES, LayeredRule, Policy
 from footplate.gate.rules.text_pattern import TextPattern
-from footplate.gate.shell.effects import Argv, FileWrite
+from footplate.gate.shell.effect_types import Argv, FileWrite
 from footplate.gate.shell.nested_commands import CommandEffects, find_assignment_concern
 from footplate.gate.shell.script_model import Assignment, Redirect, SimpleCommand, Stdin
 from footplate.gate.shell.words import UNKNOWN, Word

@@ -23,7 +23,7 @@ DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 DEFAULT_GRACE: Final = 5.0
 
 
-class GuardedEnvironment(Environment):
+class BaseEnvironment(Environment):
     """An environment for one turn. The turn calls `renew` while it holds its lease, and `aclose` at its end."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Final
 from rich.text import Text
 
 from footplate.cli.render import output
-from footplate.cli.render.call_view import lay_out_text
+from footplate.cli.render.tool_call_format import lay_out_text
 from footplate.domain.text.visible_text import count_columns, show_block, show_line, wrap_line
 
 _MIN_WIDTH: Final = 24
