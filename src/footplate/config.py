@@ -60,7 +60,8 @@ def _parse_duration(value: object) -> object:
     if not duration:
         raise ValueError(
             f"{value!r} is not a valid duration. "
-            "Write a number of days, as in 90, or use a unit, as in 90d, 12h, 30m, 45s. Leave it empty to disable it."
+            "Use a number of days, such as 90, or a number with a unit, such as 90d, 12h, 30m or 45s. "
+            "Leave the setting empty to disable it."
         )
     return duration
 
@@ -315,7 +316,7 @@ class Settings(BaseSettings, RequestLimits):
         for root in (root for roots in self.named_roots.values() for root in roots):
             if not root.startswith("/") or ".." in root.split("/"):
                 raise ValueError(
-                    f"FOOTPLATE_NAMED_ROOTS contains {root!r}. Every path must be absolute and without `..`."
+                    f"FOOTPLATE_NAMED_ROOTS contains {root!r}. Paths must be absolute and must not contain `..`."
                 )
         return self
 
@@ -325,8 +326,8 @@ class Settings(BaseSettings, RequestLimits):
             not self.projects_root.startswith("/") or ".." in self.projects_root.split("/")
         ):
             raise ValueError(
-                f"FOOTPLATE_PROJECTS_ROOT is {self.projects_root!r}, which is not an absolute path without `..`. "
-                "Use a path such as /srv/projects, "
+                f"FOOTPLATE_PROJECTS_ROOT is {self.projects_root!r}. It must be an absolute path "
+                "and must not contain `..`. Use a path such as /srv/projects, "
                 f"or /srv/projects/{ORGANISATION_PLACEHOLDER} if there are several organisations."
             )
         return self
@@ -339,7 +340,7 @@ class Settings(BaseSettings, RequestLimits):
             )
         if self.search_provider == "brave" and self.search_api_key is None:
             raise ValueError(
-                "FOOTPLATE_SEARCH_PROVIDER=brave needs FOOTPLATE_SEARCH_API_KEY, an API key of Brave Search."
+                "FOOTPLATE_SEARCH_PROVIDER=brave needs FOOTPLATE_SEARCH_API_KEY, your Brave Search API key."
             )
         return self
 
@@ -400,13 +401,13 @@ class Settings(BaseSettings, RequestLimits):
             return self
         if bool(self.docker_image) == bool(self.docker_container):
             raise ValueError(
-                "FOOTPLATE_ENVIRONMENT=docker needs either FOOTPLATE_DOCKER_IMAGE, the image of a turn's container, "
-                "or FOOTPLATE_DOCKER_CONTAINER, the name of a running container, but not both."
+                "FOOTPLATE_ENVIRONMENT=docker requires exactly one of FOOTPLATE_DOCKER_IMAGE (the image for each "
+                "turn's container) and FOOTPLATE_DOCKER_CONTAINER (the name of a running container)."
             )
         if not self.docker_host.startswith("unix://"):
             raise ValueError(
-                f"FOOTPLATE_DOCKER_HOST (or DOCKER_HOST) is {self.docker_host!r}, but the engine must be on the "
-                "worker's own machine, where the sessions' files are. Use its socket, for example unix:///var/run/docker.sock."
+                f"FOOTPLATE_DOCKER_HOST (or DOCKER_HOST) is {self.docker_host!r}, which is not a local "
+                "socket. Run Docker on the worker's machine and use its socket, for example unix:///var/run/docker.sock."
             )
         if self.docker_setup is not None and not self.docker_setup.is_file():
             raise ValueError(
@@ -418,7 +419,7 @@ class Settings(BaseSettings, RequestLimits):
     def _check_lease(self) -> "Settings":
         if self.lease >= self.heartbeat_timeout:
             raise ValueError(
-                "FOOTPLATE_LEASE must be shorter than FOOTPLATE_HEARTBEAT_TIMEOUT, because "
-                "the commands of a lost worker must have ended before another worker takes over."
+                "FOOTPLATE_LEASE must be shorter than FOOTPLATE_HEARTBEAT_TIMEOUT, so that "
+                "the commands of a lost worker have stopped before another worker takes over."
             )
         return self

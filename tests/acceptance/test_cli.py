@@ -186,7 +186,7 @@ async def _check_replay(cell: Cell, session_id: str) -> None:
     assert (found["calls"], found["outcomes"]["ask"]["deny"], found["complete"]) == (1, 1, True)
     assert found["changed"][0]["rule"] == "Bash"
     shown = await cell.run("policy", "replay", "--rules", str(rules), "--session", session_id, "--since", "1d")
-    assert (shown.code, "1 that had been asked would be denied" in shown.out) == (0, True)
+    assert (shown.code, "1 that had been held for approval would be denied" in shown.out) == (0, True)
     assert (await cell.run("policy", "replay", "--rules", "none.json")).code == 1
 
 

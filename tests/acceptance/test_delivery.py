@@ -134,5 +134,5 @@ async def test_work_is_delivered_by_the_command_line(
     assert (code, err) == (1, "")
     check_conflict_report(fits("left", out))
     code, _, err = await footplate("apply", session)
-    assert (code, "file: changed by you and by the session in the same lines" in err) == (1, True), err
+    assert (code, "file: you and the session changed the same lines" in err) == (1, True), err
     assert await git(user, "status", "--porcelain") == ""

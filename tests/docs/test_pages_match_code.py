@@ -71,6 +71,13 @@ def test_links_between_pages_lead_somewhere() -> None:
         assert [target for target in targets if not (page.parent / target).exists()] == [], page
 
 
+def test_the_index_lists_every_page() -> None:
+    listed = set(re.findall(r"\]\(([\w./-]+\.md)\)", _read("docs/README.md")))
+    docs = ROOT / "docs"
+    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - {"README.md"}
+    assert pages - listed == set()
+
+
 def test_the_lock_file_names_no_host_and_no_path() -> None:
     text = _read("requirements.lock")
     assert "--hash=sha256:" in text

@@ -22,7 +22,7 @@ _SQL: Final = re.compile(
     r"\b(from|into|set|as|table|in|to|on|local|index|only)\b"
     r"|show \w+$|select \w+\.\*|order by \w+\.|\(?\w+\.\w+ is null$|\(s\.created_at"
 )
-_SHELL: Final = re.compile(r"^\s*(#!|exec |cd |set -|import |from \w+ import )")
+_SHELL: Final = re.compile(r"^\s*(#!|exec |export \w+=|\[ |\(?cd |set -|import |from \w+ import )")
 _SHOWN_BY: Final = {"command", "callback", "get", "post", "put", "patch", "delete", "websocket"}
 """Decorators whose function's docstring is shown: as help of a command or as description of a route."""
 _SHOWN_IN: Final = ("api/wire/",)

@@ -32,7 +32,7 @@ MACHINES: Final = (
     LimitedMachine(
         lacks="bubblewrap",
         environment={"FOOTPLATE_ENVIRONMENT": "sandbox", "PATH": "/nonexistent"},
-        expected_texts=("needs bubblewrap", "apt install bubblewrap"),
+        expected_texts=("requires bubblewrap", "apt install bubblewrap"),
     ),
     LimitedMachine(
         lacks="user namespaces",
@@ -53,7 +53,7 @@ MACHINES: Final = (
             "FOOTPLATE_DOCKER_HOST": "unix:///nonexistent/docker.sock",
             "FOOTPLATE_DOCKER_IMAGE": "anything",
         },
-        expected_texts=("docker engine", "FOOTPLATE_DOCKER_HOST"),
+        expected_texts=("Docker engine", "FOOTPLATE_DOCKER_HOST"),
     ),
 )
 

@@ -41,7 +41,7 @@ from footplate.domain.errors import FootplateError
 def create_app(services: ApiServices) -> FastAPI:
     app = FastAPI(
         title="Footplate",
-        description="Agents, environments, sessions and events.",
+        description="API for agents, environments, sessions and events.",
         version=version("footplate"),
         openapi_url=None,  # served by `create_document_route`
         docs_url=None,

@@ -25,9 +25,9 @@ SCHEMA_REF: Final = "#/components/schemas/{model}"
 ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {
         "model": Error,
-        "description": "The request was refused. Only requests with the status 408 or 429 can succeed on retry.",
+        "description": "The request was refused. Retry it only if the status is 408 or 429.",
     },
-    "5XX": {"model": Error, "description": "The server failed. You can retry the request."},
+    "5XX": {"model": Error, "description": "The server could not process the request. You can retry it."},
 }
 NO_AUTHENTICATION: Final[dict[str, Any]] = {"security": []}
 """For the few routes that need no API key."""

@@ -140,7 +140,7 @@ def _check_order(cursor_order: str, requested_order: Order | None) -> None:
 
 def _invalid_cursor() -> InvalidRequest:
     return InvalidRequest(
-        "page: must be a cursor of this list",
+        "page: must be a cursor that this list returned",
         field="page",
         help_text="Pass the `next_page` of the previous page unchanged, or omit `page`.",
     )

@@ -1,4 +1,4 @@
-"""`ApiServices`: the services and settings that the composition root (`footplate.wiring`) passes to the API."""
+"""Defines `ApiServices`: the services and settings that the API needs. `footplate.wiring` creates them at startup."""
 
 import asyncio
 from collections.abc import Callable

@@ -91,14 +91,14 @@ class BodyReservation:
             raise LimitExceeded(
                 429,
                 "buffered_bytes_per_key",
-                "The request bodies in progress with this API key take more than "
+                "The request bodies that are in progress with this API key exceed "
                 f"{limits.buffered_bytes_per_key // MIB} MiB.",
             )
         if self._counted.total() + additional > limits.buffered_bytes:
             raise LimitExceeded(
                 429,
                 "buffered_bytes",
-                f"The request bodies in progress on this server take more than {limits.buffered_bytes // MIB} MiB.",
+                f"The request bodies that are in progress on this server exceed {limits.buffered_bytes // MIB} MiB.",
             )
         self._reserved += additional
         self._counted[self._key_id] += additional

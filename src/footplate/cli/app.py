@@ -51,9 +51,7 @@ def root(
 
 
 app.command(rich_help_panel=SESSIONS, short_help="Send a message to an agent and watch it work.")(sessions.run)
-app.command(rich_help_panel=SESSIONS, short_help="Watch a session's turn, from its beginning to its end.")(
-    sessions.attach
-)
+app.command(rich_help_panel=SESSIONS, short_help="Watch a session's turn from start to end.")(sessions.attach)
 app.command(rich_help_panel=SESSIONS)(sessions.ls)
 app.command(rich_help_panel=SESSIONS)(sessions.show)
 app.command(rich_help_panel=SESSIONS)(sessions.logs)
@@ -85,11 +83,13 @@ app.add_typer(agents_and_environments.agents, name="agents", rich_help_panel=RES
 app.add_typer(agents_and_environments.environments, name="environments", rich_help_panel=RESOURCES)
 app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
 app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)
-app.command(rich_help_panel=SERVERS, short_help="Start everything on this machine. Ctrl-C stops it all.")(operator.dev)
-app.command(rich_help_panel=SERVERS, short_help="Check everything that a session needs.")(operator.doctor)
+app.command(rich_help_panel=SERVERS, short_help="Start all services on this machine. Ctrl-C stops them.")(operator.dev)
+app.command(rich_help_panel=SERVERS, short_help="Check the services, programs and settings that sessions need.")(
+    operator.doctor
+)
 app.command(
     rich_help_panel=SERVERS,
-    short_help="Print variables for eval: the address and API key of a running `footplate dev`.",
+    short_help="Print shell commands that set the address and API key of a running `footplate dev`.",
 )(operator.env)
 app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(operator.api)
 app.command(rich_help_panel=SERVERS, short_help="Run turns.")(operator.worker)

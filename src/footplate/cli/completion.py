@@ -1,4 +1,4 @@
-"""Shell completion for ids of sessions, agents and other resources. Typer completes commands and options.
+"""Completes the ids of sessions, agents and other resources in the shell. Typer completes commands and options.
 
 The module imports no third-party library, because the user waits for it. Only harmless characters are printed, because
 a shell may evaluate text that comes from the server.

@@ -65,12 +65,12 @@ def _error_detail(error: ClientError, help_text: str) -> ErrorDetail:
 def _help_text(error: ClientError, server: Server) -> str:
     if isinstance(error, Unreachable):
         return (
-            f"The address comes from {server.source}. Check that the server is running: `footplate dev` starts one "
-            "on this machine, and `footplate config list` shows your profiles."
+            f"The address comes from {server.source}. Check the address and that the server is running. "
+            "`footplate dev` starts a server on this machine."
         )
     if isinstance(error, Unauthenticated):
         return (
-            f"The key comes from {server.source}. "
-            "Create one on the server with `footplate api-keys create` and save it with `footplate config set api_key`."
+            f"The server address comes from {server.source}. Create an API key on that server with "
+            "`footplate api-keys create`, and save it with `footplate config set api_key` or set FOOTPLATE_API_KEY."
         )
     return error.help

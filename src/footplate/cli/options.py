@@ -17,7 +17,7 @@ Profile = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="The server: a profile from `footplate config`, or `local`.",
+        help="Profile of the server to use, from `footplate config`, or `local`.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

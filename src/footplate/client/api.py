@@ -1,4 +1,4 @@
-"""`AsyncFootplate`: the client for one server and one API key."""
+"""Defines `AsyncFootplate`, the asynchronous API client. An instance connects to one server with one API key."""
 
 from typing import Self
 

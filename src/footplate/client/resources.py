@@ -1,5 +1,5 @@
-"""Client methods for agents, environments, projects, workspaces, sessions and turns: one class per resource, one method
-per route.
+"""Client methods for agents, environments, projects, workspaces, sessions and turns. There is one class for each
+resource and one method for each route.
 
 Further fields of a request body can be passed as keyword arguments, under their names in the API.
 """

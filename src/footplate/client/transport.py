@@ -214,7 +214,7 @@ def _json_object(response: httpx2.Response) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict):
         raise ClientError(
-            f"{response.url.host} returned status {response.status_code} with a body that is not from Footplate.",
+            f"{response.url.host} returned status {response.status_code} with a body that is not a Footplate response.",
             help_text="Check the address: it must be the base URL of the API, without a path.",
         )
     return value

@@ -127,7 +127,7 @@ class PromptBlocked(Permanent):
     def __init__(self, reason: str) -> None:
         super().__init__(
             f"A hook blocked this prompt: {reason}",
-            help_text="The model has not seen it. Send another message, or ask the author of the hook.",
+            help_text="The prompt was not sent to the model. Send another message, or ask the author of the hook.",
         )
 
 

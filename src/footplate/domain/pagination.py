@@ -1,4 +1,4 @@
-"""`Page`: the position, order and filters of the page that a caller requests from a list."""
+"""Defines `Page`: the position, order and filters with which a caller requests one page of a list."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -2,7 +2,7 @@
 
 Entries of a conversation never change and are only appended, so a cached beginning of a conversation stays valid. If
 the session ran on another worker in between, only the entries after the cached ones are read from the database. The
-cache is limited in bytes and in idle time, because small long-lived objects fragment the memory.
+cache is limited in bytes and in idle time, because many small, long-lived objects fragment memory.
 """
 
 import time

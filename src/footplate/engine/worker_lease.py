@@ -1,13 +1,14 @@
-"""Renews this worker's lease. If the lease expires or another worker claims a turn, that turn is notified to stop.
+"""Renews this worker's lease in the database. A turn is told to stop when the lease expires or another worker claims
+it.
 
 No command may outlive the lease, even if the machine is suspended. The worker therefore renews the lease in this order:
 
-1. notes the time (CLOCK_BOOTTIME, which also advances while the machine is suspended);
-2. renews the lease in the database, where it therefore ends after the deadline of step 3;
-3. lets the commands of its turns run until a deadline: the noted time plus the lease duration.
+1. It notes the current time (CLOCK_BOOTTIME, which also advances while the machine is suspended).
+2. It renews the lease in the database.
+3. It sets the deadline of its commands to the noted time plus the lease duration.
 
-A turn whose deadline has passed stays lost even if a later renewal succeeds, because another worker may have claimed
-the turn.
+The time is noted before the renewal, so the commands end before the lease in the database does. A turn whose deadline
+has passed stays lost even if a later renewal succeeds, because another worker may have claimed the turn.
 """
 
 import asyncio
@@ -49,7 +50,7 @@ class HeldTurn:
         if not self.lost:
             self.lost = True
             log.warning(
-                "this worker has lost a turn",
+                "this worker lost its lease on a turn",
                 action="turn.lost",
                 session=self.claim.session_id,
                 turn=self.claim.turn_id,

@@ -1,4 +1,4 @@
-"""The directories of sessions on a host: their names, and their removal."""
+"""Names and removes the directories of sessions on a host."""
 
 from pathlib import Path
 from typing import Final

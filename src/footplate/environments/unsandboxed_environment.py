@@ -1,7 +1,7 @@
 """The `unsandboxed` environment: commands run on the worker's machine as the worker's user, without isolation.
 
-Every process of a turn runs under the turn's guardian process, and is killed when the turn or its lease ends. Files can
-be written only until the lease ends, so a worker that was suspended and resumed cannot change them.
+A guardian process starts all processes of a turn, and kills them when the turn or its lease ends. Files can be written
+only until the lease ends, so a worker that was suspended and resumed cannot change them.
 """
 
 import asyncio

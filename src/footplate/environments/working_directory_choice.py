@@ -35,7 +35,7 @@ def choose_working_directory(
         raise InvalidRequest(
             f"The session's {CONTEXT_FIELD} {requested!r} is inside a git directory.",
             field=CONTEXT_FIELD,
-            help_text="Use a checkout instead. Files in a git directory, such as hooks, can run as another user.",
+            help_text="Use a directory outside it. Otherwise an agent could add git hooks that run as another user.",
         )
     return resolved
 

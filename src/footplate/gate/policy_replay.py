@@ -62,9 +62,7 @@ class PolicyReplay:
             effective_rules = self._effective_rules(call.session_id, rules)
         except InvalidRule as error:
             return ReplayResult(
-                Decision(
-                    PermissionOutcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}"
-                )
+                Decision(PermissionOutcome.DENY, f"All calls are denied because a rule is invalid. {error.message}")
             )
         tool = call.name if call.server is None else mcp_servers.model_tool_name(call.server, call.name)
         root = _find_tree_root(tool_input, organisation, call.session_id)

@@ -1,5 +1,5 @@
-"""Decides the tool calls of one turn: loads the current rules, resolves symbolic links in the environment, evaluates
-the rules and runs hooks.
+"""Decides whether the tool calls of one turn may run. It loads the current rules, resolves symbolic links in the
+environment, evaluates the rules and runs hooks.
 
 Rules are reloaded while a turn runs, so a new rule also applies to running turns. If a rule cannot be parsed, every
 call is denied until the rule is fixed.
@@ -39,7 +39,7 @@ _LARGE_RULE_CHARACTERS: Final = 10_000
 _MANY_RULES: Final = 200
 """Rules. With more rules than this, calls are evaluated in a thread."""
 _MAX_CACHED: Final = 32
-NO_RULES_REASON: Final = "No rules are defined, so only the environment limits this call."
+NO_RULES_REASON: Final = "No rules are defined, so this call is restricted only by its environment."
 _UNKNOWN_DIRECTORY: Final = "The directory in which the command would run cannot be determined."
 
 
@@ -101,9 +101,7 @@ class TurnGate:
         try:
             rules = await self._load_rules(agent)
         except InvalidRule as error:
-            return Decision(
-                PermissionOutcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}"
-            )
+            return Decision(PermissionOutcome.DENY, f"All calls are denied because a rule is invalid. {error.message}")
         # MCP servers that a trusted repository configures are ordinary programs in the environment: the default for the
         # agent's own servers does not apply to them.
         from_mcp_server = self._mcp_names.resolve(tool) is not None
@@ -120,7 +118,7 @@ class TurnGate:
             event_hooks = (await self._load_rules(agent)).hooks.get(event, ())
         except InvalidRule as error:
             return HookFeedback(
-                f"Prompts are blocked until an invalid rule is fixed. {error.message}" if event in FAIL_CLOSED else None
+                f"Prompts are blocked because a rule is invalid. {error.message}" if event in FAIL_CLOSED else None
             )
         name = TOOL_NAMES.get(about, about)
         tool: JsonObject = {"tool_name": name} if event is HookEvent.AFTER_TOOL else {}

@@ -1,4 +1,6 @@
-"""Texts, results and events with which every harness closes the unfinished work of an attempt that lost its worker."""
+"""Result texts and end events for tool calls and model requests that did not finish, for example because the worker was
+lost. All harnesses use this module.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,7 +19,7 @@ UNFINISHED: Final = (
     "repeat it."
 )
 INTERRUPTED: Final = "The user interrupted this call while it was running. It may have taken effect in part."
-NO_CLIENT_RESULT: Final = "This call has no result: the user sent a new message instead."
+NO_CLIENT_RESULT: Final = "This call has no result: the user sent a new message before the result arrived."
 CLIENT_RESULT_INTERRUPTED: Final = "This call has no result: the user interrupted the turn."
 """For a call of a custom tool."""
 

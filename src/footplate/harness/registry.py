@@ -1,4 +1,4 @@
-"""Finds installed harnesses by name, through their Python entry points.
+"""Finds installed harnesses (agent loops) by name, through their Python entry points.
 
 A harness is imported when it is first used, so that a worker does not load harnesses that no agent uses.
 """
@@ -70,7 +70,7 @@ class HarnessRegistry:
             except Exception as error:
                 raise Permanent(
                     f"The harness {name!r} ({point.value}) cannot be loaded: {error}",
-                    help_text="Install its dependencies on every worker.",
+                    help_text="Install its package and dependencies on every worker.",
                 ) from error
             harness: Harness = factory(self._services)
         log.info("harness loaded", action="harness.loaded", harness=name, factory=point.value)

@@ -1,4 +1,6 @@
-"""Creates the outcomes of turns that end without an exception. All harnesses use these functions."""
+"""Creates the outcome of a turn when the model has finished, the turn waits for the client, the user interrupts it, or
+it reaches a limit. All harnesses use these functions.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Removes hop-by-hop headers, which belong to one connection and must not be forwarded. All functions are pure."""
+"""Removes hop-by-hop headers, which belong to one connection and must not be forwarded. The functions do no I/O."""
 
 from collections.abc import Iterable
 from typing import Final, TypeAlias

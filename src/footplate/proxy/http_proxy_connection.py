@@ -64,10 +64,10 @@ def parse_target(method: str, target: str) -> ProxyTarget:
         )
     if is_tunnel:
         if port is None or parts.path or parts.query:
-            raise ProxyRequestRefused(400, "CONNECT requires a host and a port, and nothing else.")
+            raise ProxyRequestRefused(400, "The target of CONNECT must be host:port, without a path or query.")
         return ProxyTarget(host, port)
     if parts.scheme != "http":
-        raise ProxyRequestRefused(400, "This proxy accepts complete http:// URLs, and CONNECT for everything else.")
+        raise ProxyRequestRefused(400, "This proxy accepts only absolute http:// URLs. Use CONNECT for anything else.")
     query = f"?{parts.query}" if parts.query else ""
     return ProxyTarget(host, 80 if port is None else port, (parts.path or "/") + query)
 
@@ -86,7 +86,7 @@ class ProxyClient:
         self._request = event
         if has_two_lengths(event.headers.raw_items()):
             raise ProxyRequestRefused(
-                400, "The request has more than one Content-Length or Transfer-Encoding. Send exactly one."
+                400, "The request has more than one Content-Length or Transfer-Encoding header. Send exactly one."
             )
         return parse_target(event.method.decode("ascii"), event.target.decode("ascii"))
 

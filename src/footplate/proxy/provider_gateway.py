@@ -145,9 +145,11 @@ def turn_ended_refusal(provider: str) -> ModelRequestRefused:
     return ModelRequestRefused(503, message, provider)
 
 
-_NOT_AUTHORIZED: Final = "This token does not belong to a running turn, or is used outside the turn's own socket."
-_TWO_LENGTHS: Final = "The request has more than one Content-Length or Transfer-Encoding. Send exactly one of them."
-_NO_ROUTE: Final = "The model proxy does not support this method and path. It forwards model requests only."
+_NOT_AUTHORIZED: Final = (
+    "The token is not valid. A turn's token can be used only while the turn is running, on the turn's own socket."
+)
+_TWO_LENGTHS: Final = "The request has more than one Content-Length or Transfer-Encoding header. Send exactly one."
+_NO_ROUTE: Final = "The model proxy does not support this method and path. It forwards only model requests."
 
 
 def _unreachable_refusal(request: ModelRequest, error: Exception, status: int) -> ModelRequestRefused:

@@ -1,5 +1,5 @@
-"""The parts of the providers' wire formats that the proxy needs: allowed requests, headers and error bodies. All
-functions are pure.
+"""Describes the model providers' HTTP APIs as far as the proxy needs them: allowed requests, headers and error bodies.
+The functions do no I/O.
 
 All other requests are rejected. These include requests that store data at the provider (files, batches, stored
 responses), because all sessions share the provider's account.

@@ -1,6 +1,7 @@
-"""Builds command lines for child processes that end when their launcher ends, and that can drop root for PostgreSQL.
+"""Builds command lines for child processes that end when their launcher ends.
 
-PostgreSQL refuses to run as root, so it runs as another user if the launcher is root.
+PostgreSQL refuses to run as root. If the launcher is root, the command line for PostgreSQL therefore switches to
+another user.
 """
 
 import os
@@ -50,7 +51,8 @@ def unprivileged_user() -> pwd.struct_passwd | None:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise RuntimeError(f"PostgreSQL cannot run as root, and this machine has none of the users {', '.join(_USERS)}.")
+    users = ", ".join(_USERS)
+    raise RuntimeError(f"PostgreSQL cannot run as root. Run as another user, or create one of these users: {users}.")
 
 
 def change_owner(path: Path, user: pwd.struct_passwd | None) -> None:

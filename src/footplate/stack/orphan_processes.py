@@ -37,7 +37,7 @@ async def end_processes(
     if found and not await wait_until(all_ended, max_seconds):
         _signal(find_processes(program, directory), signal.SIGKILL)
         if not await wait_until(all_ended, max_seconds):
-            raise TimeoutError(f"{program.name} in {directory} did not end after SIGKILL.")
+            raise TimeoutError(f"{program.name} in {directory} did not exit after SIGKILL.")
     return found
 
 

@@ -1,4 +1,6 @@
-"""Connects a Temporal client to `host:port`, or to the unix socket (`unix:/path`) of a server of the stack."""
+"""Connects a Temporal client to a server at `host:port`, or to the Temporal server that Footplate started, at a unix
+socket (`unix:/path`).
+"""
 
 import logging
 from functools import cache

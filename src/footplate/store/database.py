@@ -83,7 +83,7 @@ def _translate_open_errors(dsn: str) -> Iterator[None]:
         yield
     except (*_CONNECTION_ERRORS, *_ACCESS_ERRORS) as error:
         raise Unavailable(
-            f"Cannot open the database at {address_without_secrets(dsn)}: "
+            f"Cannot connect to the database at {address_without_secrets(dsn)}: "
             f"{str(error).rstrip('.') or type(error).__name__}.",
             help_text="Start the database or correct FOOTPLATE_DATABASE_URL. `footplate dev` starts its own database; "
             "`footplate doctor` checks every service.",

@@ -1,4 +1,6 @@
-"""Looks up which sessions exist, were deleted or have expired, so that hosts can remove the files of such sessions."""
+"""Looks up which sessions exist, were deleted or have expired, so that hosts can remove the files of deleted and
+expired sessions.
+"""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager

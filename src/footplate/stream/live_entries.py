@@ -1,4 +1,4 @@
-r"""Encodes and decodes the entries of the live streams in Redis. Pure functions.
+r"""Encodes and decodes the entries of the live streams in Redis. The functions do no I/O.
 
 An entry of the Redis stream `footplate:live:{NN}` names the session (`s`) and its organisation (`o`). Its field `b` is
 a JSON list of `[kind, body]` pairs in chronological order:

@@ -132,7 +132,8 @@ class LivePublisher:
     def _log_state_change(self, *, failing: bool, reason: str = "") -> None:
         """Logs only changes of state, not each of the many dropped entries."""
         if failing and not self._failing:
-            log.warning("live events are dropped; streams read the log instead", action="live.down", reason=reason)
+            message = "live events cannot be published; streams read the log instead"
+            log.warning(message, action="live.down", reason=reason)
         elif self._failing and not failing:
             log.info("live events are published again", action="live.up")
         self._failing = failing

@@ -1,5 +1,5 @@
-"""The names of Redis keys and channels. Each session id maps to one of 64 shards, and the keys of a shard share a hash
-tag.
+"""Defines the names of Redis keys and channels. Each session id maps to one of 64 shards. The keys of a shard share a
+hash tag, so that a Redis cluster stores them on the same node.
 """
 
 import zlib

@@ -1,4 +1,5 @@
-"""Reads the Redis streams of all watched shards for an API process, with one `XREAD` command at a time.
+"""Reads live events from Redis for an API process, with one `XREAD` command at a time. The sessions are distributed
+over shards, each with its own Redis stream. Only the shards that connected clients need are read.
 
 Reading a shard starts after its newest entry. The reader notifies its caller of the start, and the caller reads earlier
 events from the log. If Redis is down, redis-py reconnects until it succeeds.

@@ -1,4 +1,4 @@
-"""Encodes server-sent events, and parses the cursors with which clients resume a stream. Pure functions.
+"""Encodes server-sent events, and parses the cursors with which clients resume a stream. The functions do no I/O.
 
 The id of a durable event is `<seq>`, and the id of a preview is `<seq>.<event id>.<offset>`. Here `seq` is the last
 durable position, and `offset` the number of preview characters that the client has received. A stream without a cursor
@@ -79,9 +79,9 @@ def parse_cursor(text: str, *, field: str = "Last-Event-ID") -> Cursor:
     match = _CURSOR.fullmatch(text)
     if match is None or int(match[1]) > _MAX_SEQ:
         raise InvalidRequest(
-            f"{text[:100]!r} is not a position in a stream.",
+            f"{text[:100]!r} is not a valid SSE event ID.",
             field=field,
-            help_text="Send the `id` of the last frame that you received, or omit it to start from now.",
+            help_text="Send the `id` of the last SSE event that you received, or omit it to receive only new events.",
         )
     return Cursor(int(match[1]), match[2], int(match[3] or 0))
 

@@ -1,4 +1,4 @@
-"""Converts server-sent events to WebSocket messages, without parsing their data. Pure functions.
+"""Converts server-sent events to WebSocket messages, without parsing their data. The functions do no I/O.
 
 A message is a JSON object such as `{"event": "agent.message", "id": "12", "data": {…}}`. Events are encoded once, as
 server-sent events, and shared by all clients. The data of the two formats can therefore never differ.

@@ -42,7 +42,7 @@ LOG_LAG: Final = Histogram(
     registry=REGISTRY,
 )
 
-TURNS: Final = Counter("footplate_turns", "Turns that ended.", ["status", "harness"], registry=REGISTRY)
+TURNS: Final = Counter("footplate_turns", "Finished turns.", ["status", "harness"], registry=REGISTRY)
 TURNS_RUNNING: Final = Gauge("footplate_turns_running", "Turns that this worker is running.", registry=REGISTRY)
 TURN_SECONDS: Final = Histogram(
     "footplate_turn_seconds",
@@ -53,7 +53,7 @@ TURN_SECONDS: Final = Histogram(
 )
 ATTEMPTS: Final = Counter(
     "footplate_turn_attempts",
-    "Attempts to run turns. The kind 'again' is a retry after a lost worker, or a resumed turn.",
+    "Attempts to run turns. The kind 'again' means a retry after a lost worker, or a resumed turn.",
     ["kind", "harness"],
     registry=REGISTRY,
 )
@@ -81,10 +81,10 @@ TOOL_SECONDS: Final = Histogram(
 )
 HOOKS: Final = Counter("footplate_hooks", "Hook runs.", ["event", "kind", "outcome"], registry=REGISTRY)
 HOOK_COUNTS: Final = Counter(
-    "footplate_hook_counts", "Counters of Python hooks, by their own names.", ["name"], registry=REGISTRY
+    "footplate_hook_counts", "Counts reported by Python hooks, by counter name.", ["name"], registry=REGISTRY
 )
 GUARDIAN_KILLS: Final = Counter(
-    "footplate_guardian_kills", "Processes that a guardian killed.", ["reason"], registry=REGISTRY
+    "footplate_guardian_kills", "Times that a turn's processes were killed, by reason.", ["reason"], registry=REGISTRY
 )
 EXCEPTIONS: Final = Counter("footplate_exceptions", "Unexpected exceptions, by action.", ["action"], registry=REGISTRY)
 

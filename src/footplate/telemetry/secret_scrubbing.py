@@ -1,4 +1,4 @@
-"""Removes credentials from text that leaves the process, such as error reports. All functions are pure.
+"""Removes credentials from text that leaves the process, such as error reports. The functions do no I/O.
 
 Common formats of keys, tokens and passwords are recognised. This is only the second line of defence: reports are built
 without conversation texts, headers or variables.

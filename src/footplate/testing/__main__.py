@@ -1,4 +1,4 @@
-"""Runs the scripted model server as a process: `python -m footplate.testing --script FILE`.
+"""Runs the scripted model, a model server for tests, as a process: `python -m footplate.testing --script FILE`.
 
 Its first line of output is `{"url": …, "pid": …, "key": …}`. Requests must send this API key: the value of
 FOOTPLATE_SCRIPTED_KEY, or a random key. With `--any-key`, any key is accepted. With `--exit-with-stdin`, the process
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m footplate.testing", description="A scripted model on loopback.")
+    parser = argparse.ArgumentParser(prog="python -m footplate.testing", description="Run a scripted model server.")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0, the default, picks a free one")
     parser.add_argument(
@@ -55,8 +55,10 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--keep-bytes", type=int, default=MAX_BODY_BYTES, help="size limit of the recorded request bodies"
     )
-    parser.add_argument("--any-key", action="store_true", help="accept requests with any key, from every local user")
-    parser.add_argument("--exit-with-stdin", action="store_true", help="exit when the pipe at stdin is closed")
+    parser.add_argument(
+        "--any-key", action="store_true", help="accept requests with any API key, so every local user can send them"
+    )
+    parser.add_argument("--exit-with-stdin", action="store_true", help="exit when standard input is closed")
     return parser
 
 

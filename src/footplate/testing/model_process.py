@@ -1,4 +1,4 @@
-"""`ModelProcess` runs the scripted model server in a separate process that a test starts and controls.
+"""Runs the scripted model server (a model server for tests that sends prepared replies) in a separate process.
 
 The server ends together with the process that started it, even if that process is killed. Use it if the model server
 must not share an event loop or a processor with the code under test.

@@ -1,4 +1,4 @@
-"""Reads and writes scripts of the scripted model as JSON. Unknown keys are rejected.
+"""Reads and writes the scripts of the scripted model, a model server for tests, as JSON. Unknown keys are rejected.
 
 A script is `{"replies": [REPLY, …]}`, and a file is `{"scripts": {NAME: SCRIPT, …}}`. A reply is its list of steps, or
 `{"steps": [STEP, …], "repeat": 12 | true, "first_attempts": [[STEP, …], …]}`. This example has twelve tool calls, each
@@ -29,7 +29,7 @@ _REPLY_KEYS: Final = frozenset({"steps", "repeat", "first_attempts"})
 def load_file(path: Path) -> dict[str, Replies]:
     data = _decode(path.read_bytes())
     if not isinstance(data, dict) or set(data) != {"scripts"} or not isinstance(data["scripts"], dict):
-        raise ScriptError(f'{path}: a script file is {{"scripts": {{NAME: SCRIPT, …}}}}')
+        raise ScriptError(f'{path}: a script file must be {{"scripts": {{NAME: SCRIPT, …}}}}')
     return {check_name(name): parse_script(script, where=f"scripts.{name}") for name, script in data["scripts"].items()}
 
 
@@ -50,7 +50,7 @@ def check_name(name: str) -> str:
 
 def parse_script(data: object, *, where: str = "script") -> Replies:
     if not isinstance(data, dict) or set(data) != {"replies"}:
-        raise ScriptError(f'{where}: a script is {{"replies": […]}}')
+        raise ScriptError(f'{where}: a script must be {{"replies": […]}}')
     items = _list(data["replies"], f"{where}.replies")
     return Replies(tuple(_reply(item, f"{where}.replies[{index}]") for index, item in enumerate(items)))
 
@@ -60,8 +60,8 @@ def _reply(data: object, where: str) -> Reply:
         return Reply(_steps(data, where))
     if not isinstance(data, dict) or "steps" not in data or not set(data) <= _REPLY_KEYS:
         raise ScriptError(
-            f"{where}: a reply is a list of steps, or an object with steps and optionally "
-            f"other keys of {sorted(_REPLY_KEYS)}"
+            f"{where}: a reply must be a list of steps, or an object with the key steps and "
+            f"optionally other keys from {sorted(_REPLY_KEYS)}"
         )
     attempts = _list(data.get("first_attempts", []), f"{where}.first_attempts")
     return Reply(
@@ -76,7 +76,7 @@ def _repeat(value: object, where: str) -> int | Literal[True]:
         return True
     if isinstance(value, int) and value >= 1:
         return int(value)
-    raise ScriptError(f"{where}: expected a number from 1, or true to repeat forever")
+    raise ScriptError(f"{where}: expected an integer of at least 1, or true to repeat forever")
 
 
 def _steps(data: object, where: str) -> tuple[Step, ...]:
@@ -86,7 +86,7 @@ def _steps(data: object, where: str) -> tuple[Step, ...]:
 def _step(data: object, where: str) -> Step:
     kind = next((key for key in STEP_KINDS if key in data), None) if isinstance(data, dict) else None
     if not isinstance(data, dict) or kind is None:
-        raise ScriptError(f"{where}: a step is an object with one of {list(STEP_KINDS)}")
+        raise ScriptError(f"{where}: a step must be an object with one of the keys {list(STEP_KINDS)}")
     _check_keys(data, STEP_KINDS[kind], where)
     if kind == "usage":
         _check_keys(data[kind], Tokens, f"{where}.usage")

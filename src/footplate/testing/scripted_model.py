@@ -1,4 +1,6 @@
-"""`ScriptedModel` runs the scripted model server in the event loop of the caller."""
+"""Runs the scripted model server in the caller's event loop. The scripted model is a model server for tests that sends
+prepared replies.
+"""
 
 import asyncio
 import socket

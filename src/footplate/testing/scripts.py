@@ -1,5 +1,5 @@
-"""Scripts for the scripted model. A script is a function, sync or async, that takes a `Request` and returns the steps
-of the reply.
+"""Defines scripts for the scripted model, a model server for tests that sends prepared replies. A script is a sync or
+async function that takes a `Request` and returns the steps of the reply.
 
 `Replies` is a script that can be written as JSON: a list of replies. In their texts and tool inputs, `{n}`, `{session}`
 and `{script}` are replaced by the values of these fields of the request.

@@ -1,4 +1,5 @@
-"""The steps of a scripted reply: a frozen dataclass for each kind of step, and a function that creates it.
+"""Defines the steps of a scripted reply, such as text, a tool call or an error. Each kind of step has a frozen
+dataclass and a function that creates it.
 
 The fields of a step are also its JSON form: `text("Hi", chunks=2)` is `{"text": "Hi", "chunks": 2}`. The first field
 names the kind of step. `server.reply_playback` converts steps to bytes and pauses. Error types and stop reasons have

@@ -113,8 +113,8 @@ def _start_checkout(request: CheckoutRequest) -> Path:
         _clear_directory(request.tree)
     elif request.tree.is_dir() and any(request.tree.iterdir()):
         raise TreeLost(
-            f"The session's tree of the project {request.project.name!r} is on this host, but the host's "
-            "git directory for it is missing.",
+            f"This host has the session's files of the project {request.project.name!r}, but Footplate's "
+            "git directory for them is missing.",
             help_text=f"Restore {request.private_dir}, or move the files away so that the next turn "
             "starts from the base commit.",
         )

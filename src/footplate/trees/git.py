@@ -93,7 +93,7 @@ class NoGit(Permanent):
 
     def __init__(self) -> None:
         super().__init__(
-            "git is not installed on the worker's machine. Sessions with a project need it.",
+            "git is not installed on the worker's machine. Sessions with projects require it.",
             help_text="Install git 2.39 or later on every worker machine.",
         )
 

@@ -1,4 +1,6 @@
-"""Manages the working trees of sessions on this host: chooses the base commit, checks out files and takes snapshots."""
+"""Manages the working trees of sessions on this host: chooses the base commit, checks out the files, takes snapshots
+and collects commits.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Builds and runs one API process."""
+"""Builds the components of an API process, and runs the process."""
 
 import asyncio
 import logging

@@ -1,5 +1,5 @@
-"""Builds the components that the API and the worker share: database, Temporal client, backend of environments (sandbox,
-Docker or unsandboxed), allowed directories and git mirrors.
+"""Builds the components that the API and the worker share, such as the database pool, the Temporal client, the
+environment backend and the git mirrors.
 """
 
 import gc

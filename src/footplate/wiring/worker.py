@@ -1,4 +1,4 @@
-"""Builds and runs one worker process."""
+"""Builds the components of a worker process, and runs the process."""
 
 import asyncio
 import resource

@@ -142,7 +142,7 @@ def test_a_conflict_is_explained_and_changes_nothing(user: Path, patch: Path) ->
     before = hash_files(user)
     with pytest.raises(PatchConflict) as caught:
         UserCheckout.find(user).apply_patch(patch, ["gone"])
-    assert "text: changed by you and by the session in the same lines" in caught.value.message
+    assert "text: you and the session changed the same lines" in caught.value.message
     assert "<<<<" not in caught.value.message
     assert "footplate export --branch" in caught.value.help
     assert hash_files(user) == before

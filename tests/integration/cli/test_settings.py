@@ -31,9 +31,9 @@ async def test_the_error_names_the_setting(footplate: Footplate, variable: str, 
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({}, "needs either FOOTPLATE_DOCKER_IMAGE"),
-        ({"docker_image": "one", "docker_container": "other"}, "not both"),
-        ({"docker_image": "one", "docker_host": "tcp://elsewhere:2375"}, "own machine"),
+        ({}, "requires exactly one of FOOTPLATE_DOCKER_IMAGE"),
+        ({"docker_image": "one", "docker_container": "other"}, "requires exactly one of"),
+        ({"docker_image": "one", "docker_host": "tcp://elsewhere:2375"}, "not a local socket"),
         ({"docker_image": "one", "docker_setup": Path("/no/such/script")}, "not a file on this machine"),
     ],
 )

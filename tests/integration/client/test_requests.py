@@ -119,7 +119,7 @@ async def test_an_address_that_never_responded_fails_soon() -> None:
 
 async def test_a_server_that_is_not_footplate_is_recognised(server: ScriptedServer, client: AsyncFootplate) -> None:
     server.responses = [json_response(["not", "ours"]), json_response("a page", 404)]
-    with pytest.raises(ClientError, match="not from Footplate"):
+    with pytest.raises(ClientError, match="not a Footplate response"):
         await client.sessions.retrieve("sesn_1")
     with pytest.raises(NotFound, match="status 404"):
         await client.sessions.retrieve("sesn_1")

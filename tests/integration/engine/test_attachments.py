@@ -209,9 +209,10 @@ async def test_steering_reports_a_missing_attachment_and_delivers_the_others(fil
     found = await inputs(files).resolve_steering([text, gone, picture, archive])
     assert (found[0], found[2]) == (text, picture)
     assert found[1]["text"] == (
-        "[An image (a.png) that the user attached here is missing. Tell the user: 'file_9' is gone. Upload it again.]"
+        "[An image (a.png) that the user attached here could not be loaded. "
+        "Tell the user: 'file_9' is gone. Upload it again.]"
     )
-    assert "A document that the user attached here is missing" in str(found[3]["text"])
+    assert "A document that the user attached here could not be loaded" in str(found[3]["text"])
     assert "does not accept application/zip" in str(found[3]["text"])
 
 
@@ -269,7 +270,7 @@ async def test_a_deleted_session_file_fails_a_turn_only_if_no_turn_had_it(files:
         assert "DELETE /v1/sessions/sesn_1/resources/sesrsc_1" in caught.value.help_text
     fork = replace(claim, forked_at=added + timedelta(seconds=1))
     (notice,) = await inputs(files).write_missing_resources(fork, never)
-    assert "The file a of the session that this one was forked from is missing" in str(notice["text"])
+    assert "The file a could not be copied from the parent session" in str(notice["text"])
     assert "'file_9' is gone" in str(notice["text"])
     assert await inputs(files).write_missing_resources(fork, after) == []
     with pytest.raises(AttachmentFailed, match="'file_9' is gone"):  # the file was attached to the fork itself

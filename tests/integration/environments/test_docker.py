@@ -298,7 +298,7 @@ async def test_a_directory_with_the_engines_socket_is_refused(dockerd: Dockerd, 
         dockerd.address, worker_settings, tmp_path / "docker", image_or_container=ImageRecipe(image=FULL)
     )
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(dockerd.directory)})}
-    with pytest.raises(InvalidRequest, match="docker engine's socket"):
+    with pytest.raises(InvalidRequest, match="Docker engine's socket"):
         await found.factory.open_environment(
             "acme", "session", deadline=lease_clock() + 60, variables=variables, config=EnvironmentConfig(), models=None
         )
@@ -468,7 +468,7 @@ class TestNamedContainer:
         self, dockerd: Dockerd, tmp_path: Path, named: str
     ) -> None:
         worker_settings = WorkerSettings(root=tmp_path / "elsewhere", uid=UID)
-        with pytest.raises(NoContainer, match="does not mount") as caught:
+        with pytest.raises(NoContainer, match="does not have the host directory") as caught:
             await probe_docker(dockerd.address, worker_settings, tmp_path / "docker", image_or_container=named)
         assert "docker run -v" in caught.value.help_text
 

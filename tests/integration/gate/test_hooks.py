@@ -59,7 +59,7 @@ async def test_a_hook_gets_the_call_in_claude_codes_fields(place: GateSetup) -> 
         ("sleep 60", "did not respond within"),
         ("yes | head -c 20000000", "too large"),
         ("echo '{not json'", "not valid"),
-        (f"echo checking; {print_decision('deny', 'not today')}", "other text around its JSON output"),
+        (f"echo checking; {print_decision('deny', 'not today')}", "text before its JSON output"),
         (print_decision("perhaps"), "'perhaps'"),
         ('echo \'{"continue": false, "stopReason": "enough"}\'', "enough"),
         ('echo \'{"decision": "block", "reason": "old words"}\'', "old words"),

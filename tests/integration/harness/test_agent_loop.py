@@ -103,7 +103,7 @@ async def test_intent_is_durable_before_the_tool_starts(world: World) -> None:
         ("bash", '{"command": ', "not valid JSON"),
         ("bash", "[1]", "must be a JSON object"),
         ("bash", '{"cmd": "ls"}', "cmd: Extra inputs are not permitted"),
-        ("bash", "{}", "needs a command"),
+        ("bash", "{}", "must contain a command"),
         ("read", '{"file_path": "gone"}', "The file gone does not exist"),
         ("ask", "[1]", "must be a JSON object"),
     ],

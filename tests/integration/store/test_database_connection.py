@@ -29,7 +29,7 @@ async def test_an_unreachable_database_is_reported() -> None:
     port = find_free_port()
     with pytest.raises(Unavailable) as caught:
         await Database.open(f"postgresql://u:secret@127.0.0.1:{port}/cell", size=1)
-    assert f"Cannot open the database at 127.0.0.1:{port}/cell:" in caught.value.message
+    assert f"Cannot connect to the database at 127.0.0.1:{port}/cell:" in caught.value.message
     assert "onnect" in caught.value.message
     assert "FOOTPLATE_DATABASE_URL" in caught.value.help_text
     assert "secret" not in caught.value.advice

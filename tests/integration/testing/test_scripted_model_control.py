@@ -84,7 +84,7 @@ async def test_control_refuses_mistakes(model: ScriptedModel) -> None:
     async with httpx2.AsyncClient(base_url=model.url, trust_env=False) as control:
         bad = await control.put("/_control/scripts/late", content=b'{"replies": [[{"txt": 1}]]}')
         assert bad.status_code == 400
-        assert "a step is" in bad.json()["error"]["message"]
+        assert "a step must be" in bad.json()["error"]["message"]
         assert (await control.put("/_control/scripts/a%20b", content=b'{"replies": []}')).status_code == 400
         assert (await control.get("/_control/nothing")).status_code == 404
 

@@ -82,7 +82,7 @@ async def test_an_invalid_file_is_reported_and_nothing_starts(tmp_path: Path) ->
     process = await asyncio.create_subprocess_exec(*COMMAND, "--script", str(file), stdout=PIPE, stderr=PIPE, env={})
     out, err = await asyncio.wait_for(process.communicate(), 20)
     assert (process.returncode, out) == (1, b"")
-    assert b"a script file is" in err
+    assert b"a script file must be" in err
 
 
 async def test_the_model_process_helper() -> None:

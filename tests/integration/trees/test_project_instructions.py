@@ -18,7 +18,7 @@ from footplate.trees.projects.mirrors import Mirrors
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.upload import SnapshotUploader
 
-LINK = "is a link, which is not followed"
+LINK = "is a symbolic link, which is not followed"
 
 
 class Repository:

@@ -367,7 +367,7 @@ async def test_a_tree_without_its_git_directory_is_not_touched(host: Host) -> No
     tree = host.checkout_target().tree
     tree.mkdir(parents=True)
     (tree / "work").write_text("days of it")
-    with pytest.raises(TreeLost, match="the host's git directory for it is missing"):
+    with pytest.raises(TreeLost, match="git directory for them is missing"):
         await host.check_out(project())
     assert (tree / "work").read_text() == "days of it"
 

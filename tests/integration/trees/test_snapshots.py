@@ -253,7 +253,7 @@ async def test_pipes_sockets_and_large_files_are_omitted_and_reported(world: Wor
     os.truncate(world.files / "grows", 1 << 40)
     taken = await world.take_snapshot()
     assert {omitted.path: omitted.reason for omitted in taken.omitted} == {
-        b"tracked": "neither a file nor a link",
+        b"tracked": "not a regular file or symbolic link",
         b"grows": f"larger than {SnapshotLimits().max_file_bytes} bytes",
     }
     assert contents(await world.restore(taken)) == {}

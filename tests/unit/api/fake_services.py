@@ -154,7 +154,7 @@ class FakeReads:
         return found[: page.limit]
 
     async def verify_audit(self, principal: Principal, head: str | None = None) -> AuditVerification:
-        faults = [] if head in {None, "0" * 64} else [f"no batch has the saved head {head}"]
+        faults = [] if head in {None, "0" * 64} else [f"no batch has the saved hash {head}"]
         return AuditVerification(len(self._world.audit.get(principal.organisation, [])), 1, 0, "0" * 64, faults)
 
     async def calls(

@@ -35,7 +35,7 @@ def make_diff(name: str = SCRATCH_TREE, *, omitted: tuple[str, ...] = ()) -> Tre
 
 @pytest.mark.requirement("C6")
 async def test_a_summary_has_a_line_for_each_file(http: httpx2.AsyncClient, api: Api) -> None:
-    api.diffs.found = [make_diff(omitted=("pipe: neither a file nor a link",)), make_diff("proj_1")]
+    api.diffs.found = [make_diff(omitted=("pipe: not a regular file or symbolic link",)), make_diff("proj_1")]
     api.diffs.files = [
         FileChange(path=b"caf\xe9", old_path=b"old", status="renamed", added=2, deleted=1),
         FileChange(path=b"x.png", status="added", added=None, deleted=None),
@@ -66,7 +66,7 @@ async def test_a_summary_has_a_line_for_each_file(http: httpx2.AsyncClient, api:
             ],
             "added": 2,
             "deleted": 1,
-            "left_out": ["pipe: neither a file nor a link"],
+            "left_out": ["pipe: not a regular file or symbolic link"],
         }
     )
 

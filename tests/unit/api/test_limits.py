@@ -102,10 +102,10 @@ def test_memory_for_bodies_is_shared_by_keys() -> None:
     assert quotas.buffered_bytes == 0
     for _ in range(4):
         first.add(MIB // 2)
-    with pytest.raises(LimitExceeded, match="bodies in progress with this API key take more than 2 MiB"):
+    with pytest.raises(LimitExceeded, match="bodies that are in progress with this API key exceed 2 MiB"):
         first.add(MIB)
     second.add(MIB)
-    with pytest.raises(LimitExceeded, match="bodies in progress on this server take more than 3 MiB"):
+    with pytest.raises(LimitExceeded, match="bodies that are in progress on this server exceed 3 MiB"):
         second.add(MIB // 2)
     for reservation in (small, first, second):
         reservation.release()

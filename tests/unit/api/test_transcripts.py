@@ -87,8 +87,8 @@ async def test_an_invalid_transcript_is_refused_and_not_stored(http: httpx2.Asyn
     first = await _first(http)
     cases: list[tuple[list[Any], str]] = [
         ([], "contains no messages"),
-        ([*LINES, {"line": 7}], "Line 4 has an unknown format"),
-        ([*LINES, {"line": PROMPT, "path": "x"}], "Line 4 has an unknown format"),
+        ([*LINES, {"line": 7}], "Line 4 is not a valid transcript line"),
+        ([*LINES, {"line": PROMPT, "path": "x"}], "Line 4 is not a valid transcript line"),
         ([{"line": {"no": "type"}}], "Line 1 is not a valid transcript line"),
         ([*LINES, {"line": PROMPT, "subpath": "../x"}], "not a valid subpath"),
     ]

@@ -49,7 +49,7 @@ def test_the_text_output_lists_removed_objects_and_why_others_are_retained(capsy
     assert lines[3] == "org/sesn_1/body_0.json"
     assert lines[23] == "and 5 more; --json lists all"
     assert lines[24].startswith("Sessions: deleted on request only")
-    assert lines[25].startswith("This host: 2 sessions have expired. The worker on this host releases")
+    assert lines[25].startswith("This host: the directories of 2 sessions have expired. The worker on this host")
     assert lines[26] == "kept: sesn_c, no snapshot has big"
 
 

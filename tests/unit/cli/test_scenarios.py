@@ -26,5 +26,5 @@ def test_an_invalid_scenario_is_reported(tmp_path: Path) -> None:
     assert "demo" in caught.value.help_text
     broken = tmp_path / "broken.json"
     broken.write_text('{"scripts": {"default": {"replies": [[{"txet": "Hi"}]]}}}')
-    with pytest.raises(InvalidRequest, match="a step is an object"):
+    with pytest.raises(InvalidRequest, match="a step must be an object"):
         scenario_lookup.find_scenario(str(broken))

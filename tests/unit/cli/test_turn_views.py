@@ -113,7 +113,7 @@ def test_a_restarted_response_is_reported(capsys: pytest.CaptureFixture[str]) ->
         view.show_event(event)
     out, err = capsys.readouterr()
     assert out == "Half a\n\nA whole.\n"
-    assert "another worker restarts the response" in err
+    assert "another worker starts the response again" in err
 
 
 def test_a_message_without_previews_is_printed_completely(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,9 +30,9 @@ def test_directories_below_the_roots_are_allowed(organisation: str, directory: s
         ("default", "/home/ann/app/.GIT", "git directory"),
         ("default", "/home/ann/.ssh", "hidden directory"),
         ("default", "/root/.config/footplate", "hidden directory"),
-        ("default", "/home/ann", "hidden directory"),
-        ("default", "/home", "hidden directory"),
-        ("default", "/", "hidden directory"),
+        ("default", "/home/ann", "contains the home directory"),
+        ("default", "/home", "contains the home directory"),
+        ("default", "/", "contains the home directory"),
     ],
 )
 def test_other_directories_are_refused(organisation: str, directory: str, why: str) -> None:

@@ -50,7 +50,7 @@ async def test_a_denied_search_has_a_reason_and_a_session_cannot_allow_it(gate_s
     gate_setup.rules.layers[Layer.SESSION] = {"allow": ["Grep", "Glob", "Read"]}
     decision = await gate_setup.decide("grep", pattern="x")
     assert (decision.outcome, decision.layer) == (PermissionOutcome.DENY, Layer.PROJECT)
-    assert "Search elsewhere" in decision.reason
+    assert "Search another directory" in decision.reason
     assert "key.txt" not in decision.reason
     gate_setup.rules.layers[Layer.PROJECT] = {"ask": ["Read(secrets/**)"]}
     assert (await gate_setup.decide("grep", pattern="x")).outcome is PermissionOutcome.ASK

@@ -1,4 +1,6 @@
-"""Converts exceptions into error responses, and records forbidden requests in the audit trail."""
+"""Converts exceptions into error responses. A request that the caller has no permission for is also recorded in the
+audit trail.
+"""
 
 from http import HTTPStatus
 

@@ -1,5 +1,5 @@
-"""Middleware that rejects requests with an unknown `Host` header or from web pages of other origins. The error has the
-format of the API's other errors.
+"""Middleware that rejects requests with an unknown `Host` header or from web pages of other origins. The error response
+has the same format as all other API errors.
 """
 
 from footplate.api import errors

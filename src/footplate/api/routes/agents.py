@@ -1,4 +1,4 @@
-"""`/v1/agents`: versioned agent definitions. Agents are archived, never deleted."""
+"""`/v1/agents`: creates, lists, updates and archives agents. Agents are versioned, and they are never deleted."""
 
 from fastapi import Request
 from starlette.responses import Response

@@ -50,8 +50,8 @@ async def list_audit(request: Request, principal: Caller) -> Response:
     "/verify", response_model=policy_responses.AuditVerification, openapi_extra=describe_request(query=VerifyAudit)
 )
 async def verify_audit(request: Request, principal: Caller) -> Response:
-    """Reads the whole audit trail and recomputes every hash. Each fault names an entry that differs from its sealed
-    state.
+    """Reads the whole audit trail and recomputes every hash. The faults describe entries that
+    were changed, removed or reordered, or that should be sealed but are not.
     """
     query = read_query(request, VerifyAudit)
     return json_response(

@@ -1,4 +1,6 @@
-"""`/v1/environments`: configurations of the environments in which agents run commands."""
+"""`/v1/environments`: creates, lists, updates, archives and deletes environments. An environment defines where an
+agent's commands run and what they can access.
+"""
 
 from fastapi import Request
 from starlette.responses import Response

@@ -1,4 +1,4 @@
-"""`/v1/files`: uploaded files, which messages and session resources reference by id."""
+"""`/v1/files`: uploads, lists, downloads and deletes files. Messages and session resources refer to files by id."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final

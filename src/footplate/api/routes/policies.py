@@ -66,8 +66,8 @@ async def update_policy(request: Request, principal: Caller) -> Response:
     "/import", response_model=policy_responses.ImportedPermissions, openapi_extra=describe_request(body=SettingsImport)
 )
 async def import_permissions(request: Request, principal: Caller) -> Response:  # noqa: ARG001 - requires a key
-    """Converts a settings file into permission rules without storing anything. Notes name the skipped parts and the
-    reasons.
+    """Converts a settings file into permission rules without storing anything. The notes say which parts were skipped,
+    and why.
     """
     body, _ = await read_body(request, SettingsImport)
     imported = await asyncio.to_thread(import_settings, json.dumps(body.settings), Layer.ORGANISATION)
@@ -78,11 +78,11 @@ async def import_permissions(request: Request, principal: Caller) -> Response:  
     "/replay", response_model=policy_responses.PolicyReplay, openapi_extra=describe_request(body=ReplayRequest)
 )
 async def replay_policy(request: Request, principal: Caller) -> Response:
-    """Evaluates proposed rules against past calls, newest first, one page at a time. Each response has the totals of
-    its own page.
+    """Evaluates proposed rules against past calls, newest first. Each response covers one page of calls, and its totals
+    count only that page.
 
-    A page ends early after two seconds of CPU time, and `next_page` continues the evaluation. An organisation can run
-    one replay at a time.
+    If a page takes more than two seconds of CPU time, the response ends early. Pass `next_page` to continue. Concurrent
+    replays of an organisation run one after the other.
     """
     body, _ = await read_body(request, ReplayRequest)
     cursor = pagination.decode_row_cursor(_CURSOR_KIND, body.page, "desc")

@@ -1,4 +1,4 @@
-"""`/v1/projects`: the repositories that sessions work on."""
+"""`/v1/projects`: creates, lists, updates and archives projects. A project is a repository that sessions work on."""
 
 from fastapi import Request
 from starlette.responses import Response
@@ -25,8 +25,8 @@ router = create_router("/v1/projects", "projects")
 
 @router.post("", response_model=response_models.Project, openapi_extra=describe_request(body=ProjectCreate))
 async def create_project(request: Request, principal: Caller) -> Response:
-    """Creates a project. The repository is read, created or fetched later, by the worker of the first session that
-    needs it.
+    """Creates a project. The repository is not accessed yet: a worker reads, creates or fetches it when a session
+    first needs it.
     """
     body, raw = await read_body(request, ProjectCreate)
     permissions.check_hosts(body.permissions, get_services(request).hook_access)

@@ -1,4 +1,4 @@
-"""`/v1/usage`: totals of tokens, cost and turns of the caller's organisation, computed from the log."""
+"""`/v1/usage`: returns the tokens, cost and turns of the caller's organisation, computed from the session logs."""
 
 from fastapi import Request
 from starlette.responses import Response
@@ -17,8 +17,8 @@ router = create_router("/v1/usage", "usage")
 
 @router.get("", response_model=UsageListing, openapi_extra=describe_request(query=UsageParameters))
 async def read_usage(request: Request, principal: Caller) -> Response:
-    """Returns one line for each group, or a single total without grouping. Turns of deleted sessions are not
-    included.
+    """Returns one line for each group, or a single total if no grouping is requested. Turns of deleted sessions are
+    not included.
     """
     query = read_query(request, UsageParameters)
     usage_query = query.to_query()

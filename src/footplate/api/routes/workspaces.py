@@ -1,4 +1,6 @@
-"""`/v1/workspaces`: ordered lists of projects. A session can be created with the projects of a workspace."""
+"""`/v1/workspaces`: creates, lists, updates and archives workspaces. A workspace is an ordered list of projects, and a
+session can be created with all of them.
+"""
 
 from fastapi import Request
 from starlette.responses import Response

@@ -22,7 +22,7 @@ MAX_INTEGER: Final = 2**31 - 1
 
 
 class Body(BaseModel):
-    """Base of request bodies and their parts. Validation is strict: a number in quotes is not a number."""
+    """Base of request bodies and their parts. Validation is strict: a string is not accepted as a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -79,7 +79,7 @@ def _check_context_size(context: dict[str, JsonValue]) -> dict[str, JsonValue]:
 Context = Annotated[
     dict[str, JsonValue],
     AfterValidator(_check_context_size),
-    Field(description="Passed as JSON to every command of the turn in FOOTPLATE_CONTEXT."),
+    Field(description="Passed as JSON to every command of the turn, in the variable FOOTPLATE_CONTEXT."),
 ]
 UtcTime = Annotated[datetime, AfterValidator(_to_utc)]
 Text = Annotated[str, AfterValidator(_refuse_nul)]
@@ -97,7 +97,7 @@ def _without_default(schema: JsonObject) -> None:
 
 
 NOT_NULLABLE: Any = Field(default="", json_schema_extra=_without_default)
-"""Marks a field that may be omitted but must not be null: it always has a value."""
+"""The default of a field that can be omitted but must not be null."""
 
 
 def merge_metadata(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:

@@ -45,7 +45,7 @@ PackageList = Annotated[list[Package], Field(max_length=_MAX_ITEMS)]
 
 
 class Networking(Body):
-    """In a limited network, an omitted field keeps its value. In a new environment, it is empty or false."""
+    """Network access. For `limited`, an omitted field keeps its previous value, or is empty or false if it has none."""
 
     type: Literal["unrestricted", "limited"]
     allowed_hosts: Annotated[list[Host], Field(max_length=_MAX_ITEMS)] | None = None
@@ -116,7 +116,7 @@ class EnvironmentCreate(Body):
 
 
 class EnvironmentUpdate(Body):
-    """An omitted field keeps its value. Null clears the description and keeps the value of any other field."""
+    """An omitted field keeps its value. Null clears the description and has no effect on other fields."""
 
     name: Name | None = None
     description: Description | None = None

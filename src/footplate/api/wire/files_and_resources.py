@@ -39,7 +39,8 @@ class ListFiles(Parameters):
     limit: Annotated[int | None, Field(ge=1, le=1000)] = None
     page: Text | None = None
     scope_id: Annotated[
-        Id | None, Field(description="A session ID. Files do not belong to sessions, so the list is then empty.")
+        Id | None,
+        Field(description="A session ID. Files do not belong to sessions, so the list is empty if this is set."),
     ] = None
 
 

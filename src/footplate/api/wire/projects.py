@@ -165,7 +165,7 @@ def parse_project_choice(
         raise InvalidRequest(
             "context.directory: cannot be combined with projects",
             field="context.directory",
-            help_text="A session works either on projects or in the directory that it names.",
+            help_text="Send either projects or `context.directory`.",
         )
     return ProjectSelection(project_ids or (), workspace_id)
 

@@ -209,7 +209,7 @@ class Workspace(Dated):
 
 
 class ThreadAgent(ResponseModel):
-    """The agent of the session or the subagent, without the fields that only the session has."""
+    """The agent of a thread: the session's agent or a subagent. Fields that only sessions have are omitted."""
 
     id: str
     type: Literal["agent"]

@@ -26,7 +26,7 @@ class UsageParameters(Parameters):
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = MAX_LINES
 
     def to_query(self) -> UsageQuery:
-        """Builds a query for one line more than the limit, to find out whether there are more."""
+        """Builds a query for one line more than the limit, to detect whether there are more."""
         now = datetime.now(UTC)
         tomorrow = _midnight(now + timedelta(days=1))
         end = self.end or max(tomorrow, self.start or tomorrow)

@@ -151,7 +151,7 @@ class UserCheckout:
         if tried.returncode != 0:
             unmerged = _git(self.root, "ls-files", "-u", "-z", extra_env=git_env).stdout.split(b"\0")
             names = dict.fromkeys(line.split(b"\t", 1)[1] for line in unmerged if b"\t" in line)
-            reasons = {_display_name(name): "changed by you and by the session in the same lines" for name in names}
+            reasons = {_display_name(name): "you and the session changed the same lines" for name in names}
             raise _conflict_error(reasons or _parse_reasons(_decode(tried.stderr)))
         after = _require_success(_git(self.root, "write-tree", extra_env=git_env), "merge").decode().strip()
         before = self._add_untracked(before, after, git_env)
@@ -283,7 +283,7 @@ def _branch_error(branch: str, stderr: str) -> ClientError:
     if "prerequisite" in stderr:
         return ClientError(
             "This repository does not have the commit that the session started from.",
-            help_text="Nothing was changed. Run the command in a clone of the session's project, or fetch there first.",
+            help_text="Nothing was changed. Run `git fetch` first, or use a clone of the session's project.",
         )
     if "non-fast-forward" in stderr:
         return ClientError(

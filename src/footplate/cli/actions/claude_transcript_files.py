@@ -141,8 +141,8 @@ class TranscriptDownload:
             if not force and old.exists() and new.suffix == ".jsonl" and not _extends(new, old):
                 raise ClientError(
                     f"{old} has lines that the session does not have.",
-                    help_text="It was continued here, or belongs to another session. Save it with `footplate import`, "
-                    "or replace it with --force.",
+                    help_text="The file was continued on this machine, or belongs to another session. Save it with "
+                    "`footplate import`, or replace it with --force.",
                 )
         for new, old in moves:
             old.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -50,7 +50,7 @@ def apply(options: DeliveryOptions, directory: Path, *, as_json: bool, profile: 
         output.err().print("Nothing to do: your checkout already has all changes.", markup=False)
     else:
         files = "1 file" if done.files == 1 else f"{done.files} files"
-        output.err().print(f"Applied: {files}, in {quote(done.directory)}. Nothing is staged or committed.")
+        output.err().print(f"Changed {files} in {quote(done.directory)}. Nothing was staged or committed.")
 
 
 def merge(

@@ -1,5 +1,5 @@
-"""The checks of `footplate doctor`. Each check returns a finding, and raises no exception for a problem that it looks
-for.
+"""The checks of `footplate doctor`. Each check returns a finding. It reports a problem as a finding, and does not raise
+an exception for it.
 """
 
 import asyncio
@@ -154,7 +154,7 @@ async def check_namespaces(_settings: Settings) -> Finding:
             name,
             "warning",
             f"not available: {text}",
-            "Without them, the guardian ends a turn's processes one by one. "
+            "Without namespaces, the guardian must end the processes of a turn one by one. "
             "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), or run workers as root.",
         )
     return Finding(name, "ok", "the guardian can give each turn its own namespace")
@@ -168,7 +168,7 @@ async def check_environment(settings: Settings) -> Finding:
     name = "Environment"
     if settings.environment == "unsandboxed":
         fix = "Set FOOTPLATE_ENVIRONMENT=sandbox if agents process untrusted prompts, code or web pages."
-        return Finding(name, "warning", "unsandboxed: agents have all rights of the worker's user", fix)
+        return Finding(name, "warning", "unsandboxed: agents have all permissions of the worker's user", fix)
     if settings.environment == "docker":
         from footplate.environments.docker.engine import NoContainer
 
@@ -215,12 +215,17 @@ async def check_leftovers(settings: Settings) -> Finding:
     detail = (
         f"{len(found.over)} leases, {found.processes} processes, {found.cgroups} control groups, "
         f"{of_containers if containers is None else f'{containers} containers'}, "
-        f"{found.directories - len(found.over)} trial directories; directories of deleted sessions: "
-        f"{of_sessions} (turns that hold a lease here: {len(found.living)})"
+        f"{found.directories - len(found.over)} sandbox test directories; directories of deleted sessions: "
+        f"{of_sessions} (turns running on this machine: {len(found.living)})"
     )
     if not found.has_leftovers and not unknown and not containers:
         return Finding(name, "ok", detail)
-    return Finding(name, "warning", detail, "A worker on this machine removes them, at startup and every few seconds.")
+    return Finding(
+        name,
+        "warning",
+        detail,
+        "A worker on this machine removes them at startup and every few seconds. Start one if none is running.",
+    )
 
 
 async def check_harnesses(settings: Settings) -> Finding:
@@ -249,7 +254,7 @@ async def check_credentials(settings: Settings) -> Finding:
     present = [provider for provider, key in keys.items() if key is not None]
     if not present:
         fix = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY where the workers run."
-        return Finding(name, "warning", "none: no model can be called", fix)
+        return Finding(name, "warning", "none, so no model can be called", fix)
     return Finding(name, "ok", ", ".join(present))
 
 

@@ -1,5 +1,5 @@
-"""Implements `footplate gc`: deletes unused objects from the object store, and reports retained objects and data that
-workers will delete.
+"""Implements `footplate gc`: deletes unused objects from the object store. It also reports which objects are retained,
+and which data the workers will delete.
 """
 
 from collections.abc import Sequence
@@ -93,12 +93,12 @@ def _describe_worker_tasks(settings: "Settings", found: "GcReport") -> list[str]
         lines.append(f"Sessions: {len(found.expired)} have expired; a worker deletes them.")
     if settings.retention_trees is None:
         lines.append(
-            "This host: session directories stay until the session is deleted (FOOTPLATE_RETENTION_TREES=never)."
+            "This host: session directories are kept until the session is deleted (FOOTPLATE_RETENTION_TREES=never)."
         )
     else:
         lines.append(
-            f"This host: {len(found.released)} sessions have expired. The worker on this host releases their "
-            "directories; the object store has their files."
+            f"This host: the directories of {len(found.released)} sessions have expired. The worker on this host "
+            "removes them; the files remain in the object store."
         )
     lines += [f"  kept: {session_id}, {quote(why)}" for session_id, why in found.retained_directories]
     return lines

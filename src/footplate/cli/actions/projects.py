@@ -57,7 +57,7 @@ async def _resolve_project_id(client: AsyncFootplate, server: Server, wanted: st
     if _is_url(wanted):
         raise ClientError(
             f"{wanted} is a URL. --project accepts only a path or a project ID.",
-            help_text=f"Create a project and pass the ID that is printed: footplate projects create {wanted}",
+            help_text=f"Create a project, then pass its ID: footplate projects create {wanted}",
         )
     path = server_path(server, wanted)
     for _ in range(2):

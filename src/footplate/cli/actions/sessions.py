@@ -129,7 +129,7 @@ def fork(wanted: session_start.ForkRequest, *, as_json: bool, profile: str | Non
         print_json(forked.wire())
     else:
         output.print_result(forked.id)
-        output.err().print(f'[dim]Continue there: footplate run --session {forked.id} "…"[/]')
+        output.err().print(f'[dim]Continue in the fork: footplate run --session {forked.id} "…"[/]')
 
 
 def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:

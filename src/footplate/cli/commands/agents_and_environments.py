@@ -1,4 +1,6 @@
-"""Defines `footplate agents` and `footplate environments`. Commands import their implementation when called."""
+"""Defines `footplate agents` and `footplate environments`. Each command imports its implementation only when it runs,
+so that every command starts quickly.
+"""
 
 from typing import Annotated
 
@@ -87,7 +89,7 @@ def create_environment(
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Create an environment of the kind that the server is configured for, and print its ID."""
+    """Create an environment of the type that the server is configured for, and print its ID."""
     from footplate.cli.actions import agents_and_environments
 
     agents_and_environments.create_environment(name, description=description, as_json=as_json, profile=profile)

@@ -1,4 +1,6 @@
-"""Defines `footplate approvals`, `approve` and `deny`. Each command imports its implementation when it is called."""
+"""Defines `footplate approvals`, `approve` and `deny`. Each command imports its implementation only when it runs, so
+that every command starts quickly.
+"""
 
 from typing import Annotated
 
@@ -28,20 +30,22 @@ def approve(
     ids: Ids,
     rule: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="Also allow similar calls in this session, such as 'Bash(npm run *)'."),
+        typer.Option(
+            metavar="RULE", help="Also allow calls that match this rule in this session, such as 'Bash(npm run *)'."
+        ),
     ] = None,
     updated: Annotated[
         str | None,
         typer.Option("--input", metavar="JSON", help="Run the call with this input instead of the model's input."),
     ] = None,
     edited: Annotated[
-        bool, typer.Option("--edited", help="Use the input that another person edited for the call.")
+        bool, typer.Option("--edited", help="Approve the call with the input that another person edited.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking for confirmation.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Show pending calls in full and approve them. At a terminal, asks before each. A call runs at most once."""
+    """Show pending calls in full and approve them. On a terminal, asks before each. A call runs at most once."""
     from footplate.cli.actions import approvals as actions
 
     actions.approve(ids, rule=rule, updated=updated, edited=edited, confirm=not yes, as_json=as_json, profile=profile)
@@ -50,12 +54,12 @@ def approve(
 def deny(
     ids: Ids,
     message: Annotated[
-        str | None, typer.Option("--message", "-m", metavar="TEXT", help="Reason, which is passed to the model.")
+        str | None, typer.Option("--message", "-m", metavar="TEXT", help="Reason, which is sent to the model.")
     ] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Deny pending calls. They do not run, and the model is informed."""
+    """Deny pending calls. They do not run, and the model is notified."""
     from footplate.cli.actions import approvals as actions
 
     actions.deny(ids, message=message, as_json=as_json, profile=profile)

@@ -1,4 +1,6 @@
-"""Defines `footplate audit`. Each command imports its implementation when it is called."""
+"""Defines `footplate audit`. Each command imports its implementation only when it runs, so that every command starts
+quickly.
+"""
 
 from enum import StrEnum
 from typing import Annotated

@@ -1,4 +1,6 @@
-"""Defines `footplate config`, which manages the profiles of the servers that a user works with."""
+"""Defines `footplate config`, which manages server profiles. A profile contains a server's address, an API key and
+defaults.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +15,7 @@ from footplate.cli.profile.server_profiles import LOCAL_PROFILE, PROFILE_KEYS, P
 from footplate.cli.render import output
 
 app = typer.Typer(
-    help="Manage profiles for several servers, in one file that only you can read.",
+    help="Manage profiles for several servers. They are stored in a file that only you can read.",
     no_args_is_help=True,
     cls=GroupedHelp,
     epilog=f"Keys: {', '.join(PROFILE_KEYS)}. FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY in the environment "
@@ -38,7 +40,7 @@ def set_value(
     ] = None,
     profile: TargetProfile = None,
 ) -> None:
-    """Set a value in a profile. A new profile is created; the first one becomes the current profile."""
+    """Set a value in a profile. Creates the profile if it is new. The first profile becomes the current one."""
     config = _load_config()
     name = _profile_name(config, profile)
     _check_key(key)
@@ -65,7 +67,7 @@ def get_value(key: Key, profile: TargetProfile = None) -> None:
 def use(
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help="Name of the profile.")],
 ) -> None:
-    """Select the profile that commands use from now on. `local` is a `footplate dev` on this machine."""
+    """Select the profile that commands use from now on. `local` is the `footplate dev` on this machine."""
     config = _load_config()
     if profile != LOCAL_PROFILE and profile not in config.profiles:
         output.print_error(
@@ -78,7 +80,7 @@ def use(
 
 @app.command("list")
 def list_profiles(as_json: options.Json = False) -> None:
-    """List the profiles. The current one is marked with a star."""
+    """List the profiles. The current profile is marked with `*`."""
     config = _load_config()
     current = config.current or LOCAL_PROFILE
     named = {**config.profiles, LOCAL_PROFILE: _local_fields()}
@@ -131,7 +133,7 @@ def _profile_name(config: ProfileConfig, given: str | None) -> str:
     name = given or config.current or "default"
     if name == LOCAL_PROFILE:
         raise typer.BadParameter(
-            f"The profile `{LOCAL_PROFILE}` is a `footplate dev` on this machine and needs no settings. "
+            f"The profile `{LOCAL_PROFILE}` refers to `footplate dev` on this machine and needs no settings. "
             "Choose another profile with --profile."
         )
     return name

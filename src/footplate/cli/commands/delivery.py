@@ -1,4 +1,6 @@
-"""Defines the delivery commands: apply, merge, push and export. Each imports its implementation when it is called."""
+"""Defines the delivery commands: apply, merge, push and export. Each command imports its implementation only when it
+runs, so that every command starts quickly.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +10,8 @@ import typer
 from footplate.cli import options
 
 Project = Annotated[
-    str | None, typer.Option("--project", "-p", metavar="ID", help="The project, if the session works on several.")
+    str | None,
+    typer.Option("--project", "-p", metavar="ID", help="Project to use if the session works on several."),
 ]
 Directory = Annotated[
     Path,
@@ -43,7 +46,7 @@ def apply(
 ) -> None:
     """Apply a session's changes to the files in your checkout: all changes, or none if there is a conflict.
 
-    Nothing is committed or staged. Your own changes stay, unless they conflict.
+    Nothing is committed or staged, and your own changes are kept.
     """
     from footplate.cli.actions import delivery
 
@@ -67,7 +70,7 @@ def merge(
 ) -> None:
     """Merge a session's changes into a branch of its project's repository, on the server.
 
-    A branch that is checked out there is not changed. Use `apply` or `export` instead.
+    Fails if the branch is checked out in that repository. In this case, use `apply` or `export`.
     """
     from footplate.cli.actions import delivery
 

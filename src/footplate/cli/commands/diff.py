@@ -1,4 +1,6 @@
-"""Defines `footplate diff`. The command imports its implementation when it is called."""
+"""Defines `footplate diff`. The command imports its implementation only when it runs, so that every command starts
+quickly.
+"""
 
 from typing import Annotated
 

@@ -1,4 +1,6 @@
-"""Defines `footplate files`, which manages uploaded files. Each command imports its implementation when called."""
+"""Defines `footplate files`, which manages uploaded files. Each command imports its implementation only when it runs,
+so that every command starts quickly.
+"""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Formats the help of command groups: plain text at any width, with commands in sections and full descriptions."""
+"""Formats the help text of command groups: plain text at any terminal width, with commands in sections."""
 
 from typing import Any, Final
 
@@ -6,9 +6,9 @@ from typer.core import TyperGroup
 
 SESSIONS, RESOURCES, SERVERS, CLIENT, OTHERS = GROUPS = (
     "Sessions",
-    "Agents and environments",
+    "Resources and audit trail",
     "Servers",
-    "This command line",
+    "Policy and configuration",
     "Commands",
 )
 _MAX_DESCRIPTION: Final = 200

@@ -1,5 +1,5 @@
-"""Defines the server commands: dev, api, worker, migrate, doctor, gc, env and version. Each command imports its
-implementation when it is called.
+"""Defines the commands for operators: dev, api, worker, migrate, doctor, gc, env and version. Each command imports its
+implementation only when it runs, so that every command starts quickly.
 """
 
 import os
@@ -50,7 +50,7 @@ def dev(
         ),
     ] = None,
 ) -> None:
-    """Start everything on this machine: PostgreSQL, Redis, Temporal, the API and workers. Ctrl-C stops it all."""
+    """Start all services on this machine: PostgreSQL, Redis, Temporal, the API and workers. Ctrl-C stops them."""
     _configure_logging()
     from footplate.cli.dev import launcher as implementation
 
@@ -73,7 +73,7 @@ def api(
         int | None, typer.Option(metavar="PORT", help="Port to listen on.  [env var: FOOTPLATE_PORT]")
     ] = None,
 ) -> None:
-    """Serve the HTTP API. It is stateless: run any number behind a load balancer."""
+    """Serve the HTTP API. It is stateless: you can run any number of servers behind a load balancer."""
     _configure_logging()
     from footplate import wiring
     from footplate.cli.profile import dev_server
@@ -92,7 +92,7 @@ def worker() -> None:
 
 
 def migrate() -> None:
-    """Migrate the database to the schema of this version. Safe to run at any time, also concurrently."""
+    """Migrate the database to the schema of this version. Safe to run at any time and concurrently."""
     _configure_logging()
     from footplate import wiring
     from footplate.cli.profile import dev_server
@@ -102,7 +102,7 @@ def migrate() -> None:
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Check everything that a session needs. Exits with 1 if anything essential is missing."""
+    """Check the services, programs and settings that sessions need. Exits with 1 if anything essential is missing."""
     _configure_logging()
     from footplate.cli.actions import doctor as implementation
 
@@ -112,13 +112,11 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 def gc(
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Remove nothing. Only show what would be removed, and why the rest is retained."
-        ),
+        typer.Option("--dry-run", help="Only show what would be removed, and why the rest is kept."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Remove unused objects from the object store. Safe at any time; workers do the same once a day."""
+    """Remove unused objects from the object store. Safe to run at any time. Workers do the same once a day."""
     _configure_logging()
     from footplate.cli.actions import gc as gc_action
 
@@ -126,7 +124,7 @@ def gc(
 
 
 def env() -> None:
-    """Print the address and API key of a running `footplate dev`, for `eval "$(footplate env)"`."""
+    """Print shell commands that set the address and API key of a running `footplate dev`: `eval "$(footplate env)"`."""
     from footplate.cli.profile import dev_server, paths
 
     directory = paths.data_dir()

@@ -1,5 +1,5 @@
-"""Defines `footplate policy`: shows and sets the organisation's rules, and evaluates rules on commands and past tool
-calls.
+"""Defines `footplate policy`, which shows and sets the organisation's rules, and evaluates rules for a given command or
+for past tool calls.
 """
 
 from enum import StrEnum
@@ -29,14 +29,12 @@ Rules = Annotated[
     ),
 ]
 
-app = typer.Typer(
-    help="Manage the organisation's permission rules, and test rules.", no_args_is_help=True, cls=GroupedHelp
-)
+app = typer.Typer(help="Manage and test the organisation's permission rules.", no_args_is_help=True, cls=GroupedHelp)
 
 
 @app.callback()
 def group() -> None:
-    """Manage the organisation's permission rules, and test rules."""
+    """Manage and test the organisation's permission rules."""
 
 
 @app.command()
@@ -59,7 +57,7 @@ def set_policy(
     ] = None,
     role: Annotated[str | None, typer.Option(help="Role that an API key needs to approve calls.")] = None,
     two_people: Annotated[
-        bool | None, typer.Option("--two-people/--one-person", help="Whether a second person must approve calls.")
+        bool | None, typer.Option("--two-people/--one-person", help="Whether a second person must approve each call.")
     ] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -98,7 +96,7 @@ def replay(
     session: Annotated[str | None, typer.Option(metavar="ID", help="Only calls of this session.")] = None,
     project: Annotated[str | None, typer.Option(metavar="ID", help="Only calls of sessions on this project.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Only calls since then: 7d, 12h, or a timestamp.")
+        str | None, typer.Option(metavar="WHEN", help="Only calls since this time: 7d, 12h, or a timestamp.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of calls to evaluate, newest first.")] = 10_000,
     show: Annotated[int, typer.Option(min=0, help="Maximum number of changed calls to show.")] = 50,

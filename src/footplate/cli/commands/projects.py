@@ -1,4 +1,6 @@
-"""Defines `footplate projects`. Each command imports its implementation when it is called."""
+"""Defines `footplate projects`. Each command imports its implementation only when it runs, so that every command starts
+quickly.
+"""
 
 from typing import Annotated
 
@@ -50,7 +52,7 @@ def create_project(
     trust: Annotated[
         str,
         typer.Option(
-            metavar="LEVEL", help="Which of the project's files may direct an agent: nothing, instructions or all."
+            metavar="LEVEL", help="Which of the project's files may configure an agent: nothing, instructions or all."
         ),
     ] = "nothing",
     as_json: options.Json = False,

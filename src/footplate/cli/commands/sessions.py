@@ -1,4 +1,6 @@
-"""Defines the session commands, such as run, attach and logs. Each imports its implementation when it is called."""
+"""Defines the session commands, such as run, attach and logs. Each command imports its implementation only when it
+runs, so that every command starts quickly.
+"""
 
 import sys
 from pathlib import Path
@@ -13,7 +15,10 @@ from footplate.cli.options import OutputFormat
 def run(
     prompt: Annotated[
         str | None,
-        typer.Argument(metavar="PROMPT", help="The task. With `-`, or if omitted in a pipe, it is read from stdin."),
+        typer.Argument(
+            metavar="PROMPT",
+            help="The task. It is read from stdin if it is `-`, or if it is omitted and stdin is not a terminal.",
+        ),
     ] = None,
     session: Annotated[
         str | None,
@@ -30,7 +35,7 @@ def run(
         str | None,
         typer.Option(
             metavar="EVENT",
-            help="Continue in a fork of --session (default: the last used) at this event: ID, position or `last`.",
+            help="Fork the session at this event (ID, position or `last`) and continue in the fork.",
         ),
     ] = None,
     agent: Annotated[
@@ -61,7 +66,7 @@ def run(
         ),
     ] = None,
     system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="System prompt, which replaces the agent's.")
+        str | None, typer.Option(metavar="TEXT", help="System prompt. Replaces the agent's system prompt.")
     ] = None,
     directory: Annotated[
         Path | None,
@@ -72,7 +77,7 @@ def run(
             exists=True,
             file_okay=False,
             resolve_path=True,
-            help="Working directory, with a local `footplate dev`.  [default: the current directory]",
+            help="Working directory. Requires `footplate dev` on this machine.  [default: the current directory]",
         ),
     ] = None,
     scratch: Annotated[
@@ -84,7 +89,7 @@ def run(
             "--project",
             "-p",
             metavar="PATH|ID",
-            help="Work in a copy of this repository. May be repeated: further projects are placed beside the first.",
+            help="Work in a copy of this repository. May be repeated; further projects are placed next to the first.",
         ),
     ] = None,
     file: Annotated[
@@ -119,9 +124,7 @@ def run(
     ] = None,
     background: Annotated[
         bool,
-        typer.Option(
-            "--background", "-b", help="Print the session ID and return. The session continues on the server."
-        ),
+        typer.Option("--background", "-b", help="Print the session ID and exit. The session continues on the server."),
     ] = False,
     output: Annotated[
         OutputFormat,
@@ -129,7 +132,7 @@ def run(
     ] = OutputFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     previews: Annotated[
-        bool, typer.Option("--previews", help="With stream-json: also print partial text while it is generated.")
+        bool, typer.Option("--previews", help="With stream-json, also print text while it is being generated.")
     ] = False,
     profile: options.Profile = None,
 ) -> None:
@@ -139,7 +142,7 @@ def run(
     and leaves the session running. The agent's commands run where the server's workers run: in the current directory
     with a `footplate dev` on this machine, otherwise in a directory of the session.
 
-    Exit codes: 0 completed, 1 failed, 2 wrong command line, 3 needs action, 4 timed out, 5 interrupted, 6 limit
+    Exit codes: 0 completed, 1 failed, 2 invalid usage, 3 needs action, 4 timed out, 5 interrupted, 6 limit
     reached, 7 server unreachable, 130 detached with Ctrl-C.
     """
     from footplate.cli.actions import sessions as actions
@@ -201,7 +204,9 @@ def ls(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number of sessions.")] = 20,
     status: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATUS", help="Only sessions that are idle, running or rescheduling. May be repeated."),
+        typer.Option(
+            metavar="STATUS", help="Only sessions with this status: idle, running or rescheduling. May be repeated."
+        ),
     ] = None,
     include_archived: Annotated[bool, typer.Option("--all", "-a", help="Include archived sessions.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only IDs.")] = False,
@@ -286,7 +291,7 @@ def interrupt(
 
 
 def archive(sessions: options.ManySessions, as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Archive sessions. They stay readable but accept no more messages."""
+    """Archive sessions. They remain readable but accept no more messages."""
     from footplate.cli.actions import sessions as actions
 
     actions.archive(sessions, as_json=as_json, profile=profile)
@@ -294,7 +299,7 @@ def archive(sessions: options.ManySessions, as_json: options.Json = False, profi
 
 def rm(
     sessions: options.ManySessions,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking for confirmation.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:

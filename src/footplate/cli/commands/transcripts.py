@@ -1,5 +1,5 @@
 """Defines `footplate import` and `pull`, which exchange transcripts with Claude Code. Each command imports its
-implementation when it is called.
+implementation only when it runs, so that every command starts quickly.
 """
 
 from pathlib import Path
@@ -45,7 +45,7 @@ def import_transcripts(
             exists=True,
             file_okay=False,
             resolve_path=True,
-            help="Working directory, with a local `footplate dev`.  [default: a directory of the session]",
+            help="Working directory. Requires `footplate dev` on this machine.  [default: a directory of the session]",
         ),
     ] = None,
     title: Annotated[
@@ -84,7 +84,8 @@ def pull(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an existing transcript that has other lines.")
+        bool,
+        typer.Option("--force", help="Replace an existing transcript that has lines that the session does not have."),
     ] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,

@@ -1,4 +1,5 @@
-"""Defines the child processes of `footplate dev`: the API, the workers and the scripted model.
+"""Defines the child processes of `footplate dev`: the API, the workers and the scripted model (a model server with
+prepared replies).
 
 Each process gets only the environment variables that it needs.
 """

@@ -1,4 +1,4 @@
-"""Kills the worker of the demo scenario once, in the middle of a shell command, and starts another worker.
+"""Kills the worker once while the demo scenario of `footplate dev` runs a shell command, and starts another worker.
 
 This shows new users that a session survives a crash. `footplate dev` prints a message when it kills the worker. No
 other scenario kills a worker.

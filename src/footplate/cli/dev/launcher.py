@@ -188,7 +188,7 @@ def _wait_for_service(service: Service, model: _ScriptedEndpoint | None) -> Coro
 def _exit_failure(service: Service, code: int) -> ServiceFailed:
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     return service.failure(
-        f"{how}; everything else was stopped", "Start `footplate dev` again: sessions continue where they stopped."
+        f"{how}; all other services were stopped", "Start `footplate dev` again: sessions continue where they stopped."
     )
 
 
@@ -213,8 +213,8 @@ def _publish_dev_server(stack: Stack, settings: Settings, base_url: str, api_pid
     if dev_server.find_dev_server(settings.data_dir) is None:
         output.err().print(
             f"[yellow]Other commands cannot find this server:[/] `dev.json` in "
-            f"{quote(str(settings.data_dir))} did not pass its ownership checks. Make the directory yours with mode "
-            "700 and start again, or set FOOTPLATE_BASE_URL."
+            f"{quote(str(settings.data_dir))} is not trusted because of the directory's owner or permissions. "
+            "Make yourself its owner, set its mode to 700 and start again, or set FOOTPLATE_BASE_URL."
         )
 
 

@@ -1,4 +1,6 @@
-"""Finds the script for `footplate dev --scripted`: a built-in scenario, or a file that the user names."""
+"""Finds the script for `footplate dev --scripted`, which runs sessions with prepared model replies. The script is a
+built-in scenario, or a file that the user names.
+"""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,6 @@
-"""Asks the user at the terminal to approve pending tool calls, while `run` or `attach` follows the turn."""
+"""Asks the user at the terminal to approve pending tool calls, while `footplate run` or `footplate attach` follows the
+turn.
+"""
 
 import asyncio
 import sys
@@ -89,7 +91,10 @@ def render_call(approval: Approval, updated_input: Mapping[str, Any] | None = No
     lines += [Text(line, style="dim") for line in lay_out_text(shown.reason or "", screen.width) if line]
     if approval.display is not None and not approval.display.whole:
         lines.append(
-            Text("The server did not send the full input. Do not allow a call that you cannot see.", style="bold red")
+            Text(
+                "The server did not send the full input. Do not allow a call that you cannot see in full.",
+                style="bold red",
+            )
         )
     return lines
 

@@ -1,8 +1,8 @@
-"""Publishes and finds the `footplate dev` that runs on this machine, through files in its data directory.
+"""Records and finds the `footplate dev` process that runs on this machine, through files in its data directory.
 
 `dev.json` contains the addresses of the services, and `api-key` the API key that the first start created. Only the
-owner can read these files. A killed launcher leaves `dev.json` behind, and another user may have created a false one.
-The file is therefore used only while the processes that it names run and listen at its addresses.
+owner can read these files. A killed launcher leaves `dev.json` behind, and another user may have forged one. The file
+is therefore used only while the processes that it names run and listen at its addresses.
 """
 
 import json

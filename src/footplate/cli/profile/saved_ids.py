@@ -1,4 +1,5 @@
-"""Stores ids for each server: the agent and environment that the command line created, and the last used session.
+"""Stores ids for each server in a file: the agent and environment that the command line created, and the last used
+session.
 
 If the file is lost, the ids are looked up or created again. An id that the server no longer knows is removed.
 """

@@ -73,16 +73,17 @@ def select_server(profile: str | None = None) -> Server:
         raise NoServerSelected(
             f"There is no profile {chosen!r}. Known profiles: {known}. Create one with `footplate config set`."
         )
-    return _server_from_fields(f"profile {chosen}", config.profiles[chosen])
+    return _server_from_fields(f"the profile {chosen!r}", config.profiles[chosen])
 
 
 def _server_from_fields(source: str, fields: Mapping[str, str]) -> Server:
     if not fields.get("base_url"):
-        raise NoServerSelected(f"The {source} has no base_url. Set it with `footplate config set base_url URL`.")
+        raise NoServerSelected(f"There is no base_url in {source}. Set it with `footplate config set base_url URL`.")
     api_key = os.environ.get("FOOTPLATE_API_KEY") or fields.get("api_key")
     if not api_key:
         raise NoServerSelected(
-            f"There is no API key for the {source}. Set FOOTPLATE_API_KEY, or run `footplate config set api_key`."
+            f"There is no API key for the server in {source}. Set FOOTPLATE_API_KEY, or run "
+            "`footplate config set api_key`."
         )
     running = _find_local_server(fields["base_url"])
     return Server(
@@ -110,4 +111,4 @@ def local_server(*, is_explicit: bool = True) -> Server:
         raise NoServerSelected(f"No `footplate dev` is running on this machine. Start one in another terminal{other}.")
     model = os.environ.get("FOOTPLATE_MODEL") or running.model or None
     harness = os.environ.get("FOOTPLATE_HARNESS") or None
-    return Server(running.base_url, secret, "footplate dev", model=model, harness=harness, is_local=True)
+    return Server(running.base_url, secret, "`footplate dev`", model=model, harness=harness, is_local=True)

@@ -1,4 +1,4 @@
-"""Shows a turn while it runs: as text, as lines of JSON, or only its result."""
+"""Prints the events of a turn while it runs: as text, as JSON lines, or only the final result."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -120,7 +120,7 @@ class TextView:
         if started.get("type") != "agent.message":
             return
         if self._open_message_id is not None:
-            self._screen.print_line("[dim]… the worker was lost; another worker restarts the response:[/]")
+            self._screen.print_line("[dim]… the worker was lost; another worker starts the response again:[/]")
         self._open_message_id, self._written = str(started.get("id")), 0
 
     def message_grows(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Agents, environments, and the configuration with which a turn runs.
+"""Data types for agents, environments, and the configuration with which a turn runs.
 
 The session's copy of an agent version and the turn's overrides are merged into one `ResolvedConfig`. The result is
 stored with the turn, so the configuration of a past turn is known even after the agent has changed.

@@ -119,15 +119,13 @@ def describe_missing(error: FootplateError, block: JsonObject) -> JsonObject:
     title = block.get("title")
     label = f" ({title})" if isinstance(title, str) and title else ""
     kind = "An image" if block.get("type") == "image" else "A document"
-    text = f"[{kind}{label} that the user attached here is missing. Tell the user: {error.advice}]"
+    text = f"[{kind}{label} that the user attached here could not be loaded. Tell the user: {error.advice}]"
     return {"type": "text", "text": text}
 
 
 def describe_not_inherited(path: str, error: FootplateError) -> JsonObject:
     """Return the text for the model about a parent's file that could not be added to the fork's tree."""
-    text = (
-        f"[The file {path} of the session that this one was forked from is missing here. Tell the user: {error.advice}]"
-    )
+    text = f"[The file {path} could not be copied from the parent session. Tell the user: {error.advice}]"
     return {"type": "text", "text": text}
 
 

@@ -1,4 +1,4 @@
-"""Decides which objects in the object store can be deleted, by the references in the log.
+"""Decides which objects in the object store can be deleted, based on the references in the session logs.
 
 An object is deleted only if it is certainly not needed. Each object gets one verdict with one reason to keep or delete
 it. This module does no I/O.
@@ -28,7 +28,7 @@ class RetentionReason(Enum):
     FILES = ("a snapshot of a session's files needs it", False)
     NAMED = ("the log refers to it", False)
     UPLOADED = ("it is part of an uploaded file", False)
-    BY_NOTE = ("its file is deleted, expired or still uploading; a worker removes it when it is due", False)
+    BY_NOTE = ("its file is deleted, expired or still uploading; a worker removes it later", False)
     BEGAN = ("sessions of the project started from it", False)
     YOUNG = ("it was written recently, and its log entry may still be missing", False)
     BUSY = ("a turn of its session is running, queued or waiting for a decision", False)

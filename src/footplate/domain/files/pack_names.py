@@ -1,5 +1,5 @@
-"""Names of git packs in the object store. A name contains the snapshot that the pack builds on and the snapshot that it
-produces.
+"""Names of git packs in the object store. Each snapshot of a session's files is stored as a pack. The pack's name
+contains the id of the new snapshot and the id of the snapshot that it builds on.
 """
 
 import hashlib

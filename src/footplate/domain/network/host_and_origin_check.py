@@ -1,4 +1,5 @@
-"""Rejects HTTP requests that a web page of another site makes through the user's browser. Every listener uses it.
+"""Rejects HTTP requests that a web page of another site makes through the user's browser. The API, the metrics server
+and the model proxy use this check.
 
 - DNS rebinding: a page points its own host name at 127.0.0.1. The `Host` header must therefore be a loopback name, an
   IP address, or a name that the operator lists.

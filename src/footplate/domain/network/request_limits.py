@@ -1,6 +1,7 @@
 """Limits on the requests, connections and streams of the API's clients.
 
-Each field is a setting: `FOOTPLATE_HEADER_BYTES` sets `header_bytes`. Each limit applies to one API process.
+Each field can be set by an environment variable: `FOOTPLATE_HEADER_BYTES` sets `header_bytes`. Each limit applies to
+one API process.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Principals: authenticated callers, each in one organisation."""
+"""Defines `Principal`: an authenticated caller, who belongs to one organisation."""
 
 from dataclasses import dataclass
 

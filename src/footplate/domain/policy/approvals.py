@@ -1,4 +1,4 @@
-"""Approvals: tool calls that wait for a person's decision, and the policy that says who may decide."""
+"""Data types for approvals (tool calls that wait for a person's decision) and the policy that says who may decide."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -113,7 +113,8 @@ def check_policy_writer(principal: Principal, owner: str) -> None:
     """
     if not principal.roles & POLICY_WRITER_ROLES:
         raise Forbidden(
-            f"Writing the rules of {owner} needs the role {POLICY_ADMIN!r}, which this API key does not have.",
+            f"Writing the rules of {owner} needs the role 'admin' or {POLICY_ADMIN!r}, "
+            "which this API key does not have.",
             help_text=f"Use another key, or create one: footplate api-keys create --role {POLICY_ADMIN} --name …",
         )
 

@@ -1,7 +1,7 @@
-"""The ports that the API uses: reads, units of work, event streams, keys, diffs and health.
+"""The ports (interfaces) that the API uses: reads, changes, event streams, API keys, diffs and health checks.
 
-Every change happens in a unit of work: one transaction, de-duplicated by the request's `RequestAttempt`. A request that
-is retried after a lost response therefore takes effect once. Methods that take a principal (the authenticated caller)
+Every change happens in a unit of work, which is one transaction. `RequestAttempt` identifies a request, so a request
+that is retried after a lost response takes effect only once. Methods that take a principal (the authenticated caller)
 raise `NotFound` for an id of another organisation.
 """
 

@@ -1,4 +1,6 @@
-"""The ports that the engine uses to run a turn: stores, live stream, environments, working trees and model access."""
+"""The ports (interfaces) that the engine uses to run a turn: stores, live stream, environments, working trees and model
+access.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager

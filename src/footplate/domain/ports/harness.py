@@ -1,7 +1,7 @@
 """The interface that a harness implements, and the interfaces of the environment, gate and log that it uses.
 
-A harness decides the next action of a turn. It sees only a `TurnContext`, and leaves storing and publishing events to
-`TurnLog`. `TurnLog` also rejects writes after another worker has taken over the turn (fencing).
+A harness is an agent loop: it decides the next action of a turn. It sees only a `TurnContext`, and `TurnLog` stores and
+publishes its events. `TurnLog` also rejects writes after another worker has taken over the turn (fencing).
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""The port through which a harness in the worker process calls the model proxy without a network connection."""
+"""The interface (port) through which a harness in the worker process calls the model proxy without a network
+connection.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
-"""The port for importing and exporting conversations in a harness's own transcript format, for example that of Claude
-Code.
+"""The interface (port) for importing and exporting conversations in a harness's own transcript format, for example that
+of Claude Code.
 
 A transcript is JSON lines in one or more files; files of subagents have a subpath. The contents are untrusted data:
 they are stored, shown and returned, but never acted on.

@@ -1,4 +1,4 @@
-"""Usage reports: the query, a row of the result, and the port that runs the query."""
+"""Data types of usage reports (the query and a result row), and the interface (port) that runs the query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -39,13 +39,13 @@ class AllowedRoots:
         if not any(path.is_relative_to(root) for root in self.roots.get(organisation, ())):
             raise _refusal(directory, "it is not below a directory that the operator assigned to this organisation")
         if ".git" in {part.lower() for part in path.parts}:
-            raise _refusal(directory, "it leads into a git directory")
+            raise _refusal(directory, "it is inside a git directory")
         for home in self.homes:
             relative_parts = path.parts[len(PurePosixPath(home).parts) :] if path.is_relative_to(home) else None
-            if PurePosixPath(home).is_relative_to(path) or (relative_parts and relative_parts[0].startswith(".")):
-                raise _refusal(
-                    directory, f"it is the home directory {home}, contains it, or is a hidden directory in it"
-                )
+            if PurePosixPath(home).is_relative_to(path):
+                raise _refusal(directory, f"it is or contains the home directory {home}")
+            if relative_parts and relative_parts[0].startswith("."):
+                raise _refusal(directory, f"it is inside a hidden directory of the home directory {home}")
 
 
 def _refusal(directory: str, reason: str) -> InvalidRequest:

@@ -1,8 +1,9 @@
-"""Permission rules of projects. The rules belong to a location. If a location has rules, only callers with the role
-`admin` or `policy_admin` may create or archive a project there, or change its trust or branch.
+"""Permission rules of projects. The rules belong to a location: a path below the projects root, or the URL of a
+repository.
 
-A location is a path below the projects root or the URL of a repository. All projects at one location share its rules,
-including archived ones. A project that is created again at the same location has the rules from the start.
+All projects at one location share its rules, including archived ones. A project that is created again at the same
+location has the rules from the start. If a location has rules, only callers with the role `admin` or `policy_admin` may
+create or archive a project there, or change its trust or branch.
 """
 
 import posixpath

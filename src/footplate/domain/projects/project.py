@@ -179,7 +179,7 @@ def normalize_path(given: str, root: str) -> str:
     if ".." in steps:
         raise _path_refusal(given, "it contains `..`")
     if ".git" in {step.lower() for step in steps}:
-        raise _path_refusal(given, "it leads into a git directory")
+        raise _path_refusal(given, "it is inside a git directory")
     if any(ord(char) < ord(" ") or char == "\x7f" for char in given):
         raise _path_refusal(given, "it contains control characters")
     if len(text.encode()) > _MAX_PATH_BYTES or any(len(step.encode()) > _MAX_NAME_BYTES for step in steps):

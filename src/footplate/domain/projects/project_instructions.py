@@ -89,7 +89,7 @@ _INSTRUCTION_KINDS: Final = frozenset(
 )
 _EXECUTABLE_KINDS: Final = frozenset({InstructionKind.SETTINGS, InstructionKind.SERVERS, InstructionKind.SCRIPT})
 _SKIP_REASONS: Final = {
-    InstructionKind.OTHER: "is not loaded from a repository",
+    InstructionKind.OTHER: "is never loaded from a repository",
     InstructionKind.SETTINGS: "needs the trust level 'all'",
     InstructionKind.SERVERS: "needs the trust level 'all'",
 }

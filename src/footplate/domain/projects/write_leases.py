@@ -1,4 +1,4 @@
-"""Write leases: allow at most one writer at a time for a branch or a directory.
+"""Write leases, which allow at most one writer at a time for a branch or a directory.
 
 A lease is a database row with a fencing token that only increases. The holder renews the lease; other writers wait in a
 queue. A holder that is dead or suspended loses the lease when it expires, and detects the loss before it writes.
@@ -23,9 +23,9 @@ class LeaseHeld(Conflict):
 
     def __init__(self, target: str, *, holder: str, since: datetime, waited: float, queue_length: int) -> None:
         since_text = f"{since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        queue = f" {queue_length} more are waiting ahead of this request." if queue_length else ""
+        queue = f" Other writers waiting ahead of this request: {queue_length}." if queue_length else ""
         super().__init__(
-            f"Another writer holds {target}: {holder}, since {since_text}. The request waited {waited:.0f} s.{queue}",
+            f"Another writer uses {target}: {holder}, since {since_text}. The request waited {waited:.0f} s.{queue}",
             help_text="Nothing was changed. Retry later. If the other writer has crashed, its lease expires by itself.",
         )
         self.holder = holder

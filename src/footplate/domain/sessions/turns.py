@@ -1,4 +1,4 @@
-"""Sessions and turns: their states, and the outcome of a turn."""
+"""Data types for sessions and turns: their states, and the outcome of a turn."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

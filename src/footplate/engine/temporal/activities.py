@@ -91,7 +91,7 @@ async def _check_task_is_current() -> None:
         )
     except (RPCError, AsyncActivityCancelledError) as error:
         log.warning("rejected a stale task for a turn", action="turn.stale", workflow=info.workflow_id)
-        raise _retryable_error("Temporal has given this turn to another worker.", "stale") from error
+        raise _retryable_error("Temporal has assigned this turn to another worker.", "stale") from error
 
 
 def _retryable_error(message: str, kind: str, *, after: timedelta | None = None) -> ApplicationError:

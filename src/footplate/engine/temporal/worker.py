@@ -1,4 +1,4 @@
-"""The Temporal worker: polls for turns, runs them, and shuts down gracefully."""
+"""The Temporal worker: receives turns from Temporal, runs them, and shuts down gracefully."""
 
 import asyncio
 from datetime import timedelta

@@ -112,7 +112,7 @@ class TurnAttachments:
         except OSError as error:
             raise AttachmentFailed(
                 f"{path} could not be written to the session's files: {error.strerror or error}.",
-                help_text="Check that no directory has the same name, and that the disk is not full.",
+                help_text="Check that no directory has this name and that the disk is not full.",
             ) from error
         self._on_file_written()
 

@@ -1,4 +1,5 @@
-"""Records the base commit of each project in the log at a session's first turn, before any file is written.
+"""Records the base commit of each project in the log at a session's first turn, before any file is written. The base
+commit is the commit that the session starts from.
 
 If the worker dies right afterwards, the next worker reads the same base commits and creates the same trees, on any
 host.

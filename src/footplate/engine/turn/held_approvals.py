@@ -1,4 +1,9 @@
-"""Announces, reads and closes approvals for which a running turn waits instead of being suspended."""
+"""Manages approvals of a turn that keeps running while it waits for the decision. Other turns are suspended while they
+wait.
+
+This module runs the notification hooks for such an approval, looks up the decision, and closes the approval if no
+decision arrives.
+"""
 
 from footplate.domain.ports.engine import Claim, LiveTurn, TurnStore
 from footplate.domain.sessions.events import Event

@@ -1,4 +1,6 @@
-"""Runs a turn's hooks for prompts and for approval requests. Hooks before and after tool calls run elsewhere."""
+"""Runs a turn's hooks for prompts and for approval requests. The gate and the harness run the hooks before and after
+tool calls.
+"""
 
 from collections.abc import Sequence
 

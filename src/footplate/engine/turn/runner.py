@@ -188,7 +188,7 @@ class _Turn:
     async def _run(self) -> TurnEnded | RetryTurn:
         claim = self._claim
         if claim.attempt - claim.failures - claim.handovers > self._services.limits.max_attempts:
-            message = f"{claim.attempt} workers were lost while they ran this turn, so it is not retried."
+            message = f"The turn was stopped because {claim.attempt} workers were lost while running it."
             return await self._commit(_failed_outcome("unknown_error", message))
         try:
             async with exclusive_directory(

@@ -1,5 +1,5 @@
-"""Removes containers whose worker and guardian process have died, or which are left from before a reboot of the
-machine.
+"""Removes abandoned containers: those whose worker and guardian process have died, and those from before a reboot of
+the machine.
 """
 
 import json

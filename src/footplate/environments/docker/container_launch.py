@@ -73,7 +73,7 @@ class NamedContainerLaunch:
         """Only logs the failure: the engine cannot end a single process of a container. The watcher inside runs as
         root, so the agent cannot keep it from doing this itself.
         """
-        log.error("processes of a turn in a named container could not be ended", action="container.left")
+        log.error("a turn's processes in a named container could not be killed", action="container.left")
 
 
 def path_in_container(mounts: list[Mapping[str, object]], directory: str, container: str) -> str:
@@ -85,8 +85,8 @@ def path_in_container(mounts: list[Mapping[str, object]], directory: str, contai
     ]
     if not matches:
         raise NoContainer(
-            f"The container {container!r} does not mount {directory} of this machine.",
-            help_text=f"Start it with that directory mounted, for example `docker run -v {directory}:{directory} …`.",
+            f"The container {container!r} does not have the host directory {directory} mounted.",
+            help_text=f"Mount it when you start the container, for example `docker run -v {directory}:{directory} …`.",
         )
     source, destination = max(matches, key=lambda pair: len(pair[0]))
     return destination + directory.removeprefix(source)

@@ -1,5 +1,5 @@
-"""Identifies the process that owns a container by a name that is never reused, and checks whether that process is
-alive.
+"""Builds a name for the process that owns a container, and checks whether that process is alive. A name is never
+reused.
 
 A pid is not enough: pids are reused, and each pid namespace has its own pids. If the owner is in another pid namespace,
 this module cannot tell whether the owner is alive.

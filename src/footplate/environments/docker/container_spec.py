@@ -1,4 +1,6 @@
-"""Builds the Docker API request for a container that has only the privileges that a turn needs. Does no I/O."""
+"""Builds the Docker API request for a container that has only the privileges that a turn needs. This module does no
+I/O.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Connects to the Docker Engine API, and converts its errors to Footplate's errors."""
+"""Connects to the API of the Docker Engine, and converts its errors to Footplate's errors."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ async def connect_engine(host: str, *, patience: float = 60.0) -> AsyncIterator[
         yield docker
     except aiodocker.DockerError as error:
         if error.status < _NO_RESPONSE:
-            text = f"The docker engine rejected the request: {error.message}"
+            text = f"The Docker engine rejected the request: {error.message}"
             raise Unavailable(text, help_text="Run `footplate doctor`.") from error
         system = getattr(error.__context__, "os_error", None)
         raise _no_response_error(host, getattr(system, "strerror", None) or error.message) from error
@@ -43,8 +43,8 @@ async def connect_engine(host: str, *, patience: float = 60.0) -> AsyncIterator[
 
 def _no_response_error(host: str, reason: str) -> Unavailable:
     return Unavailable(
-        f"The docker engine at {host} does not respond: {reason}",
-        help_text="Check that dockerd runs and that the worker's user may write to its socket.",
+        f"The Docker engine at {host} does not respond: {reason}",
+        help_text="Check that dockerd is running and that the worker's user can write to its socket.",
     )
 
 

@@ -120,7 +120,7 @@ class DockerEnvironment(EnclosedEnvironment):
             Cgroup.of_process(process).limit_sockets(self._view.limits)
         except OSError as error:
             log.warning(
-                "socket buffers of the container could not be limited", action="container.sockets", reason=str(error)
+                "the container's socket buffers could not be limited", action="container.sockets", reason=str(error)
             )
 
     def _find_cgroup(self) -> Cgroup | None:

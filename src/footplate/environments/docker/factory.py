@@ -299,9 +299,9 @@ def check_mounts(sources: Sequence[Path], engine: str) -> None:
         resolved = source.resolve()
         if resolved == socket or resolved in socket.parents:
             raise InvalidRequest(
-                f"The container would mount {source}, which contains the docker engine's socket {socket}.",
+                f"The container would mount {source}, which contains the Docker engine's socket {socket}.",
                 field="context.directory",
-                help_text="Choose a directory that does not contain the socket, and check FOOTPLATE_SANDBOX_READABLE.",
+                help_text="Use a directory that does not contain the socket, and check FOOTPLATE_SANDBOX_READABLE.",
             )
 
 

@@ -1,4 +1,6 @@
-"""Inspects the Docker images of environments, and chooses the names of images that `setup_images` builds."""
+"""Inspects Docker images: reads their environment variables, volumes and user files. It also chooses the names of the
+images that `setup_images` builds.
+"""
 
 import contextlib
 import hashlib
@@ -58,7 +60,7 @@ async def inspect_base(docker: aiodocker.Docker, name: str) -> dict[str, Any]:
     found = await engine.find_image(docker, name)
     if found is None:
         raise NoContainer(
-            f"The docker engine has no image {name!r}.",
+            f"The Docker engine has no image {name!r}.",
             help_text=f"Run `docker pull {name}` on the workers' machines, or configure another image.",
         )
     return found

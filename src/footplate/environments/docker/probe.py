@@ -20,12 +20,12 @@ from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox import seccomp
 
 INSTALL_HELP: Final = (
-    "Install docker (Debian and Ubuntu: apt install docker.io), start it, and let the worker's user write to its "
-    "socket. Set FOOTPLATE_DOCKER_HOST if it listens elsewhere. See docs/environments.md."
+    "Install Docker (Debian and Ubuntu: apt install docker.io), start it, and let the worker's user write to its "
+    "socket. If it uses another socket, set FOOTPLATE_DOCKER_HOST. See docs/environments.md."
 )
 SHARED_FILES_HELP: Final = (
-    "The engine must see FOOTPLATE_DATA_DIR at the same path as the worker, without user ID mapping. If the "
-    "worker is not root, the engine must run as root (neither rootless nor with userns-remap)."
+    "FOOTPLATE_DATA_DIR must have the same path for the Docker engine and the worker, and user IDs must not be "
+    "remapped. If the worker does not run as root, the engine must (not rootless, and without userns-remap)."
 )
 _LEASE_SECONDS: Final = 60.0
 

@@ -131,7 +131,7 @@ def check_named_directory(directory: Path, hidden: Sequence[Path]) -> None:
         raise InvalidRequest(
             f"The session's context.directory {str(directory)!r} cannot be used in a sandbox: {reason}.",
             field="context.directory",
-            help_text="Use a directory of your own, or omit the field.",
+            help_text="Use another directory, or omit the field.",
         )
 
 

@@ -92,7 +92,7 @@ class Enclosure(Spawner):
         if isinstance(error, FootplateError):
             self.fail_all(error)
         else:
-            log.warning("sandbox or container ended", action=f"{self.noun}.ended", code=exited.result())
+            log.warning("sandbox or container exited", action=f"{self.noun}.ended", code=exited.result())
             self.finish_all(_SIGKILL_STATUS)
         self.disconnect()
 

@@ -1,4 +1,4 @@
-"""The resource limits of a sandbox, and the subset that can be set per process, without control groups."""
+"""Defines the resource limits of a sandbox, and which of them can be set per process, without control groups."""
 
 import resource
 from dataclasses import dataclass

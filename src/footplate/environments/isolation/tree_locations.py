@@ -1,4 +1,4 @@
-"""Determines the paths of a session's working trees: on this host, and as commands inside the environment see them."""
+"""Determines the paths of a session's working trees, both on this host and inside the session's environment."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,5 @@
-"""The worker's client for the guardian process of a turn: starts the process, renews its lease and stops it.
+"""The worker's client for the guardian process of a turn: starts the process, renews its lease and stops it. The
+guardian runs the turn's commands, and kills them when the lease ends.
 
 If the guardian process dies, every caller that waits for one of its commands receives `Unavailable`.
 """

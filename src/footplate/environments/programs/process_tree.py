@@ -1,4 +1,4 @@
-"""Keeps the processes of a guardian together, so that all of them, or those of one command, can be found and killed.
+"""Finds and kills the processes that a guardian process has started: all of them, or those of one command.
 
 There are two modes. With `namespace`, the guardian creates a pid namespace; when the namespace's init process dies, the
 kernel kills all processes inside. With `descendants`, used if the kernel permits no namespace, the guardian follows

@@ -1,4 +1,4 @@
-"""One pass of the reaper on this host: finds expired leases, and kills and removes all resources that belong to them.
+"""Runs one pass of the reaper on this host: finds expired leases, kills their processes and removes their files.
 
 Each process, control group and directory is labelled with a lease id. A lease is written before its resources are
 created and removed after them, so two workers or installations never remove each other's resources. A control group

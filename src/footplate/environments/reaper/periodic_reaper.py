@@ -107,7 +107,7 @@ class PeriodicReaper:
                 self._release_due = now + _RELEASE_INTERVAL
         except Exception as error:  # noqa: BLE001 - without the log nothing may be removed
             log.warning(
-                "could not check session directories against the log; none were removed",
+                "could not check session directories against the database; none were removed",
                 action="reaper.no_log",
                 reason=repr(error),
             )

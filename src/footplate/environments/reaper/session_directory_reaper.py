@@ -165,7 +165,7 @@ class WorkspaceReaper:
             and session_dir.is_dir()
             and any(session_dir.iterdir())
         ):
-            return "the log has no snapshot of its files"
+            return "no snapshot of its files is stored"
         return None
 
     def _rename_aside(self, organisation: str, session_id: str) -> None:
@@ -198,7 +198,7 @@ class WorkspaceReaper:
         if not found or await self._sessions.existing([session_id for _, session_id in found]):
             return True
         log.warning(
-            "the log has no session of this data directory, so no directory is removed; check FOOTPLATE_DATABASE_URL",
+            "the database has no session of this data directory, so nothing is removed; check FOOTPLATE_DATABASE_URL",
             action="reaper.other_cell",
             sessions=len(found),
         )

@@ -1,10 +1,10 @@
 """The system calls that programs in a sandbox or container may make; all other system calls fail.
 
-Calls for mounts, other namespaces, kernel modules, kexec, reboot, swap, quotas, accounting and setting clocks are
-excluded on purpose. So are keyrings, bpf, perf events, userfaultfd, io_uring, fanotify, opening files by handle, and
-obsolete calls. The old asynchronous I/O (`io_setup`) is excluded because all users of the machine share its limited
-number of queues. `ptrace` is allowed for debuggers and leak checkers. It can reach only processes that the sandbox's
-user started inside the sandbox.
+The list omits calls that administer the machine, such as mounts, kernel modules, reboot, swap and setting clocks. It
+also omits obsolete calls and powerful kernel features such as keyrings, bpf, perf events, userfaultfd and io_uring. The
+old asynchronous I/O (`io_setup`) is omitted because all users of the machine share its limited number of queues.
+`ptrace` is allowed for debuggers and leak checkers. It can reach only processes that the sandbox's user started inside
+the sandbox.
 """
 
 from typing import Final

@@ -1,6 +1,7 @@
 """Starts the bubblewrap sandbox of one turn, and connects the worker to the init process inside it by a socket.
 
-The turn's guardian process starts bubblewrap, so that the sandbox ends with the lease.
+The turn's guardian process starts bubblewrap. The guardian enforces the worker's lease, so the sandbox ends when the
+lease ends.
 """
 
 import asyncio

@@ -16,18 +16,17 @@ from footplate.environments.reaper.expired_lease_reaper import new_trial_name
 from footplate.environments.sandbox import seccomp
 from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
 
-INSTALL_HELP: Final = "Install bubblewrap (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
+INSTALL_HELP: Final = "Install bubblewrap (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)."
 UNSANDBOXED_HELP: Final = (
-    "or run agents without isolation by setting FOOTPLATE_ENVIRONMENT=unsandboxed. See docs/environments.md."
+    "To run agents without isolation instead, set FOOTPLATE_ENVIRONMENT=unsandboxed. See docs/environments.md."
 )
 NAMESPACES_HELP: Final = (
-    "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces "
-    "above 0, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0). In a container, do not mask /proc "
-    "(docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined). A worker that runs as root "
-    "needs CAP_SYS_ADMIN. You can also run the worker as another user"
+    "Allow unprivileged user namespaces with sysctl: kernel.unprivileged_userns_clone=1, user.max_user_namespaces "
+    "above 0, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0. If the worker runs in a container or "
+    "as root, see docs/environments.md for further requirements."
 )
 CGROUPS_HELP: Final = (
-    "Let the worker write to its own cgroup: run it as root, or as a systemd service with Delegate=yes "
+    "Give the worker write access to its cgroup: run it as root, or as a systemd service with Delegate=yes "
     "and DelegateSubgroup=worker"
 )
 _LEASE_SECONDS: Final = 30.0
@@ -51,12 +50,12 @@ async def probe_sandbox(uid: int, *, path: str | None = None) -> SandboxProbe:
     `NoSandbox`.
     """
     if sys.platform != "linux":
-        raise NoSandbox("The sandbox requires Linux.", help_text=f"Run workers on Linux, {UNSANDBOXED_HELP}")
+        raise NoSandbox("The sandbox requires Linux.", help_text=f"Run workers on Linux. {UNSANDBOXED_HELP}")
     program = shutil.which("bwrap", path=path)
     if program is None:
         raise NoSandbox(
             "The sandbox requires bubblewrap, but `bwrap` is not on the PATH.",
-            help_text=f"{INSTALL_HELP}, {UNSANDBOXED_HELP}",
+            help_text=f"{INSTALL_HELP} {UNSANDBOXED_HELP}",
         )
     _check_filters()
     try:
@@ -74,7 +73,7 @@ def _check_filters() -> None:
     except (ImportError, RuntimeError, OSError) as error:
         message = f"The sandbox requires libseccomp, which cannot be loaded: {error}."
         raise NoSandbox(
-            message, help_text=f"Install it (Debian and Ubuntu: apt install libseccomp2), {UNSANDBOXED_HELP}"
+            message, help_text=f"Install it (Debian and Ubuntu: apt install libseccomp2). {UNSANDBOXED_HELP}"
         ) from error
 
 
@@ -91,12 +90,12 @@ async def _run_in_trial_sandbox(host: SandboxHost, uid: int) -> None:
             result = await environment.run(["true"], timeout=_LEASE_SECONDS)
         except FootplateError as error:
             message = f"No sandbox can be started on this machine. {error.message}"
-            raise NoSandbox(message, help_text=f"{NAMESPACES_HELP}, {UNSANDBOXED_HELP}") from error
+            raise NoSandbox(message, help_text=f"{NAMESPACES_HELP} {UNSANDBOXED_HELP}") from error
         finally:
             await environment.aclose()
     if result.exit_code != 0:
         error_output = result.stderr.decode(errors="replace").strip()
         raise NoSandbox(
-            f"A sandbox starts, but no command runs in it: {error_output}",
-            help_text=f"{NAMESPACES_HELP}, {UNSANDBOXED_HELP}",
+            f"The sandbox starts, but a command in it failed: {error_output}",
+            help_text=f"{NAMESPACES_HELP} {UNSANDBOXED_HELP}",
         )

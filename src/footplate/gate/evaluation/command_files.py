@@ -1,4 +1,4 @@
-"""Finds the files that a shell command may name, and matches them against the path rules."""
+"""Finds the files to which the arguments of a shell command may refer, and matches them against the path rules."""
 
 import posixpath
 import re

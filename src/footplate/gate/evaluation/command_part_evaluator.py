@@ -133,7 +133,8 @@ class CommandPartEvaluator:
             for each in _possible_file_names(argument):
                 for outcome in RESTRICTING_OUTCOMES if self.files.is_forbidden(each) else ():
                     if (matched := self.files.find_restricting_rule(outcome, each, writes=True)) is not None:
-                        return _ask(f"It names {_in_backticks(argument.text)}, which {matched.rule.text} applies to.")
+                        shown = _in_backticks(argument.text)
+                        return _ask(f"{matched.rule.text} applies to {shown}, which is an argument of the command.")
         return None
 
     def _allow_by_bare_rule(self, effects: CommandEffects, possible_restriction: Decision | None) -> Decision:
@@ -143,10 +144,10 @@ class CommandPartEvaluator:
                 return possible_restriction
             hidden = next((each for each in effects.concerns if not each.is_visible), None)
             if hidden is not None:
-                return _ask(f"A command that other rules forbid may be hidden in it: {hidden.text}.")
+                return _ask(f"It may run a command that other rules forbid: {hidden.text}.")
             if self._uses_program_file(effects):
                 return _ask(
-                    "It reads or writes a program's executable file, which may give a forbidden program another name."
+                    "It reads or writes an executable file, so a forbidden program could be copied to another name."
                 )
         return self.allow_all_rule.make_decision(f"{self.allow_all_rule.rule.text} allows every command.")
 
@@ -157,14 +158,14 @@ class CommandPartEvaluator:
         if pattern.is_exact and pattern.literal_prefix == simple.source and simple.stdin is Stdin.INHERITED:
             return None  # a rule allows exactly this text
         if _escapes_directory(pattern, simple.words):
-            return _ask(f"{matched.rule.text} allows a directory, but the path leaves this directory.")
+            return _ask(f"{matched.rule.text} allows paths in a directory, but `..` in the command leads out of it.")
         for concern in effects.concerns:
             if concern.literal_words is None or not _contains_literally(pattern, simple.words[: concern.literal_words]):
                 return _ask(f"{matched.rule.text} does not cover it: {concern.text}.")
         for write in effects.writes:
             if (why := self._why_not_writable(write)) is not None:
                 return _ask(f"It writes {_in_backticks(write.path.text)}, {why}.")
-        return _ask("It reads or writes a program's executable file.") if self._uses_program_file(effects) else None
+        return _ask("It reads or writes an executable file.") if self._uses_program_file(effects) else None
 
     def _why_not_writable(self, write: FileWrite) -> str | None:
         path = write.path
@@ -175,7 +176,9 @@ class CommandPartEvaluator:
         if not self.files.is_in_workspace(path):
             return "which may be outside the workspace"
         part = self.files.find_protected_component(path)
-        return f"and programs execute {part} or read it as configuration" if part is not None else None
+        if part is None:
+            return None
+        return f"which is protected: programs may execute {part} or read it as configuration"
 
     def _uses_program_file(self, effects: CommandEffects) -> bool:
         if not effects.commands or effects.commands[0][0].text in _INSPECTION_PROGRAMS:
@@ -289,7 +292,7 @@ def _no_rule_reason(effects: CommandEffects, files: CommandFiles) -> str:
         outside = next((argument.text for argument in effects.reads if not files.is_readable(argument)), "")
         return f"No rule allows it, and {_in_backticks(outside)} may be outside the workspace."
     return (
-        f"No rule allows it. It needs approval because {effects.concerns[0].text}."
+        f"No rule allows it. It requires approval because {effects.concerns[0].text}."
         if effects.concerns
         else "No rule allows it."
     )

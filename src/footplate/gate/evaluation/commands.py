@@ -1,4 +1,5 @@
-"""Decides a shell command: evaluates each part of the command line separately, and returns the strictest decision.
+"""Decides whether a shell command may run. Each part of the command line is evaluated separately, and the strictest
+decision applies.
 
 A command is allowed only if every part of it is allowed. A part that cannot be parsed is never allowed by default.
 """
@@ -27,7 +28,7 @@ TOO_EXPENSIVE: Final = Decision(
     "Evaluating the permission rules for this call would take too long, so it was denied. Split it into smaller calls.",
 )
 _GIT_IN_OTHER_DIRECTORY: Final = Concern(
-    "git runs in a directory that the command changed to, and uses the configuration there", is_visible=True
+    "git runs after a change of directory, and uses the git configuration of the new directory", is_visible=True
 )
 
 

@@ -75,6 +75,7 @@ def _decide_files(policy: Policy, below: FileTarget, names: Iterable[str], conte
             if (matched := policy.find_path_rule(READ, outcome, file_target, context)) is not None:
                 # The reason does not name the file, because that would reveal what the rule hides.
                 return matched.make_decision(
-                    f"It may show a file that {matched.rule.text} applies to. Search elsewhere or narrow the pattern."
+                    f"The search may show a file that {matched.rule.text} applies to. Search another directory or "
+                    "narrow the pattern."
                 )
     return None

@@ -1,6 +1,6 @@
 """Evaluates the permission rules for one tool call of any kind, and returns allow, ask or deny.
 
-If no rule matches a malformed input, the decision is ask, except for a call that starts a subagent.
+A call with malformed input that no rule matches requires approval (ask), except a call that starts a subagent.
 """
 
 from collections.abc import Mapping
@@ -117,7 +117,7 @@ def _decide_file(policy: Policy, tool: str, file_target: FileTarget, context: Pa
     if part is not None and tool == EDIT:
         return Decision(
             PermissionOutcome.ASK,
-            f"The path contains {part}, which programs execute or read as configuration, and no rule names it.",
+            f"Programs may execute {part} or read it as configuration, and no rule allows it explicitly.",
         )
     return Decision(PermissionOutcome.ASK, f"No rule allows {file_target.path}.")
 
@@ -175,7 +175,7 @@ def _decide_by_tool_rules(
                 if not isinstance(specifier, ParameterPattern) and specifier.matches(agent):
                     return matched.make_decision(f"{matched.rule.text} applies to the agent {agent}.")
     if default is PermissionOutcome.ALLOW:
-        return Decision(default, "It has no effect by itself.")
+        return Decision(default, "This tool requires no approval.")
     return Decision(default, f"No rule allows {name}.")
 
 

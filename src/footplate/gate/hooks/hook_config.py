@@ -82,7 +82,8 @@ def parse_hooks(layers: Sequence[tuple[Layer, Mapping[str, Json]]]) -> list[Hook
         if hooks is None:
             continue
         if not isinstance(hooks, dict) or hooks.keys() - {*HookEvent}:
-            raise InvalidRule(str(hooks), 1, f"hooks must be an object with these events: {', '.join(HookEvent)}")
+            names = ", ".join(HookEvent)
+            raise InvalidRule(str(hooks), 1, f"hooks must be an object with these event names as keys: {names}")
         for event, groups in hooks.items():
             for group in groups if isinstance(groups, list) else []:
                 found += _parse_group(HookEvent(event), layer, group)
@@ -102,7 +103,7 @@ def _parse_hook(event: HookEvent, layer: Layer, matcher: LinearRegex, hook: Json
     if not isinstance(hook, dict) or kind is None or not isinstance(target, str):
         raise InvalidRule(str(hook), 1, "this is not a valid hook")
     if kind is HookKind.HTTP and layer not in HTTP_HOOK_LAYERS:
-        raise InvalidRule(str(hook), 1, "an HTTP hook may only be configured by the organisation or a project")
+        raise InvalidRule(str(hook), 1, "HTTP hooks can only be configured by the organisation or a project")
     seconds, options = hook.get("timeout"), hook.get("options")
     return Hook(
         event,

@@ -53,7 +53,7 @@ def parse_output(printed: bytes) -> HookOutput:
         text = printed.decode().strip()
         if not text.startswith("{"):
             if _EMBEDDED_DECISION.search(text):
-                return HookOutput(failure="The hook printed other text around its JSON output.")
+                return HookOutput(failure="The hook printed text before its JSON output.")
             return HookOutput(text=clean_text(text))
         return HookOutput(json_output=clean_object(json.loads(text, parse_constant=_reject_constant)))
     except (ValueError, RecursionError):
@@ -89,7 +89,7 @@ def make_decision(hook: Hook, output: HookOutput) -> Decision | None:
     if outcome is not PermissionOutcome.DENY and _changes_input(output):
         outcome, reason = (
             PermissionOutcome.DENY,
-            "The hook tried to change the input of the call, which hooks cannot do here.",
+            "The hook tried to change the input of the call, which is not supported.",
         )
     return Decision(outcome, reason[:_MAX_REASON_CHARACTERS], layer=hook.layer, hook=hook.name)
 
@@ -106,7 +106,7 @@ def make_feedback(hook: Hook, output: HookOutput) -> HookFeedback:
     if output.failure is not None:
         failure = f"{label} failed: {output.failure[:_MAX_REASON_CHARACTERS]}"
         if hook.event in FAIL_CLOSED:
-            return HookFeedback(f"{failure} Nothing is accepted until the hook works again.")
+            return HookFeedback(f"{failure} Messages are rejected until the hook works again.")
         return HookFeedback(
             messages=(f"{failure[0].upper()}{failure[1:]}",) if hook.event is HookEvent.AFTER_TOOL else ()
         )

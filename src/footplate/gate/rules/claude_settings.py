@@ -22,8 +22,8 @@ DEFAULT_RULE: Final = "Read(./**)"
 _LIST_FIELDS: Final = (*OUTCOME_ORDER, "additionalDirectories")
 _DEFAULT_MODES: Final = ("default", "manual")
 _STRICT_MODES: Final = {
-    "dontAsk": "Claude Code denies calls that no rule allows, but Footplate asks a person",
-    "plan": "Claude Code writes nothing without asking, but Footplate applies the allow rules",
+    "dontAsk": "in this mode, Claude Code denies calls that no rule allows, but Footplate would ask for approval",
+    "plan": "in this mode, Claude Code changes no files, but Footplate would apply the allow rules",
 }
 """Strict modes. Ignoring one would allow more than the file does, so the import is refused."""
 
@@ -62,14 +62,12 @@ def import_settings(text: str, layer: Layer) -> ImportedRules:
             f"The file sets permissions.defaultMode to {mode}, which Footplate does not support: "
             f"{_STRICT_MODES[mode]}.",
             field="permissions.defaultMode",
-            help_text="Remove the mode. If some calls must never run, also add deny rules for them.",
+            help_text="Remove defaultMode, and add deny rules for calls that must never run.",
         )
     if mode is not None and mode not in _DEFAULT_MODES:
-        notes.append(f"permissions.defaultMode: {mode} is not imported. Calls that no rule allows require approval")
+        notes.append(f"permissions.defaultMode: {mode} is not imported: calls that no rule allows require approval")
     if permissions.get("additionalDirectories"):
-        notes.append(
-            "permissions.additionalDirectories: not imported because directories are configured for each session"
-        )
+        notes.append("permissions.additionalDirectories: not imported, because each session has its own directories")
     if not rules:
         rules.append(LayeredRule(layer, parse_rule(DEFAULT_RULE, PermissionOutcome.ALLOW)))
         notes.append(
@@ -99,7 +97,7 @@ def _reject_misspelt_fields(content: dict[str, Json], permissions: dict[str, Jso
     for name, value in content.items():
         if name in OUTCOME_ORDER and isinstance(value, list):
             raise InvalidRequest(
-                f"`{name}` is outside of `permissions`, so it would be ignored.",
+                f"`{name}` is outside `permissions`, so it would be ignored.",
                 field=name,
                 help_text=f'Write {{"permissions": {{"{name}": […]}}}}.',
             )
@@ -133,9 +131,9 @@ def _find_skip_reason(text: str, outcome: PermissionOutcome) -> str | None:
         if "*" in tool and not (tool.startswith("mcp__") and "__" in tool[5 : tool.index("*")]):
             return "has no effect: an allow rule needs the full name of the tool"
         if inside and tool in {"Skill", "PowerShell", "Cd", "WebSearch", "SlashCommand"}:
-            return "has no effect here: rules of this kind are not supported"
+            return "has no effect: Footplate does not support rules of this kind"
     elif inside.startswith("!"):
-        return "is an exception, which is not supported: its paths stay forbidden"
+        return "is not imported: exceptions with ! are not supported, so these paths stay forbidden"
     if inside and tool.startswith("mcp__"):
         return "is ignored, as in Claude Code: rules for MCP tools cannot have parentheses"
     return None

@@ -1,5 +1,5 @@
-"""Limits the computation for one permission decision. Users control both the number of rules and the size of commands,
-and the cost is their product.
+"""Limits the computation for one permission decision. Without a limit, a user could make a decision very slow, because
+its cost is the number of rules times the size of the command.
 """
 
 from typing import Final

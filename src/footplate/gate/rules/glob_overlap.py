@@ -1,5 +1,5 @@
-"""Checks whether two glob patterns can match the same path. Used when a command names files by a glob and a rule
-forbids some files.
+"""Checks whether two glob patterns can match the same path. The gate needs this when a command names files by a glob
+and a rule forbids some files.
 """
 
 import re

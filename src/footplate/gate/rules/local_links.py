@@ -1,4 +1,4 @@
-"""Resolves symbolic links on the local file system."""
+"""Resolves symbolic links on the local file system, for the evaluation of path rules."""
 
 import os
 

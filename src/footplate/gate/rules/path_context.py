@@ -1,5 +1,5 @@
-"""The directories against which the paths of a tool call are resolved (working tree, home and further directories), and
-the resolver for symbolic links.
+"""Resolves the paths of a tool call to files. `PathContext` contains the directories for this (working tree, home and
+further directories), and the resolver for symbolic links.
 
 Paths are POSIX strings.
 """

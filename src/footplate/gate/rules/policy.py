@@ -1,5 +1,5 @@
-"""All rules that apply to a session, evaluated in the order deny, ask, allow, regardless of the layer that defines
-them.
+"""Combines all rules that apply to a session. They are evaluated in the order deny, ask, allow, regardless of the layer
+that defines them.
 
 The layers are organisation, project, agent and session. An allow rule of any layer replaces the default, which is to
 ask. It never overrides an ask or deny rule, whether of a higher or a lower layer.

@@ -62,12 +62,12 @@ def parse_rule(text: str, outcome: PermissionOutcome) -> Rule:
     _check_text(text)
     name = _NAME.match(text)
     if name is None:
-        raise InvalidRule(text, 1, "a tool name is expected", help_text="Examples: Bash(git log *), Read(src/**).")
+        raise InvalidRule(text, 1, "expected a tool name", help_text="Examples: Bash(git log *), Read(src/**).")
     tool, rest = name[0], text[name.end() :]
     if not rest:
         return Rule(outcome, text, _parse_tool(tool, text, outcome))
     if rest[0] != "(":
-        raise InvalidRule(text, name.end() + 1, f"'(' or the end of the rule is expected, not {rest[0]!r}")
+        raise InvalidRule(text, name.end() + 1, f"expected '(' or the end of the rule, not {rest[0]!r}")
     if rest[-1] != ")":
         raise InvalidRule(text, len(text) + 1, f"the ')' for the '(' at character {name.end() + 1} is missing")
     inside, at = rest[1:-1], name.end() + 2
@@ -165,7 +165,7 @@ def _parse_path(tool: str, inside: str, at: int, text: str, outcome: PermissionO
             text,
             at,
             "exceptions with ! are not supported",
-            help_text="Use a narrower pattern for the forbidden paths instead.",
+            help_text="Use a pattern that matches only the forbidden paths.",
         )
     pattern = PathPattern(inside, outcome)
     if pattern.wildcards > MAX_WILDCARDS:
@@ -181,7 +181,7 @@ def _parse_path(tool: str, inside: str, at: int, text: str, outcome: PermissionO
 def _parse_domain(inside: str, at: int, text: str) -> DomainPattern:
     prefix, colon, name = inside.partition(":")
     if prefix != "domain" or not colon:
-        raise InvalidRule(text, at, "`domain:` is expected", help_text="Example: WebFetch(domain:docs.example.com).")
+        raise InvalidRule(text, at, "expected `domain:`", help_text="Example: WebFetch(domain:docs.example.com).")
     if (error := DomainPattern.find_error(name)) is not None:
         raise InvalidRule(
             text,

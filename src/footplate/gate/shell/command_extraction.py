@@ -116,7 +116,7 @@ class _ScriptWalker:
                 self.visit(child, at, depth + 1)
         if body is not None:
             if extra and body.type != "command":
-                self._add_fault("words follow a redirect, and it is unclear what they belong to")
+                self._add_fault("the words after a redirect are ambiguous")
             self.visit(body, _NodeContext(stdin, at.repeated, tuple(extra)), depth + 1)
         elif extra:
             self._add_command(extra, "", at, [])
@@ -200,7 +200,7 @@ class _ScriptWalker:
                 self._visit_children(child, _NodeContext(Stdin.PIPE, at.repeated), depth)
             elif kind != "file_descriptor":
                 self._visit_children(child, at, depth)
-                self._add_fault("words follow a here-document, and it is unclear what they belong to")
+                self._add_fault("the words after a here-document are ambiguous")
         if start is None or end is None or not self._heredoc_ends_at(node, start, body, end):
             self._add_fault("the end of a here-document is ambiguous")
         return arguments
@@ -263,7 +263,7 @@ class _ScriptWalker:
         verb = self._text(words[0]) if words else ""
         if verb != "export" or any(not _PLAIN_NAME.fullmatch(self._text(word)) for word in words):
             read = tuple(Word(self._text(word)) for word in words[:1]) + tuple(map(self._words.read_word, words[1:]))
-            faults = ("it changes how variables are interpreted",)
+            faults = ("it changes how variables are evaluated",)
             self._script.commands.append(SimpleCommand(read, self._text(node), at.stdin, at.repeated, faults))
 
     def _visit_test(self, node: Node, _at: _NodeContext, _depth: int) -> None:
@@ -277,7 +277,7 @@ class _ScriptWalker:
                     self._text(child) for child in each.children if not child.is_named or child.type == "test_operator"
                 ]
                 if any(_ARITHMETIC.fullmatch(text) and (double or text in {"-v", "-R"}) for text in operators):
-                    self._add_fault("it evaluates variables")
+                    self._add_fault("it evaluates variables as arithmetic expressions")
                 pending.extend(child for child in each.named_children if child.type != "test_operator")
             elif each.type in _WORD_NODES or each.type in {"extglob_pattern", "regex"}:
                 self._add_faults(self._words.read_word(each))
@@ -285,7 +285,7 @@ class _ScriptWalker:
                 self._add_fault(f"`{self._text(each)[:40]}` is not supported")
                 self._visit_expansions(each)
         if not double and not self._text(node).startswith("["):
-            self._add_fault("it evaluates variables")
+            self._add_fault("it evaluates variables as arithmetic expressions")
 
     def _visit_comment(self, node: Node, _at: _NodeContext, _depth: int) -> None:
         before = self._source[max(0, node.start_byte - 2) : node.start_byte]

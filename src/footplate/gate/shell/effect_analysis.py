@@ -1,4 +1,4 @@
-"""Analyses the program and arguments of a simple command: which effects it has, and which other commands it runs."""
+"""Analyses the program and arguments of a simple command, to find its effects and the other commands that it runs."""
 
 from typing import Final
 

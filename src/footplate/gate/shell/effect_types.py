@@ -1,4 +1,4 @@
-"""Data types for the effects of one simple command, as far as they are visible in its arguments."""
+"""Data types for the effects of a simple command, such as written files, as far as its arguments show them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

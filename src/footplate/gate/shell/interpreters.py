@@ -46,20 +46,21 @@ _OPTIONS_WITHOUT_VALUE: Final = re.compile(r"-[uBOvqw]+|--[\w-]+=.*", re.DOTALL)
 _VERSIONED_NAME: Final = re.compile(r"(python|pypy|perl|ruby|php|lua|node)[\d.]+(?:-\d+)?")
 _VERSION_CHARACTERS: Final = frozenset("0123456789.")
 _BUILTIN_CONCERNS: Final = {
-    "eval": "it runs text as a command", ".": "it runs a file in the current shell",
+    "eval": "it runs a string as a command", ".": "it runs a file in the current shell",
     "source": "it runs a file in the current shell",
-    "trap": "it schedules a command to run later", "alias": "it gives a command another name",
+    "trap": "it sets a command to run later", "alias": "it defines an alias",
     "unalias": "it changes aliases",
     "bind": "it changes the configuration of the shell", "complete": "it changes the configuration of the shell",
-    "compgen": "it may run a function",
+    "compgen": "it may run a shell function",
     "enable": "it changes which builtins are enabled", "hash": "it changes where programs are found",
     "shopt": "it changes options of the shell",
-    "declare": "it changes how variables are interpreted", "typeset": "it changes how variables are interpreted",
-    "local": "it changes variables",
-    "readonly": "it changes variables", "unset": "it changes variables", "let": "it evaluates variables",
-    "mapfile": "it may run a function",
-    "readarray": "it may run a function", "history": "it may write the shell history", "fc": "it runs earlier commands",
-    "pushd": "it changes the directory", "popd": "it changes the directory", "suspend": "it stops the shell",
+    "declare": "it changes how variables are evaluated", "typeset": "it changes how variables are evaluated",
+    "local": "it changes variables", "readonly": "it changes variables", "unset": "it changes variables",
+    "let": "it evaluates variables as arithmetic expressions",
+    "mapfile": "it may run a shell function",
+    "readarray": "it may run a shell function", "history": "it may write the shell history",
+    "fc": "it runs commands from the shell history",
+    "pushd": "it changes the directory", "popd": "it changes the directory", "suspend": "it suspends the shell",
     "dirs": "it changes the directory", "printenv": "it prints environment variables, which may contain secrets",
 }  # fmt: skip
 
@@ -77,7 +78,7 @@ def analyse_interpreter(name: str, words: Sequence[Word], stdin: Stdin, effects:
     if known not in _INLINE_CODE_OPTIONS:
         return False
     if known in _PROGRAMS_WITH_COMMANDS:
-        effects.add_concern(f"{name} can run commands of its own")
+        effects.add_concern(f"{name} can run other commands")
         effects.mentions.extend(words[1:])
         return True
     _analyse_language(name, _INLINE_CODE_OPTIONS[known], words, effects)
@@ -105,7 +106,7 @@ def _analyse_shell(name: str, words: Sequence[Word], stdin: Stdin, effects: Prog
             if code is None or not code.known:
                 effects.add_concern(f"{name} runs code that is only known at run time")
             else:
-                effects.add_concern(f"{name} runs code that is part of the command", is_visible=len(words) <= index + 2)
+                effects.add_concern(f"{name} runs code from the command line", is_visible=len(words) <= index + 2)
                 effects.scripts.append(code.text)
             return
         if not text.startswith(("-", "+")) or text == "-":
@@ -114,11 +115,11 @@ def _analyse_shell(name: str, words: Sequence[Word], stdin: Stdin, effects: Prog
             effects.add_concern(f"{name} is started with the option {text}")
     else:
         if stdin is not Stdin.INHERITED or len(words) == 1:
-            effects.add_concern(f"{name} runs the code that it reads from its input")
+            effects.add_concern(f"{name} runs code from its standard input")
             return
     operands = [word for word in words[1:] if not word.text.startswith(("-", "+"))]
     if not operands or not operands[0].known or operands[0].text.startswith(("/dev/", "/proc/")) or name == "su":
-        effects.add_concern(f"{name} runs the code that it reads from its input")
+        effects.add_concern(f"{name} runs code from its standard input")
     effects.reads.extend(operands[:1])
     effects.mentions.extend(operands[1:])
 
@@ -131,17 +132,17 @@ def _analyse_language(name: str, code_options: tuple[str, ...], words: Sequence[
             effects.add_concern("an argument is only known at run time")
             break
         if _takes_code(text, code_options):
-            effects.add_concern(f"{name} runs code that is part of the command")
+            effects.add_concern(f"{name} runs code from the command line")
             return
         if text == "-" or text.startswith(("/dev/", "/proc/")):
-            effects.add_concern(f"{name} runs the code that it reads from its input")
+            effects.add_concern(f"{name} runs code from its standard input")
             return
         if text == "-m" and name.startswith(("python", "pypy")):
             effects.runs.append((index + 1, tuple(words[index + 1 :])))
             return
         if not text.startswith("-"):
             if may_take_value and any(_takes_code(each.text, code_options) for each in words[index + 1 :]):
-                effects.add_concern(f"{name} may run code that is part of the command")
+                effects.add_concern(f"{name} may run code from the command line")
             effects.reads.append(word)
             effects.mentions.extend(words[index + 1 :])
             return
@@ -150,7 +151,7 @@ def _analyse_language(name: str, code_options: tuple[str, ...], words: Sequence[
         if text in {"--version", "-V", "--help", "-h"} and len(words) == 2:  # noqa: PLR2004
             effects.harmless = True
             return
-    effects.add_concern(f"{name} runs the code that it reads from its input")
+    effects.add_concern(f"{name} runs code from its standard input")
 
 
 def _takes_code(text: str, code_options: tuple[str, ...]) -> bool:

@@ -1,5 +1,5 @@
-"""Parses a shell command into a syntax tree with tree-sitter. Detects text that cannot be parsed reliably, and does not
-parse commands that are too long.
+"""Parses a shell command into a syntax tree with tree-sitter. Text that cannot be parsed reliably is reported, and
+commands that are too long are not parsed.
 """
 
 import re

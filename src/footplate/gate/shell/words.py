@@ -1,5 +1,5 @@
-"""Evaluates the words of a shell command to the arguments that the shell will pass to the program. Parts that are known
-only at run time are marked.
+"""Evaluates the words of a shell command: determines the arguments that the shell will pass to the program. Parts that
+are known only at run time are marked as unknown.
 """
 
 import re
@@ -104,7 +104,7 @@ class WordReader:
             at = node.start_byte
             for child in node.children:
                 if child.start_byte != at:
-                    faults.append("one word of the command cannot be parsed as a whole")
+                    faults.append("a word of the command cannot be parsed")
                 at = child.end_byte
                 self._add_node(child, parts, unquoted, faults)
         elif kind == "raw_string":

@@ -163,7 +163,7 @@ def analyse_wrapper(name: str, words: Sequence[Word], effects: ProgramEffects) -
     at = _find_program(words, start, wrapper)
     if at is None:
         effects.add_concern(
-            f"{name} runs another program, which cannot be determined", is_visible=name == "env" and len(words) == 1
+            f"{name} runs a program that cannot be determined", is_visible=name == "env" and len(words) == 1
         )
         return True
     effects.add_concern(f"{name} runs another program", is_visible=True, literal_words=at + 1)
@@ -241,4 +241,4 @@ def _add_split_string(words: Sequence[Word], effects: ProgramEffects) -> None:
         if text.startswith(("-S", "--split-string", "-vS", "-iS")):
             rest = text.partition("=")[2] if "=" in text[:15] and text.startswith("--") else text[2:]
             effects.scripts.append(" ".join([rest, *(each.text for each in words[index + 1 :])]).strip())
-            effects.add_concern("env converts a string into a command")
+            effects.add_concern("env runs a string as a command")

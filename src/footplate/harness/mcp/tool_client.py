@@ -122,7 +122,7 @@ class McpServers:
             if error.code == types.CONNECTION_CLOSED:
                 return McpToolResult(result_content.error_blocks(_UNKNOWN.format(why=error.message)), is_error=True)
             return McpToolResult(
-                result_content.error_blocks(f"The MCP server refused the call: {error.message}"), is_error=True
+                result_content.error_blocks(f"The MCP server rejected the call: {error.message}"), is_error=True
             )
         except Exception as error:  # noqa: BLE001 - a tool that raises fails the call, not the turn
             return McpToolResult(result_content.error_blocks(_UNKNOWN.format(why=type(error).__name__)), is_error=True)

@@ -1,4 +1,6 @@
-"""The `native` harness: prepares a turn and runs the agent loop. Between turns, it keeps only parsed conversations."""
+"""The `native` harness: prepares a turn and runs the agent loop. Between turns, only a cache of parsed conversations is
+kept.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final

@@ -22,7 +22,7 @@ _PING: Final = b"GET /_ping HTTP/1.0\r\n\r\n"
 def dockerd_obstacle() -> str:
     """Returns why this machine cannot run a private engine, or an empty string if no obstacle is known."""
     if os.geteuid() != 0:
-        return "a private dockerd needs root"
+        return "a private dockerd requires root"
     programs = [name for name in ("dockerd", "containerd", "runc") if shutil.which(name, path=_PATH) is None]
     return f"not installed: {', '.join(programs)}" if programs else ""
 

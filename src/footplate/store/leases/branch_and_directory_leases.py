@@ -1,4 +1,4 @@
-"""Write leases in the database: at most one process at a time may write to a branch or a directory.
+"""Stores write leases in the database. A lease allows only one process at a time to write to a branch or a directory.
 
 Other processes wait in a queue. A waiter whose last poll is more than `_DEAD_AFTER_SECONDS` ago loses its place. Each
 lease has a number (fencing token), which detects a holder whose lease has expired. Every SQL statement is idempotent,

@@ -1,4 +1,4 @@
-"""The log writes of the worker that has claimed a turn: appends events and ends the turn.
+"""Writes to the session log for the worker that has claimed a turn: appends events and ends the turn.
 
 Without fencing, a worker that was paused, partitioned or slow could keep writing after another worker took over its
 turn. Every claim therefore increments an epoch in the session's head row, under a row lock. Each write checks the epoch

@@ -1,4 +1,4 @@
-"""Finds the two file snapshots that a diff request compares. Reads only the log, no files."""
+"""Finds the two file snapshots that a diff request compares. This module reads only the log, not the files."""
 
 from collections.abc import Mapping, Sequence
 

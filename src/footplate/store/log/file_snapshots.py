@@ -1,4 +1,4 @@
-"""Finds the snapshots of a session's files that are current at a position of its log."""
+"""Finds the current snapshots of a session's files at a given position of its log."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

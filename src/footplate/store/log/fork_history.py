@@ -1,4 +1,4 @@
-"""Reads the history of a fork, which starts in the rows of the sessions from which it was forked.
+"""Reads the history of a fork, which begins with rows of the sessions from which it was forked.
 
 A fork copies no rows, so its cost does not depend on the size of its parent. Its history consists of segments: the rows
 of one session (the owner) up to a position. The fork's own rows come last. Positions and entries are numbered

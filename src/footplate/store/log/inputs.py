@@ -1,8 +1,8 @@
 """Validates the inputs of an API request against the state of the session, and appends them to its log.
 
-One transaction locks the session's head row (its current state), appends the events, queues messages as steps for the
-worker, and sets the wake flag if the session has work to do. The caller stores the response of the request in the
-same transaction, so a retried request adds no second event.
+Everything happens in one transaction, which locks the session's head row (its current state). Messages are queued as
+steps for the worker. If the session has work to do, its wake flag is set. The caller stores the response of the request
+in the same transaction, so a retried request adds no second event.
 """
 
 from collections.abc import Sequence
@@ -165,7 +165,7 @@ def _find_edits(decisions: Sequence[Event]) -> list[InputEdit]:
         if len(_json_text(updated_input)) > MAX_EDIT_CHARACTERS:
             raise InvalidRequest(
                 f"updated_input: must not exceed {MAX_EDIT_CHARACTERS} characters, because another person "
-                f"has to approve it",
+                f"must approve it",
                 field="updated_input",
                 help_text="Deny the call and send a message that says what to do instead.",
             )
@@ -196,7 +196,7 @@ def _find_repeated(item: Input, decisions: dict[str, Position]) -> Position | No
     raise Conflict(
         f"The call {item.body['tool_use_id']!r} was already decided: {found.event.body['result']}"
         f"{f' ({reason})' if reason else '.'}",
-        help_text="The first decision counts. Send a message to say what should happen now.",
+        help_text="A decision cannot be changed. Send a message that says what to do instead.",
     )
 
 
@@ -206,7 +206,7 @@ def _plan_input(head: Row, item: Input, number: int, pending: dict[str, _Awaited
     if item.type == events.USER_MESSAGE:
         if busy and item.when_busy is WhenBusy.REJECT:
             raise Conflict(
-                f"Session {head['session_id']!r} is busy, and the message was sent with when_busy reject.",
+                f"Session {head['session_id']!r} is busy, and the message has when_busy set to reject.",
                 help_text="Wait for session.status_idle, or send the message with when_busy set to queue, steer or "
                 "interrupt.",
             )

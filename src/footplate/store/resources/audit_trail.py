@@ -134,13 +134,12 @@ async def verify_trail(database: Database, organisation: str, head: str | None =
         faults.append(f"{strays['lost']} entries belong to batches that are missing")
     if not chain.has_head:
         faults.append(
-            f"no batch has the saved head {head}: the end of the trail was removed or rewritten after it was saved"
+            f"no batch has the saved hash {head}: the end of the trail was removed or changed after the hash was saved"
         )
     if strays["overdue"]:
         faults.append(
-            f"{strays['overdue']} entries are not sealed, the oldest since {strays['oldest'].isoformat()}. "
-            "Sealing takes seconds, so no worker is running or the sweep was stopped; changes to unsealed entries "
-            "cannot be detected"
+            f"{strays['overdue']} entries are not sealed, the oldest since {strays['oldest'].isoformat()}, so "
+            "changes to them cannot be detected. Check that a worker is running and that the sweep is not paused"
         )
     return AuditVerification(chain.entries, chain.expected - 1, strays["unsealed"], chain.previous, faults)
 
@@ -164,14 +163,14 @@ class _ChainVerifier:
         if batch["number"] != self.expected:
             self.faults.append(f"batch {self.expected} is missing")
         elif batch["previous"] != self.previous:
-            self.faults.append(f"{name} does not continue from the previous batch")
+            self.faults.append(f"{name} does not contain the hash of the previous batch")
         if len(entries) != batch["entries"]:
             self.faults.append(f"{name} had {batch['entries']} entries when it was sealed, but has {len(entries)} now")
         elif (
             audit.seal_batch(batch["previous"], [one.compute_hash(self._organisation) for one in entries])
             != batch["hash"]
         ):
-            self.faults.append(f"{name}: an entry was changed, or the order of entries was changed")
+            self.faults.append(f"{name}: an entry or the order of entries was changed")
         self.faults += [f"{name}: the content of {one.id} was changed" for one in entries if not one.is_intact]
         del self.faults[_MAX_FAULTS:]
         self.has_head |= batch["hash"] == self._head

@@ -1,4 +1,4 @@
-"""Reads usage reports.
+"""Reads usage reports (tokens, cost and turns) from the database.
 
 Every query filters by organisation, so a report never includes the usage of another organisation.
 """

@@ -1,8 +1,8 @@
 """Deletes the rows of a session in the caller's transaction, except rows that existing forks need.
 
-The remaining rows are the start of the forks' history, and are deleted with the last fork that needs them. Two
-concurrent deletions that share rows could each leave the rows to the other. Each deletion therefore locks the sessions
-that own the rows, so that concurrent deletions run one after the other.
+The remaining rows are the start of the forks' history, and are deleted with the last fork that needs them. If two
+deletions ran at the same time, each could assume that the other one deletes the shared rows. Each deletion therefore
+first locks the sessions that own the rows.
 """
 
 from footplate.store.database import SQL, Connection

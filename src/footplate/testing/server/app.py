@@ -1,4 +1,5 @@
-"""The ASGI application of the scripted model server. It serves the APIs of Anthropic and OpenAI with scripted replies.
+"""The ASGI application of the scripted model server. It implements the model APIs of Anthropic and OpenAI, and sends
+scripted replies.
 
 It uses no web framework, because the server must not be the bottleneck when its clients are measured.
 """

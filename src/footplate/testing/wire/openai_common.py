@@ -1,4 +1,4 @@
-"""Functions that both OpenAI formats share: they encode errors and token counts."""
+"""Encodes errors and token counts for the two OpenAI formats, Chat Completions and Responses."""
 
 from typing import Final
 

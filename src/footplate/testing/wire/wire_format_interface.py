@@ -1,4 +1,6 @@
-"""The interface of a wire format of the scripted model: reads the conversation from a request and encodes a reply."""
+"""The interface that each wire format of the scripted model implements. A wire format reads the conversation from a
+request and encodes a reply.
+"""
 
 import secrets
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Creates commits from a session's files and merges them with a branch. Works only on git objects, without a work tree.
+"""Creates commits from a session's files and merges them with a branch. It needs only git objects, not a work tree.
 
 The same input gives the same commit id, except for the merge commit on a branch, which contains the current time. A
 merge commit is created only if the branch does not contain the session's commit yet.
@@ -43,7 +43,7 @@ _REASONS: Final = {
     "rename/add": "a file was renamed to this name on one side, and a file with this name was added on the other",
     "file/directory": "a file on one side and a directory on the other",
     "distinct types": "a file on one side and a link or submodule on the other",
-    "directory rename split": "its directory was split on one side, and files were added to it on the other",
+    "directory rename split": "its directory was split into several on one side, so its new path is unclear",
     "submodule": "the submodule was changed to different commits on both sides",
 }
 _DELETED: Final = {"modify/delete": "changed", "rename/delete": "renamed"}

@@ -1,7 +1,8 @@
 """Compares two git trees: returns a summary of the changes, or streams the patch without holding it in memory.
 
-git computes both, and ignores attributes, diff drivers and conversions of the tree. `git apply` with the patch
-reproduces the new tree exactly, including renames, binary files, file modes, symbolic links and unusual names.
+git computes both, and ignores all attributes, diff drivers and conversions that files in the tree configure. `git
+apply` with the patch reproduces the new tree exactly, including renames, binary files, file modes, symbolic links and
+unusual names.
 """
 
 import asyncio

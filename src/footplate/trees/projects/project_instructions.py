@@ -66,7 +66,8 @@ class _InstructionReader:
         """Whether to load this file of the commit. Records known files that are not wanted."""
         if found.path in {".claude", ".claude/rules", ".claude/skills", ".claude/commands", ".claude/hooks"}:
             self._skip(
-                found.path, "is a link, which is not followed" if found.mode == _LINK_MODE else "is not a directory"
+                found.path,
+                "is a symbolic link, which is not followed" if found.mode == _LINK_MODE else "is not a directory",
             )
             return False
         kind = project_instructions.classify_path(found.path)
@@ -108,7 +109,7 @@ class _InstructionReader:
 
     def _skip_reason(self, found: _TreeFile) -> str | None:
         if found.mode == _LINK_MODE:
-            return "is a link, which is not followed"
+            return "is a symbolic link, which is not followed"
         if found.mode not in _FILE_MODES:
             return "is not a regular file"
         if found.size > project_instructions.MAX_FILE_BYTES:

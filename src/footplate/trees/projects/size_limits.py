@@ -69,7 +69,7 @@ async def remaining_fetch_bytes(mirror: Path, max_bytes: int) -> int:
     """Returns how many bytes a fetch may still add to a mirror."""
     remaining = max_bytes - await asyncio.to_thread(_bytes_below, mirror / "objects")
     if remaining <= 0:
-        raise RepositoryTooLarge(f"its mirror already has the maximum size of {max_bytes} bytes")
+        raise RepositoryTooLarge(f"its mirror has reached the limit of {max_bytes} bytes")
     return remaining
 
 

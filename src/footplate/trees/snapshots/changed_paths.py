@@ -130,9 +130,9 @@ def parent_directories(paths: Iterable[bytes]) -> frozenset[bytes]:
 
 def _blocking_file_error(blocking_file: bytes) -> Permanent:
     return Permanent(
-        f"The session's files cannot be stored: {display_path(blocking_file)!r} is not a regular file, so "
-        f"git would block on it.",
-        help_text="Remove it from the session's directory. git reads files with that name in every directory.",
+        f"The session's files cannot be stored: {display_path(blocking_file)!r} is not a regular "
+        f"file, and git would wait forever to read it.",
+        help_text="Remove it from the session's directory.",
     )
 
 

@@ -80,7 +80,7 @@ class StagingArea:
             copy.write_bytes(found.read_link())
             self.copies.append(StagedCopy(path, LINK_MODE, copy, found.status))
         elif not found.is_file:
-            self._omit(path, "neither a file nor a link")
+            self._omit(path, "not a regular file or symbolic link")
         elif found.status.st_size > self.limits.max_file_bytes:
             self._omit(path, f"larger than {self.limits.max_file_bytes} bytes")
         elif self._bytes + found.status.st_size > self.limits.max_new_bytes:

@@ -24,8 +24,8 @@ router = create_router("/v1/sessions/{session_id}", "sessions")
 
 @router.post("/merge", response_model=response_models.SessionLeft, openapi_extra=describe_request(body=SessionMerge))
 async def merge_session(request: Request, session_id: str, principal: Caller) -> Response:
-    """Merges the session's work into a branch of the project's repository. Merges into one branch run one at a time,
-    and each either completes or has no effect.
+    """Merges the session's work into a branch of the project's repository. Merges into the same branch run one at a
+    time. A merge either completes or changes nothing.
     """
     body, _ = await read_body(request, SessionMerge)
     service = get_services(request).delivery
@@ -52,7 +52,7 @@ async def push_session(request: Request, session_id: str, principal: Caller) -> 
     "/bundle", responses={200: {"content": {BUNDLE_MEDIA_TYPE: {}}}}, openapi_extra=describe_request(query=ReadBundle)
 )
 async def read_bundle(request: Request, session_id: str, principal: Caller) -> Response:
-    """Returns the commits as a git bundle, for a repository that has the session's base commit."""
+    """Returns the session's commits as a git bundle. You can fetch it into any repository that has the base commit."""
     query = read_query(request, ReadBundle)
     service = get_services(request).delivery
     delivery_request = await service.find_delivery(

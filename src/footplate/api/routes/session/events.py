@@ -81,7 +81,7 @@ async def respond_with_page(request: Request, principal: Principal, session_id: 
     openapi_extra=describe_request(query=StreamEvents),
 )
 async def stream_events(request: Request, session_id: str, principal: Caller) -> Response:
-    """Streams new events. With `Last-Event-ID` or `after`, starts after the frame with this ID."""
+    """Streams new events. With `Last-Event-ID` or `after`, the stream starts after the frame with that ID."""
     query = read_query(request, StreamEvents)
     get_services(request).quotas.check_streams(principal.id)  # before any database query
     return await open_event_stream(

@@ -1,4 +1,6 @@
-"""`/v1/sessions/{id}/resources`: uploaded files that are placed in a session's working tree at its next turn."""
+"""`/v1/sessions/{id}/resources`: attaches uploaded files to a session. The files are written to the session's working
+tree at its next turn.
+"""
 
 from fastapi import Request
 from starlette.responses import Response
@@ -60,19 +62,21 @@ async def retrieve_resource(request: Request, session_id: str, resource_id: str,
 
 @router.post("/{resource_id}", include_in_schema=False)
 async def update_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
-    """Always refused: only repository resources have fields to update, and here repositories are projects."""
+    """Always returns an error: a file resource has no fields to update. The reference API updates only repository
+    resources, for which this server uses projects instead.
+    """
     session = await get_services(request).reads.session(principal, session_id)
     _find_resource(session.resources, resource_id)
     raise InvalidRequest(
         "authorization_token: is not supported by this server",
         field="authorization_token",
-        help_text="A file resource has no token. Delete the resource and add another.",
+        help_text="A file resource cannot be updated. Delete it and add another one.",
     )
 
 
 @router.delete("/{resource_id}", response_model=response_models.Deleted)
 async def delete_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
-    """Removes the resource. A file that is already in the tree stays there."""
+    """Removes the resource. If its file is already in the working tree, the file is not removed."""
     raw = await read_empty_body(request)
 
     def remove_resource(known: Resources) -> Resources:

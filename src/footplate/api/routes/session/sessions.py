@@ -1,4 +1,6 @@
-"""`/v1/sessions`: conversations with a working tree. Each session keeps a copy of its agent's definition."""
+"""`/v1/sessions`: creates, lists, updates, archives and deletes sessions. A session is a conversation with an agent,
+with its own working tree and its own copy of the agent's definition.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/threads`: lists the threads of a session and their events. A session has one primary thread, and
+"""`/v1/sessions/{id}/threads`: lists the threads of a session and their events. A session has one primary thread and
 one thread for each subagent.
 """
 
@@ -83,13 +83,13 @@ async def retrieve_thread(request: Request, session_id: str, thread_id: str, pri
 
 @router.post("/{thread_id}/archive", include_in_schema=False)
 async def archive_thread(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
-    """Always refused: a thread is archived with its session."""
+    """Always returns an error: a thread is archived only together with its session."""
     await read_empty_body(request)
     await _find_thread(request, principal, session_id, thread_id)
     raise InvalidRequest(
         "thread_id: a thread cannot be archived by itself",
         field="thread_id",
-        help_text="Archive the session instead, which archives its threads.",
+        help_text="Archive the session: this also archives its threads.",
     )
 
 
@@ -114,8 +114,8 @@ async def list_thread_events(request: Request, session_id: str, thread_id: str, 
     openapi_extra=describe_request(query=StreamEvents),
 )
 async def stream_thread_events(request: Request, session_id: str, thread_id: str, principal: Caller) -> EventStream:
-    """Streams the events of a thread, like the stream of a session. Messages of subagents arrive when complete, without
-    previews.
+    """Streams the events of a thread, in the same format as the stream of a session. A subagent's message is sent when
+    it is complete, without previews.
     """
     query = read_query(request, StreamEvents)
     found = await _find_thread(request, principal, session_id, thread_id)

@@ -69,10 +69,10 @@ async def import_session(request: Request, principal: Caller) -> Response:
 @router.get(
     "/{session_id}/transcript",
     response_class=Response,
-    responses={200: {"description": "JSON lines. The last line contains their number.", "content": {JSON_LINES: {}}}},
+    responses={200: {"description": "JSON lines. The last line has the line count.", "content": {JSON_LINES: {}}}},
 )
 async def read_transcript(request: Request, session_id: str, principal: Caller) -> Response:
-    """Returns the conversation in the format of the harness's own program, which can continue it elsewhere."""
+    """Returns the conversation as a transcript of the harness, such as Claude Code, which can continue it elsewhere."""
     read_query(request, NoParameters)
     services = get_services(request)
     session = await services.reads.session(principal, session_id)

@@ -1,4 +1,6 @@
-"""`/v1/sessions/{id}/turns`: the status, configuration, usage and result of each turn."""
+"""`/v1/sessions/{id}/turns`: lists the turns of a session, with the status, configuration, usage and result of each
+turn.
+"""
 
 from fastapi import Request
 from starlette.responses import Response

@@ -38,7 +38,7 @@ class McpServer(Body):
 
 
 def _check_distinct_names(servers: list[McpServer]) -> list[McpServer]:
-    """Refuses server names that are equal after the conversion to the characters that model providers accept."""
+    """Refuses server names that become equal when they are converted to the characters that providers accept."""
     names = [mcp_servers.sanitize_name(server.name) for server in servers]
     duplicate = next(
         (server.name for server in servers if names.count(mcp_servers.sanitize_name(server.name)) > 1), None
@@ -68,7 +68,7 @@ def check_toolsets(servers: Json, tools: Json, *, where: str = "") -> None:
             raise InvalidRequest(
                 f"{field}: the agent has no MCP server named {tool.get('mcp_server_name')!r}",
                 field=field,
-                help_text="Use the name of one of the agent's mcp_servers, or add the server to them.",
+                help_text="Use a name from the agent's `mcp_servers`, or add the server to that list.",
             )
 
 

@@ -26,7 +26,7 @@ class AgentReference(Body):
 
 
 def union_tag(value: object) -> str | None:
-    """Returns the tag of a union member. None, for an unknown type, makes the error list the known types."""
+    """Returns the tag of a union member, or None for an unknown type, so that the error lists the known types."""
     if isinstance(value, str):
         return "id"
     kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
@@ -104,7 +104,7 @@ def _find_objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[
     if (harness := definition.get("harness")) is not None and harness not in SUBAGENT_HARNESSES:
         yield (
             f"uses the harness {harness!r}, which does not support subagents",
-            "Subagents run inside Claude Code: remove the agent's harness.",
+            "Subagents run inside Claude Code. Remove `harness` from this agent, or choose another agent.",
         )
     tools = definition.get("tools")
     custom = [tool for tool in (tools if isinstance(tools, list) else []) if union_tag(tool) == CUSTOM_TOOL_TYPE]

@@ -61,7 +61,7 @@ def _check_configs(configs: list[ToolConfig] | None) -> list[ToolConfig] | None:
     seen: set[str] = set()
     for config in configs or []:
         if config.type not in {None, config.name}:
-            raise ValueError(f"`type` {config.type!r} contradicts `name` {config.name!r}")
+            raise ValueError(f"`type` {config.type!r} does not match `name` {config.name!r}")
         if config.name in seen:
             raise ValueError(f"{config.name!r} is configured twice")
         seen.add(config.name)
@@ -106,7 +106,7 @@ def _normalise_policy(config: "ToolConfig | DefaultToolConfig | McpToolConfig | 
 
 
 class SchemaHead(Body):
-    """The part of a JSON Schema that a tool's input requires. The rest is not validated."""
+    """The parts of a tool's input schema that are validated. The rest of the JSON Schema is stored unchanged."""
 
     type: Literal["object"]
     properties: dict[str, JsonValue] | None = None

@@ -24,7 +24,7 @@ class ListAudit(Parameters):
 
 class VerifyAudit(Parameters):
     head: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$")] = None
-    """A head hash that was saved elsewhere. It must still be in the chain."""
+    """A head hash that you saved earlier. If the chain no longer contains it, a fault is returned."""
 
 
 def serialize_audit_entry(entry: AuditEntry) -> JsonObject:

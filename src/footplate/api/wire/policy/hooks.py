@@ -62,7 +62,7 @@ class PythonHook(Body):
 
     type: Literal["python"]
     name: Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_check_installed)]
-    options: Annotated[dict[str, JsonValue], Field(description="Passed to the hook.", default_factory=dict)]
+    options: Annotated[dict[str, JsonValue], Field(description="Options for the hook.", default_factory=dict)]
     timeout: Seconds = int(hook_config.DEFAULT_TIMEOUT_SECONDS)
 
 
@@ -74,7 +74,8 @@ class HookGroup(Body):
         Text,
         Field(
             max_length=1000,
-            description="Matches tool names in Claude Code's syntax. In other events: subagent names or reasons.",
+            description="In tool events, matches tool names; in other events, subagent names or reasons. "
+            "Uses Claude Code's syntax.",
         ),
         AfterValidator(_check_matcher),
     ] = ""
@@ -143,7 +144,7 @@ def import_hooks(settings_hooks: JsonValue) -> tuple[JsonObject, list[str]]:
         if event in FAIL_CLOSED and len(notes) > notes_before:
             path, _, reason = notes[notes_before].partition(": not imported because ")
             raise InvalidRequest(
-                f"{path} is not supported: {reason}. Without this hook, the rules would allow more than the file does.",
+                f"{path} cannot be imported: {reason}. Without it, the rules would allow more than the file does.",
                 field=path,
                 help_text="Rewrite it as a command hook, or remove it from the file.",
             )

@@ -79,12 +79,12 @@ class ApprovalTerms(Body):
     outcome: Annotated[Literal["deny", "allow"], Field(description="Outcome of an approval that expires.")] = "deny"
     role: Annotated[Text | None, Field(min_length=1, max_length=64)] = None
     two_people: Annotated[
-        bool, Field(description="If true, the author of the message that led to a call cannot decide.")
+        bool, Field(description="If true, the author of the message that led to a call cannot approve or deny it.")
     ] = False
 
 
 class PolicyUpdate(Body):
-    """Replaces all rules of the organisation, and its approval terms. Omitted fields keep their values."""
+    """Replaces all rules of the organisation, and its approval settings. Omitted fields keep their values."""
 
     permissions: Permissions | None = None
     approvals: ApprovalTerms | None = None

@@ -25,7 +25,7 @@ def _require_string(value: object) -> object:
 
 
 JsonTime = Annotated[UtcTime, Strict(False), BeforeValidator(_require_string)]
-"""A time as a JSON string: JSON has no type for times, and strict validation would refuse the conversion."""
+"""A time, sent as a JSON string. Strict validation would otherwise reject the string."""
 
 
 class ReplayRequest(Body):
@@ -51,7 +51,7 @@ class ReplayRequest(Body):
 
 
 def serialize_replay(evaluated: list[tuple[StoredCall, ReplayResult | None]], *, next_page: str | None) -> JsonObject:
-    """Builds the response. A call with None can no longer be evaluated, because its input or session was deleted."""
+    """Builds the response. A call has no result if it can no longer be evaluated, because data was deleted."""
     known = [(call, replayed) for call, replayed in evaluated if replayed is not None]
     sums = Counter((call.original_outcome, said.decision.outcome) for call, said in known)
     outcomes: dict[str, Json] = {

@@ -94,7 +94,7 @@ class ImageBlock(Body):
 class DocumentBlock(Body):
     type: Literal["document"]
     source: Annotated[AnyBytes | DocumentText | OfUrl | OfFile, Field(discriminator="type")]
-    title: Annotated[Title | None, Field(description="Also the name of the document in the session's files.")] = None
+    title: Annotated[Title | None, Field(description="Also the file name if the document is written to a file.")] = None
     context: str | None = None
     deliver: Deliver = "inline"
 

@@ -23,7 +23,7 @@ Wait = Annotated[
     Field(
         ge=0,
         le=int(DEFAULT_WAIT_SECONDS),
-        description="Seconds to wait while another request writes to the same branch.",
+        description="Maximum number of seconds to wait while another request writes to the same branch.",
     ),
 ]
 ProjectSelector = Annotated[Id | None, Field(description="Required if the session works on several projects.")]

@@ -22,11 +22,11 @@ class ReadDiff(Parameters):
 
     turn_id: Annotated[Id | None, Field(description="Only the changes of this turn.")] = None
     from_event_id: Annotated[Id | None, Field(description="Start from the files at this event.")] = None
-    from_position: Annotated[Position | None, Field(description="The event's position, instead of its ID.")] = None
+    from_position: Annotated[Position | None, Field(description="Position of the event, instead of its ID.")] = None
     to_event_id: Annotated[
         Id | None, Field(description="Compare with the files at this event; default: the current files.")
     ] = None
-    to_position: Annotated[Position | None, Field(description="The event's position, instead of its ID.")] = None
+    to_position: Annotated[Position | None, Field(description="Position of the event, instead of its ID.")] = None
     project_id: Annotated[Id | None, Field(description="Only this project.")] = None
     format: Annotated[Literal["json", "patch"], Field(description="A summary, or a patch for `git apply`.")] = "json"
 

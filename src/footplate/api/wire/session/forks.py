@@ -1,4 +1,6 @@
-"""Wire models of forks: the fork point, and the fields that differ from the parent session."""
+"""Wire models of forks: the fork point, and the fields that differ from the parent session. A fork is a session that
+starts from the state of another session.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,8 +26,8 @@ class SessionFork(Body):
     at_event_id: Annotated[
         Id | None,
         Field(
-            description="The last event of the fork's history. "
-            "A queued event counts from the position where it was processed."
+            description="The last event that the fork inherits. "
+            "For an event that was queued, the position where it was processed counts."
         ),
     ] = None
     at_position: Annotated[
@@ -33,7 +35,7 @@ class SessionFork(Body):
         Field(
             ge=1,
             le=_MAX_POSITION,
-            description="The event's position, instead of its ID, as in the `id` of stream frames.",
+            description="Position of the event, instead of its ID. In a stream, it is the `id` of the event's frame.",
         ),
     ] = None
     agent: AgentChoice | None = None

@@ -80,7 +80,7 @@ class SessionCreate(Body):
 
 
 class SessionAgentUpdate(Body):
-    """Fields that can change in a session's copy of its agent. A list replaces the old one as a whole."""
+    """Fields that can change in a session's copy of its agent. A list replaces the previous list completely."""
 
     tools: Tools = NOT_NULLABLE
     mcp_servers: McpServers | None = None

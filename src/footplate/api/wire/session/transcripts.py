@@ -35,7 +35,7 @@ def parse_transcript_line(number: int, value: JsonObject) -> TranscriptLine:
     body, subpath = value.get("line"), value.get("subpath", "")
     if not isinstance(body, dict) or not isinstance(subpath, str) or not value.keys() <= {"line", "subpath"}:
         raise InvalidRequest(
-            f"Line {number} has an unknown format.",
+            f"Line {number} is not a valid transcript line.",
             field=f"lines.{number}",
             help_text=f"{_LINE_FORMAT} Nothing was stored.",
         )

@@ -1,4 +1,4 @@
-"""Implements `footplate policy show` and `set`, which show and set the organisation's rules, hooks and approval
+"""Implements `footplate policy show` and `footplate policy set`, for the organisation's rules, hooks and approval
 settings.
 """
 
@@ -71,5 +71,5 @@ def _describe_approvals(approvals: dict[str, Any]) -> str:
     seconds = approvals.get("expires_after_seconds")
     parts = ["no time limit" if seconds is None else f"{approvals['outcome']} after {seconds} s without a decision"]
     parts += [f"only a key with the role {approvals['role']} can approve"] if approvals.get("role") else []
-    parts += ["the person who sent the message cannot approve"] if approvals.get("two_people") else []
+    parts += ["the person whose message led to a call cannot approve it"] if approvals.get("two_people") else []
     return "; ".join(parts)

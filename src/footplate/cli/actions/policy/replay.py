@@ -18,7 +18,7 @@ from footplate.cli.render.output import print_json, quote
 from footplate.client import AsyncFootplate, ChangedCall
 
 _PAGE_SIZE: Final = 1000
-_PAST_TENSE: Final = {"allow": "allowed", "ask": "asked", "deny": "denied"}
+_PAST_TENSE: Final = {"allow": "allowed", "ask": "held for approval", "deny": "denied"}
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -104,13 +104,14 @@ def _summarise(result: ReplayAnswer) -> str:
 def _caveats(result: ReplayAnswer) -> list[str]:
     lines = [
         (
+            "Calls that depend on symbolic links",
             result.depend_on_links,
-            "depend on symbolic links, whose targets are unknown now. They were evaluated as if there were none.",
+            "The targets are no longer known, so these calls were evaluated as if there were no links.",
         ),
-        (result.depend_on_hooks, "would also be decided by a hook, whose decision is unknown."),
-        (result.gone, "calls were not evaluated, because they were deleted with their session or archived."),
+        ("Calls that a hook would also decide", result.depend_on_hooks, "The hook's decision is not known."),
+        ("Calls that were not evaluated", result.gone, "They were archived, or deleted with their session."),
     ]
-    notes = [f"{number:,} {text}" for number, text in lines if number]
+    notes = [f"{label}: {number:,}. {text}" for label, number, text in lines if number]
     return notes if result.complete else [*notes, "There are older calls. Use --limit to include them."]
 
 

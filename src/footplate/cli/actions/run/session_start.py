@@ -1,4 +1,6 @@
-"""Starts and follows turns for `footplate run` and `attach`: creates or continues a session, then follows its turn."""
+"""Implements the shared part of `footplate run` and `attach`: creates or continues a session, sends the message, and
+follows the turn to its end.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -240,7 +242,7 @@ def _session_directory(request: RunRequest) -> str | None:
 def check_directory(server: Server, request: RunRequest) -> None:
     if request.requires_directory and not server.is_local:
         raise ClientError(
-            f"{request.directory} is on this machine, but the server from {server.source} is not.",
+            f"--directory requires `footplate dev` on this machine, but the server address comes from {server.source}.",
             help_text="Omit --directory. The session then works in its own directory on the server.",
         )
 

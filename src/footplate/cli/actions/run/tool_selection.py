@@ -37,7 +37,7 @@ class ToolLimit:
         if unknown := sorted((self.allowed | self.disallowed) - set(available) - set(BUILT_IN_TOOLS)):
             raise ClientError(
                 f"The agent has no tool named {', '.join(unknown)}.",
-                help_text=f"It has: {', '.join(available) or 'none'}. Separate several names with commas.",
+                help_text=f"Its tools: {', '.join(available) or 'none'}. Separate several names with commas.",
             )
         return [limited for tool in tools if (limited := self._limit_tool(tool)) is not None]
 

@@ -91,13 +91,12 @@ def find_url_problem(access: HookAccess, url: str) -> str | None:
     except httpx2.InvalidURL as error:
         return f"{url!r} is not a valid URL: {error}."
     if parsed_url.scheme not in _PORTS or not parsed_url.host or parsed_url.userinfo:
-        return "The URL of a hook has the form https://host/path, without a user name or password."
+        return "The URL of a hook must have the form https://host/path, without a user name or password."
     if not access.hosts.permits(parsed_url.host, parsed_url.port or _PORTS[parsed_url.scheme]):
         empty_note = "" if access.hosts.hosts else ", which is empty"
         return (
-            f"{parsed_url.host} is not in the list of allowed hook hosts{empty_note}. The operator of this "
-            f"server can add it to "
-            "FOOTPLATE_HOOK_HOSTS."
+            f"{parsed_url.host} is not in the list of allowed hook hosts{empty_note}. "
+            "The operator of this server can add it to FOOTPLATE_HOOK_HOSTS."
         )
     if access.secret is None:
         return "This worker has no secret for signing hook requests. The operator must set FOOTPLATE_HOOK_SECRET."

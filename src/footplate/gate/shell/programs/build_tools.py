@@ -78,7 +78,7 @@ def analyse_build_tool(name: str, words: Sequence[Word], effects: ProgramEffects
     _analyse_options(name, known, words, effects)
     at = next((index for index, word in enumerate(words[1:], start=1) if not word.text.startswith("-")), None)
     if at is not None and words[at].text in _SUBCOMMANDS_NEEDING_RULE.get(known, ()):
-        effects.add_concern(f"{name} {words[at].text} must be named in a rule", literal_words=at + 1)
+        effects.add_concern(f"a rule must name {name} {words[at].text} explicitly", literal_words=at + 1)
     if known == "make":
         _analyse_make(words, effects)
     elif known == "docker":

@@ -1,4 +1,6 @@
-"""Analyses git commands: global options, subcommands that run or configure something, and options that write files."""
+"""Analyses git commands for permission decisions: finds subcommands and options that run programs, change configuration
+or write files.
+"""
 
 import re
 from collections.abc import Sequence

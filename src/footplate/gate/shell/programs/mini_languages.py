@@ -1,4 +1,6 @@
-"""Analyses programs whose arguments contain a small language: `find`, `sed`, `awk`, `tar`, `dd` and `jq`."""
+"""Analyses programs whose arguments contain a small language (`find`, `sed`, `awk`, `tar`, `dd`, `jq`), to find the
+files that they write and the commands that they run.
+"""
 
 import re
 from collections.abc import Sequence
@@ -70,7 +72,7 @@ def analyse_find(words: Sequence[Word], effects: ProgramEffects) -> None:
                 FileWrite(words[index + 1] if index + 1 < len(words) else Word(UNKNOWN), needs_edit_rule=True)
             )
         elif text == "-files0-from" or re.match(r"-[HLPEXdsx]*f[^a-z]", text):
-            effects.add_concern(f"find {text} searches directories that are listed elsewhere")
+            effects.add_concern(f"find {text} reads the directories to search from a file or option")
         elif text == "-samefile":
             effects.reads.extend(words[index + 1 : index + 2])
         elif (
@@ -105,7 +107,7 @@ def analyse_sed(words: Sequence[Word], effects: ProgramEffects) -> None:
     if arguments.has("-i", "-I", "--in-place"):
         effects.writes.extend(FileWrite(word, needs_edit_rule=True) for word in operands)
         if any(not suffix.known or "/" in suffix.text or "*" in suffix.text for suffix in suffixes):
-            effects.add_concern("sed writes the backup to another directory")
+            effects.add_concern("sed writes a backup to another directory")
     else:
         effects.reads.extend(operands)
         effects.harmless = not effects.concerns
@@ -132,7 +134,7 @@ def analyse_awk(words: Sequence[Word], effects: ProgramEffects) -> None:
         words[1:], takes="fFvilEeo", takes_long=("--file", "--assign", "--field-separator", "--source", "--include")
     )
     if any(name not in _SAFE_AWK_OPTIONS for name, _ in arguments.options):
-        effects.add_concern("awk reads its program from a file, or writes a file")
+        effects.add_concern("awk reads its program from a file or writes to a file")
     if arguments.is_ambiguous:
         effects.add_concern("an argument is only known at run time")
     program = arguments.operands[0] if arguments.operands else None
@@ -157,7 +159,7 @@ def analyse_tar(words: Sequence[Word], effects: ProgramEffects) -> None:
     )
     for name in _TAR_RUNS:
         if arguments.has(name):
-            effects.add_concern(f"tar {name} runs a program, or reads instructions from another source")
+            effects.add_concern(f"tar {name} may run a program or read instructions from a file")
     if arguments.is_ambiguous:
         effects.add_concern("an argument is only known at run time")
     archives = [value or Word(UNKNOWN) for value in arguments.values("-f", "--file")]

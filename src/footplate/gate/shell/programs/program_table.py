@@ -1,4 +1,4 @@
-"""Analyses programs whose arguments follow a common scheme, by the table in `programs.toml`."""
+"""Analyses programs with simple command lines. The table in `programs.toml` describes their options and operands."""
 
 import importlib.resources
 import re
@@ -106,7 +106,7 @@ def analyse_listed_program(name: str, words: Sequence[Word], effects: ProgramEff
         found = [_REPORT_ARGUMENT.fullmatch(word.text) for word in words]
         effects.writes.extend(FileWrite(Word(each[1]), needs_edit_rule=True) for each in found if each is not None)
     if program.links:
-        effects.add_concern("it creates a link, after which paths refer to other files")
+        effects.add_concern("it creates a link, through which paths can refer to other files")
     risky = program.runs or program.writes or program.removes
     if arguments.is_ambiguous and not program.any_argument and (risky or not program.harmless):
         effects.add_concern("an argument is only known at run time", is_visible=not program.runs)
@@ -138,7 +138,7 @@ def _add_parsing_differences(
         effects.add_concern(f"an argument changes what {name} does")
     if program.operands is Operands.SECOND:
         if arguments.has_late_options or any(word.globs for word in arguments.operands):
-            effects.add_concern(f"{name} may write to its second file")
+            effects.add_concern(f"{name} may write to its second file argument")
     else:
         effects.reads.extend(arguments.late_values)
 
@@ -152,7 +152,7 @@ def _add_option_effects(name: str, program: Program, option: str, value: Word | 
         return option in names
 
     if is_among(program.runs):
-        effects.add_concern(f"{name} {option} runs a program, or reads instructions from another source")
+        effects.add_concern(f"{name} {option} may run a program or read instructions from a file")
     if is_among(program.writes):
         effects.writes.append(FileWrite(value or Word("\0"), needs_edit_rule=True))
     if is_among(program.reads):

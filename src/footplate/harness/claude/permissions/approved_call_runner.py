@@ -141,8 +141,8 @@ class ApprovedCallRunner:
         )
         if name not in TOOL_INPUTS:
             return builtin_tools.failed_output(
-                f"This call was approved but did not run: the worker cannot run {name} after a wait for approval. "
-                f"{name} runs only if a rule allows the call without approval."
+                f"This call was approved but did not run: {name} cannot run after a wait for approval. "
+                f"It runs only if a rule allows it without approval."
             )
         known = TOOL_INPUTS[name].model_fields
         unsupported = sorted(call_input.keys() - known.keys() - _IGNORED_FIELDS)

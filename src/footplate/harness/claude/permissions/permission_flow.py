@@ -23,7 +23,7 @@ from footplate.harness.claude.transcripts.sdk_message_parser import Call
 
 _FAILPOINT_DELAY: Final = 0.05
 _EDITED_INPUT: Final = (
-    "The user would approve this call with a different input, but the input of a subagent's call cannot be changed. "
+    "The user wants a different input for this call, but the input of a subagent's call cannot be changed. "
     "Make the call again with this input: {given}"
 )
 

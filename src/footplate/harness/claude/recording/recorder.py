@@ -319,7 +319,7 @@ class TurnRecorder:
             self._changed.notify_all()
 
     async def wait_until_calls_closed(self) -> None:
-        await self.wait_until(lambda: not self._calls.open, "the results of calls")
+        await self.wait_until(lambda: not self._calls.open, "the results of tool calls")
 
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
         """Whether the response is fully streamed and all its lines are here, or the conversation continued after it."""
@@ -381,7 +381,7 @@ class TurnRecorder:
         waited = False
         while not reached():
             if self.failed.done():
-                raise Temporary("The turn failed while it waited for Claude Code's transcript.")
+                raise Temporary("The turn failed while waiting for Claude Code's transcript.")
             try:
                 async with self._changed, asyncio.timeout(_TRANSCRIPT_SECONDS if expected else None):
                     await self._changed.wait()

@@ -1,6 +1,5 @@
-"""Finds a position in the unrecorded transcript lines at which the turn can be handed over to another worker.
-
-At such a safe point, no tool call is open.
+"""Finds a safe point in the transcript lines that are not recorded yet. At a safe point, no tool call is open, so the
+turn can be handed over to another worker.
 """
 
 from collections.abc import Collection, Sequence

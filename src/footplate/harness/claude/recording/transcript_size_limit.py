@@ -9,7 +9,7 @@ from footplate.domain.json import JsonObject
 
 MAX_LINES: Final = 100_000
 MAX_BYTES: Final = 512 << 20
-LIMIT_EXCEEDED: Final = "Claude Code wrote more output than a turn may have. The turn was stopped."
+LIMIT_EXCEEDED: Final = "The turn was stopped because Claude Code wrote more output than the limit allows."
 
 
 class OutputLimit:

@@ -20,7 +20,8 @@ def find_cli() -> Path:
         if program.is_file():
             return program
     raise Permanent(
-        "Claude Code was not found: the package claude-agent-sdk is not installed on this worker, or has no CLI.",
+        "Claude Code was not found: the package claude-agent-sdk is not installed on this worker, or does not include "
+        "the CLI.",
         help_text="Install the wheel of claude-agent-sdk for this platform on every worker.",
     )
 

@@ -35,7 +35,7 @@ _STARTED: Final = "started"
 _RESULT: Final = "result"
 _DONE_STATES: Final = frozenset({"completed", "cancelled"})
 _TURN_ENDED: Final = "This call did not run: its turn has ended, or another worker has taken it over."
-_NO_CUSTOM_TOOLS: Final = "Subagents cannot use custom tools. Put your question into your final response instead."
+_NO_CUSTOM_TOOLS: Final = "Subagents cannot use custom tools. Include your question in your final response instead."
 _CLOSE_SECONDS: Final = 10.0
 
 
@@ -243,7 +243,7 @@ class CliConnection:
 
     def _current_recorder(self) -> TurnRecorder:
         if self.recorder is None:
-            raise Temporary("Claude Code acted before it received a prompt.")
+            raise Temporary("Claude Code sent a message before it received a prompt.")
         return self.recorder
 
     async def _before_call(
@@ -278,7 +278,7 @@ class CliConnection:
                 failure = (
                     error
                     if isinstance(error, FootplateError)
-                    else Temporary(f"The hook after a batch of calls failed: {error!r}")
+                    else Temporary(f"The hook that runs after a batch of tool calls failed: {error!r}")
                 )
                 self.recorder.fail(failure)
             return {"continue_": False}

@@ -38,8 +38,7 @@ def refusal_reason(call: Call, known: Sequence[agents_and_config.Subagent]) -> s
     unsupported = sorted(name for name, value in call.input.items() if name not in _ALLOWED_PARAMETERS and value)
     if unsupported:
         return (
-            f"These parameters of a subagent cannot be set in the call: {', '.join(unsupported)}. "
-            f"Remove them and try again."
+            f"These subagent parameters cannot be set in a call: {', '.join(unsupported)}. Remove them and try again."
         )
     return None
 

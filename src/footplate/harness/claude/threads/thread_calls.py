@@ -1,4 +1,6 @@
-"""Tracks the tool calls of one thread (the agent, or one subagent), from the model's request to the result."""
+"""Tracks the tool calls of one thread (the agent, or one subagent), from the model's request for the call to its
+result.
+"""
 
 import asyncio
 from collections.abc import Iterator

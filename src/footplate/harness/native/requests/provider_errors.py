@@ -13,7 +13,7 @@ _Rule: TypeAlias = "tuple[type[pai.ModelAPIError], type[Temporary | ModelRefused
 
 _RULES: Final[tuple[_Rule, ...]] = (
     (pai.ModelRateLimitError, RateLimited, ""),
-    (pai.ModelQuotaExceededError, ModelRefused, "The provider's account has no quota or credit left. Add credit."),
+    (pai.ModelQuotaExceededError, ModelRefused, "The provider account has no quota or credit left. Add credit."),
     (pai.ModelUnavailableError, Overloaded, ""),
     (pai.ModelServerError, Overloaded, ""),
     (pai.ModelAuthenticationError, ModelRefused, "Check the provider's API key, and that it may use this model."),

@@ -102,16 +102,16 @@ async def _bash(environment: Environment, tool_input: Bash) -> ToolOutput:
         await environment.restart_shell()
         return _text_output("The shell was restarted.")
     if not tool_input.command:
-        raise ToolFailure("The input needs a command, or restart: true.")
+        raise ToolFailure("The input must contain a command, or restart: true.")
     timeout = tool_input.timeout_ms / 1000 if tool_input.timeout_ms else DEFAULT_TIMEOUT
     result = await environment.shell(tool_input.command, timeout=timeout)
     notes = [_decode(result.stdout), _decode(result.stderr)]
     if result.truncated:
         notes.append("[the output was too long and was truncated]")
     if result.timed_out:
-        notes.append(f"[timed out after {timeout:g} s; the shell was killed, and the next command gets a new one]")
+        notes.append(f"[timed out after {timeout:g} s; the shell was killed, and the next command starts in a new one]")
     elif result.exit_code is None:
-        notes.append("[the shell ended; the next command gets a new one]")
+        notes.append("[the shell exited; the next command starts in a new one]")
     elif result.exit_code != 0:
         notes.append(f"[exit code {result.exit_code}]")
     if result.error:

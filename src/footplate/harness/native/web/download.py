@@ -135,7 +135,7 @@ class Downloader:
             raise ToolFailure(str(error)) from error
         except address_check.ForbiddenAddress as error:
             raise ToolFailure(
-                f"{error}. Such addresses are blocked for {self._purpose}; the operator of this server can allow "
+                f"{error}. Such addresses are blocked for {self._purpose}. The operator of this server can allow "
                 "this one with FOOTPLATE_WEB_ALLOW."
             ) from error
 

@@ -34,7 +34,7 @@ async def page_to_text(download: Download) -> str:
         raise ToolFailure(await _error_message(download, media_type, charset))
     if not _is_text(download, media_type):
         raise ToolFailure(
-            f"{download.url} is {media_type}. web_fetch reads only HTML, text, JSON and XML. "
+            f"{download.url} has the type {media_type}. web_fetch reads only HTML, text, JSON and XML. "
             "To get the file itself, download it with a command."
         )
     title, text = await _text(download, media_type, charset)

@@ -38,8 +38,8 @@ class SearchResult:
 async def search_web(downloads: Downloader, provider: SearchProvider | None, query: str) -> str:
     if provider is None:
         raise ToolFailure(
-            "web_search is not available: this server has no search provider. Continue without it. If you have "
-            "web_fetch, you can read pages whose URL you know. (For the operator: set FOOTPLATE_SEARCH_PROVIDER.)"
+            "web_search is not available: this server has no search provider. Continue without it. If you "
+            "know a URL, use web_fetch if it is available. (For the operator: set FOOTPLATE_SEARCH_PROVIDER.)"
         )
     url, params, headers = _build_request(provider, query)
     try:
@@ -86,11 +86,7 @@ def _error_message(provider: SearchProvider, status: int) -> str:
         return f"The rate limit of the search provider ({provider.name}) is exceeded. Try again later."
     message = f"The search provider ({provider.name}) refused the request with status {status}."
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        fix = (
-            "its settings.yml must list json under search.formats"
-            if provider.name == "searxng"
-            else "check the API key"
-        )
+        fix = "add json to search.formats in its settings.yml" if provider.name == "searxng" else "check the API key"
         return f"{message} Do not try again. (For the operator: {fix}.)"
     return f"{message} Try other keywords, or try again later."
 
