@@ -18,8 +18,8 @@ from bench.support.minimal_client import events_path, message
 from bench.support.speed.process_cpu import cpu_seconds
 from bench.support.speed.sample_repository import make_repository
 from footplate import __version__
-from footplate.testing.model_process import ModelProcess
-from footplate.testing.steps import Tool
+from footplate.testing.reply_steps import Tool
+from footplate.testing.scripted_model_process import ModelProcess
 
 _PROJECT: Final = "compared"
 

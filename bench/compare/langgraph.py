@@ -13,7 +13,7 @@ from bench.compare.installation import install_python
 from bench.compare.peer import MODEL, CallRecord, PeerServer, call_bash, read_events
 from bench.prove.figure import NotHeld
 from footplate.stack.free_ports import LOOPBACK
-from footplate.testing.steps import Tool
+from footplate.testing.reply_steps import Tool
 
 _VERSION: Final = "0.4.40"
 _LIBRARY: Final = "1.2.22"

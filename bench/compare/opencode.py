@@ -13,7 +13,7 @@ import orjson
 from bench.compare.installation import install_node
 from bench.compare.peer import MODEL, TURN_TIMEOUT, CallRecord, PeerServer, call_bash, read_events
 from bench.prove.figure import NotHeld
-from footplate.testing.steps import Tool
+from footplate.testing.reply_steps import Tool
 
 _VERSION: Final = "1.18.33"
 

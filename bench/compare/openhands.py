@@ -13,7 +13,7 @@ from bench.compare.installation import install_python
 from bench.compare.peer import MODEL, TURN_TIMEOUT, CallRecord, PeerServer
 from bench.prove.figure import NotHeld
 from footplate.stack.free_ports import LOOPBACK
-from footplate.testing.steps import Tool, tool
+from footplate.testing.reply_steps import Tool, tool
 
 _VERSION: Final = "1.58.0"
 _SHELL_TOOL: Final = "terminal"

@@ -22,8 +22,8 @@ from bench.support.speed.sample_repository import make_repository
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.services.python_service import is_http_ok
 from footplate.stack.services.service import Service
-from footplate.testing.model_process import ModelProcess
-from footplate.testing.steps import Tool, tool
+from footplate.testing.reply_steps import Tool, tool
+from footplate.testing.scripted_model_process import ModelProcess
 
 MODEL: Final = "claude-sonnet-4-5"
 TURN_TIMEOUT: Final = 120.0

@@ -28,7 +28,7 @@ from footplate.stack import PythonService, Stack, StackSettings
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.services.python_service import is_http_ok
-from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_model_process import ModelProcess
 
 _BASE: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONUNBUFFERED": "1"}
 _GONE_WITHIN: Final = 10.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, get_args
 
 from footplate.config import Settings
-from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.engine_api import connect_engine
 from footplate.stack.services import dockerd
 from footplate.testing import docker_image
 

@@ -16,7 +16,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from footplate.domain.network.host_access import Network, NetworkMode
+from footplate.domain.network.command_network_access import Network, NetworkMode
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.projects.project import DEFAULT_ORGANISATION, ORGANISATION_PLACEHOLDER
 from footplate.domain.projects.write_leases import LEASE_SECONDS

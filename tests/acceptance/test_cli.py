@@ -13,7 +13,7 @@ import pytest
 from bench.support.command_server import Command
 from tests.acceptance.cli_cell import Cell, fits
 
-from footplate.cli import json_models
+from footplate.cli import json_output_models
 from footplate.client import AsyncFootplate
 from footplate.stack.orphan_processes import wait_until
 
@@ -420,7 +420,7 @@ def test_every_schema_is_tested() -> None:
         for path in (tests / directory).glob("*.py")
     )
     tested = set(re.findall(r'(?:fits|schema|_json)\((?:cell, )?"([a-z-]+)"', text))
-    assert [name for name in json_models.SCHEMAS if name not in tested] == []
+    assert [name for name in json_output_models.SCHEMAS if name not in tested] == []
 
 
 async def test_files_are_uploaded_downloaded_and_deleted(cell: Cell, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from bench.support.egress.network_attempts import NetworkAttempt
 from bench.support.egress.target_servers import TargetServers, open_servers
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.network.address_policy import Address, AddressPolicy
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.harness import Endpoint
 from footplate.environments.factory import SandboxFactory
 from footplate.environments.processes.guardian_client import lease_clock

@@ -21,7 +21,7 @@ from bench.support.terminal import (
 )
 from bench.support.terminal.cli_user import CliUser
 from bench.support.terminal.tmux import Tmux
-from footplate.cli.render.output import Exit
+from footplate.cli.render.terminal_io import Exit
 
 _MAX_COMPLETION_SECONDS: Final = 0.2
 

@@ -22,9 +22,9 @@ from bench.support.generated_commands import bash_trace, command_grammar
 from bench.support.generated_commands.damaged_commands import CommandDamager
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
-from footplate.gate.evaluation.commands import decide_command
+from footplate.gate.evaluation.shell_command_decision import decide_command
+from footplate.gate.rules.layered_policy import Policy
 from footplate.gate.rules.path_context import PathContext
-from footplate.gate.rules.policy import Policy
 
 _COMMANDS: Final = 1_000_000
 _BATCH: Final = 10_000

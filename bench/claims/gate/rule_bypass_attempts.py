@@ -18,8 +18,8 @@ from bench.support.bypass.attack_tree import AttackTree
 from bench.support.bypass.session_attempts import AGENT, HARNESSES, BypassFindings
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import PermissionOutcome
-from footplate.gate.evaluation.commands import explain_command
-from footplate.gate.rules.local_links import LocalLinkResolver
+from footplate.gate.evaluation.shell_command_decision import explain_command
+from footplate.gate.rules.local_symlink_resolver import LocalLinkResolver
 from footplate.gate.rules.path_context import PathContext
 
 _MAX_ASKED_SHARE: Final = 0.05

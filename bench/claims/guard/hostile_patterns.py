@@ -24,9 +24,9 @@ from bench.support.guard.hostile_texts import Case, Request
 from bench.support.speed.measurement import quantile
 from footplate.domain.errors import FootplateError
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
-from footplate.gate.evaluation import commands
+from footplate.gate.evaluation import shell_command_decision
+from footplate.gate.rules.layered_policy import Policy
 from footplate.gate.rules.path_context import PathContext
-from footplate.gate.rules.policy import Policy
 from footplate.testing import replies, text, tool
 
 _CASES: Final = 2_000
@@ -152,7 +152,7 @@ def _measure_rule_cpu(rule: str) -> float:
     """Returns the CPU milliseconds of evaluating the long command with the rule."""
     began = time.thread_time()
     with contextlib.suppress(FootplateError):  # the rule is refused
-        commands.explain_command(
+        shell_command_decision.explain_command(
             Policy.parse({Layer.PROJECT: {PermissionOutcome.DENY: [rule]}}),
             _COMMAND[:9_000],
             PathContext(root="/work/tree"),

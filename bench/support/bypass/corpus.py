@@ -13,7 +13,7 @@ from typing import Final
 
 from footplate.domain.policy.permissions import Layer
 from footplate.gate.rules.claude_settings import import_settings
-from footplate.gate.rules.policy import Policy
+from footplate.gate.rules.layered_policy import Policy
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "tests" / "security"
 SETS: Final = ("team", "denied", "paths")

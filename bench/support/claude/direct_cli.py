@@ -9,7 +9,7 @@ from typing import Any, Final
 import claude_agent_sdk as sdk
 
 from footplate.harness.claude.session import cli_path
-from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_model_process import ModelProcess
 
 MODEL: Final = "claude-sonnet-4-5"
 _QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "IS_SANDBOX")

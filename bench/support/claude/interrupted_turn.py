@@ -9,7 +9,7 @@ import orjson
 from bench.support.cluster import Cluster
 from bench.support.crash.session_check import SessionAccount, check_session
 from footplate.harness.claude.recovery import NOT_STARTED
-from footplate.harness.claude.transcripts.transcript import LINE
+from footplate.harness.claude.transcripts.transcript_lines import LINE
 from footplate.testing import Replies, Step, replies, reply, text, tool
 
 CALLS: Final = 10

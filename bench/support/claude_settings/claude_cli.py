@@ -19,7 +19,7 @@ from bench.support.trust.sandboxed_sessions import MODEL, Repository
 from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.harness.claude.session import cli_path
 from footplate.testing import replies, reply, text, tool
-from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_model_process import ModelProcess
 
 _QUIET: Final = (
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",

@@ -14,7 +14,7 @@ from bench.support import environment_backends as engines
 from bench.support.escape.attempt_context import LIMITS
 from footplate.domain.agents import environment_config as domain
 from footplate.domain.files.snapshots import NO_FILES, SessionFiles
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.engine import Environments, ModelGrant, OpenEnvironment
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.domain.projects.project import SessionProject

@@ -10,7 +10,7 @@ from tests.integration.harness.doubles import LocalEnvironment, World
 
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
-from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.claude.transcripts.transcript_lines import Transcript
 
 _TOOL = "mcp__tracker__delete"
 

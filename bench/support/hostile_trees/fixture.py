@@ -21,7 +21,7 @@ from typing import Final
 from footplate.domain.agents.environment_config import Backend
 from footplate.domain.files.snapshots import SessionFiles, StoredSnapshot
 from footplate.domain.network.address_policy import AddressPolicy
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.engine import CheckoutTarget, Environments, OpenEnvironment, SessionTree
 from footplate.domain.projects.project import SessionProject
 from footplate.environments.factory import SandboxFactory

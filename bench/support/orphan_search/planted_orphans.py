@@ -15,7 +15,7 @@ from bench.support.orphan_search import lingering_commands
 from bench.support.orphan_search.turn_endings import TestBed
 from footplate.environments import leases
 from footplate.environments.docker import container_owner, labels
-from footplate.environments.docker.engine import connect_engine, remove_container
+from footplate.environments.docker.engine_api import connect_engine, remove_container
 from footplate.stack.orphan_processes import wait_until
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from bench.support import cluster_processes
 from bench.support.cluster import Cluster
 from footplate.environments import leases
-from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.engine_api import connect_engine
 from footplate.environments.leases import LeaseRecord
 from footplate.environments.processes import process_identity
 from footplate.environments.reaper.expired_lease_reaper import TRIAL_PREFIX

@@ -7,7 +7,7 @@ from bench.prove.figure import require
 from bench.support.readme_quickstart.readme_blocks import ReadmeBlocks
 from bench.support.readme_quickstart.user_shell import UserShell, stop_dev_server
 from footplate.testing import replies, text
-from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_model_process import ModelProcess
 
 _KEY: Final = "a-key-of-mine"
 _RESPONSE: Final = "Hello from the provider."

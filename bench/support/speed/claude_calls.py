@@ -37,7 +37,7 @@ from bench.support.speed.measurement import median, milliseconds
 from footplate.domain.json import JsonObject
 from footplate.environments.isolation.filesystem_view import WORKSPACE_MOUNT
 from footplate.testing import Replies, replies, reply, text, tool
-from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_model_process import ModelProcess
 
 LIMIT_MS: Final = 30
 _TOOLS: Final = ("Bash", "Edit", "Write")

@@ -20,7 +20,7 @@ from bench.support.escape.host_fixture import new_directory
 from bench.support.speed.measurement import Measurement, median
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.ports.engine import OpenEnvironment
-from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.engine_api import connect_engine
 from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import DockerProbe, probe_docker

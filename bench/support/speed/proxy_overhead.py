@@ -16,7 +16,7 @@ from footplate.domain.ports.harness import Endpoint
 from footplate.proxy.model_grants import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import replies, reply, text
-from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_model_process import ModelProcess
 
 MAX_ADDED_MS: Final = 3.0
 _SCRIPT: Final = "measured"

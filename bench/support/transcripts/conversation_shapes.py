@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bench.support.transcripts.plain_cli import LocalMachine
 from footplate.testing import Replies, http_error, replies, reply, text, thinking, tool
-from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_model_process import ModelProcess
 
 _PIXEL: Final = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

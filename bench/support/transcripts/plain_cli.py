@@ -15,7 +15,7 @@ import claude_agent_sdk as sdk
 from bench.prove.figure import NotHeld
 from bench.support import cluster_processes
 from footplate.harness.claude.session import cli_path
-from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_model_process import ModelProcess
 
 MODEL: Final = "claude-sonnet-4-5"
 _ENABLED_VARIABLES: Final = (

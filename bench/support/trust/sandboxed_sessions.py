@@ -31,8 +31,8 @@ from footplate.environments.session_directories import WORKSPACES
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import Replies
-from footplate.testing.model_process import ModelProcess
 from footplate.testing.scripted_gate import ScriptedGate
+from footplate.testing.scripted_model_process import ModelProcess
 from footplate.trees.git import Git
 from footplate.trees.projects import project_instructions
 from footplate.wiring.environment_backend import create_environment_backend

@@ -34,7 +34,7 @@ from footplate.api.routes.session import (
     turns,
     websocket,
 )
-from footplate.api.services import ApiServices
+from footplate.api.service_container import ApiServices
 from footplate.domain.errors import FootplateError
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.domain.errors import Unauthenticated
 from footplate.domain.organisations.principals import Principal
 

@@ -18,7 +18,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.responses import Response
 from starlette.routing import Route
 
-from footplate.api.wire.base import Body, Parameters
+from footplate.api.wire.request_base import Body, Parameters
 from footplate.api.wire.response_models import Error
 
 SCHEMA_REF: Final = "#/components/schemas/{model}"

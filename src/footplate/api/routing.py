@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from footplate.api.auth import authenticate
 from footplate.api.openapi import ERROR_RESPONSES
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 
 
 class DirectRoute(APIRoute):

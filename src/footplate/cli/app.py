@@ -16,9 +16,9 @@ from footplate.cli.commands import (
     delivery,
     diff,
     files,
-    operator,
     policy,
     projects,
+    server_operations,
     sessions,
     transcripts,
 )
@@ -37,7 +37,7 @@ app = typer.Typer(
 
 def _version(requested: bool) -> None:
     if requested:
-        operator.version()
+        server_operations.version()
         raise typer.Exit
 
 
@@ -83,20 +83,24 @@ app.add_typer(agents_and_environments.agents, name="agents", rich_help_panel=RES
 app.add_typer(agents_and_environments.environments, name="environments", rich_help_panel=RESOURCES)
 app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
 app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)
-app.command(rich_help_panel=SERVERS, short_help="Start all services on this machine. Ctrl-C stops them.")(operator.dev)
+app.command(rich_help_panel=SERVERS, short_help="Start all services on this machine. Ctrl-C stops them.")(
+    server_operations.dev
+)
 app.command(rich_help_panel=SERVERS, short_help="Check the services, programs and settings that sessions need.")(
-    operator.doctor
+    server_operations.doctor
 )
 app.command(
     rich_help_panel=SERVERS,
     short_help="Print shell commands that set the address and API key of a running `footplate dev`.",
-)(operator.env)
-app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(operator.api)
-app.command(rich_help_panel=SERVERS, short_help="Run turns.")(operator.worker)
-app.command(rich_help_panel=SERVERS, short_help="Migrate the database to the schema of this version.")(operator.migrate)
-app.command(rich_help_panel=SERVERS, short_help="Remove unused objects from the object store.")(operator.gc)
+)(server_operations.env)
+app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(server_operations.api)
+app.command(rich_help_panel=SERVERS, short_help="Run turns.")(server_operations.worker)
+app.command(rich_help_panel=SERVERS, short_help="Migrate the database to the schema of this version.")(
+    server_operations.migrate
+)
+app.command(rich_help_panel=SERVERS, short_help="Remove unused objects from the object store.")(server_operations.gc)
 app.add_typer(api_keys.app, name="api-keys", rich_help_panel=SERVERS)
 app.add_typer(audit.audit, name="audit", rich_help_panel=RESOURCES)
 app.add_typer(policy.app, name="policy", rich_help_panel=CLIENT)
 app.add_typer(config.app, name="config", rich_help_panel=CLIENT)
-app.command(rich_help_panel=CLIENT)(operator.version)
+app.command(rich_help_panel=CLIENT)(server_operations.version)

@@ -9,11 +9,11 @@ from typing import Final, NoReturn, TypeVar
 import stamina.instrumentation
 import typer
 
-from footplate.cli.json_models import ConflictAnswer, ConflictDetail, ErrorAnswer, ErrorDetail
+from footplate.cli.json_output_models import ConflictAnswer, ConflictDetail, ErrorAnswer, ErrorDetail
 from footplate.cli.profile import server_profiles
 from footplate.cli.profile.server_profiles import NoServerSelected, Server
-from footplate.cli.render import output
-from footplate.cli.render.output import Exit, print_json_line
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import Exit, print_json_line
 from footplate.client import ApiError, AsyncFootplate, ClientError, StreamLost, Unauthenticated, Unreachable
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ def _fail(detail: ErrorDetail, code: Exit = Exit.UNREACHABLE, *, as_json: bool) 
         model = ConflictAnswer if isinstance(detail, ConflictDetail) else ErrorAnswer
         print_json_line(model.model_validate({"error": detail, "exit_code": code}).model_dump(mode="json"))
     else:
-        output.print_error(detail.message, detail.help)
+        terminal_io.print_error(detail.message, detail.help)
     raise typer.Exit(code) from None
 
 

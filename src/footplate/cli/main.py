@@ -29,16 +29,16 @@ def _run() -> int:
         usage_errors.report_usage_error(error, sys.argv)
         return error.exit_code
     except typer.Abort:
-        from footplate.cli.render import output
+        from footplate.cli.render import terminal_io
 
-        output.print_error("Cancelled. Nothing was changed.")
+        terminal_io.print_error("Cancelled. Nothing was changed.")
         return 1
     except Exception as error:
-        from footplate.cli.render import output
+        from footplate.cli.render import terminal_io
         from footplate.domain.errors import FootplateError
 
         if not isinstance(error, FootplateError):
             raise
-        output.print_footplate_error(error)
-        return output.Exit.FAILED
+        terminal_io.print_footplate_error(error)
+        return terminal_io.Exit.FAILED
     return code if isinstance(code, int) else 0

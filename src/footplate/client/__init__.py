@@ -7,7 +7,7 @@
 `errors` documents the exceptions it raises, and `models` the objects it returns.
 """
 
-from footplate.client.api import AsyncFootplate
+from footplate.client.async_client import AsyncFootplate
 from footplate.client.errors import (
     ApiError,
     Busy,
@@ -22,7 +22,7 @@ from footplate.client.errors import (
     Unauthenticated,
     Unreachable,
 )
-from footplate.client.models import (
+from footplate.client.response_models import (
     Agent,
     Approval,
     AuditEntry,

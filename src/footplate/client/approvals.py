@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from footplate.client.models import Approval, Event
 from footplate.client.pagination import Pages, drop_none
+from footplate.client.response_models import Approval, Event
 from footplate.client.transport import Transport
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from footplate.client.models import AuditEntry, AuditVerification
 from footplate.client.pagination import Pages
+from footplate.client.response_models import AuditEntry, AuditVerification
 from footplate.client.transport import Transport
 
 

@@ -17,7 +17,7 @@ ClientError
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from footplate.client.models import FileConflict
+from footplate.client.response_models import FileConflict
 
 
 class ClientError(Exception):

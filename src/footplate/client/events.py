@@ -14,8 +14,8 @@ from typing import Any, Final
 import stamina
 
 from footplate.client.errors import ApiError, ClientError, StreamLost, Unreachable, error_for_status
-from footplate.client.models import Event
 from footplate.client.pagination import Pages
+from footplate.client.response_models import Event
 from footplate.client.transport import Frame, Transport, should_retry
 
 DELETED: Final = "session.deleted"

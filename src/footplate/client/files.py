@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from footplate.client.models import Deleted, File
 from footplate.client.pagination import Pages, drop_none
+from footplate.client.response_models import Deleted, File
 from footplate.client.transport import Transport
 
 

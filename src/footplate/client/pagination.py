@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeVar
 
-from footplate.client.models import Page, ResponseModel
+from footplate.client.response_models import Page, ResponseModel
 from footplate.client.transport import Params, Transport
 
 M = TypeVar("M", bound=ResponseModel)

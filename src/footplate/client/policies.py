@@ -5,8 +5,8 @@ proposed rules against past calls.
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from footplate.client.models import ImportedRules, Policy, PolicyReplay
 from footplate.client.pagination import drop_none
+from footplate.client.response_models import ImportedRules, Policy, PolicyReplay
 from footplate.client.transport import Transport
 
 _PATH = "/v1/policies"

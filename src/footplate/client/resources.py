@@ -9,8 +9,18 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from footplate.client.models import Agent, Deleted, DeliveryResult, Diff, Environment, Project, Session, Turn, Workspace
 from footplate.client.pagination import Pages, drop_none
+from footplate.client.response_models import (
+    Agent,
+    Deleted,
+    DeliveryResult,
+    Diff,
+    Environment,
+    Project,
+    Session,
+    Turn,
+    Workspace,
+)
 from footplate.client.transport import Transport
 
 

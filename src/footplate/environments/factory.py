@@ -14,7 +14,7 @@ from footplate.domain.organisations.organisation_names import directory_name
 from footplate.domain.ports.engine import Egress, EgressProxy, Environments, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.domain.projects.project import SessionProject
-from footplate.environments.isolation import tree_locations
+from footplate.environments.isolation import working_tree_paths
 from footplate.environments.isolation.filesystem_view import (
     EGRESS_SOCKET,
     FORWARDED_PORTS,
@@ -25,7 +25,7 @@ from footplate.environments.isolation.filesystem_view import (
 )
 from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.isolation.resource_limits import SandboxLimits
-from footplate.environments.isolation.tree_locations import SessionLocation
+from footplate.environments.isolation.working_tree_paths import SessionLocation
 from footplate.environments.leases import Lease
 from footplate.environments.processes.process_identity import PROC
 from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
@@ -85,7 +85,7 @@ class UnsandboxedFactory(Environments):
             named=directory != session_dir,
             user=(os.geteuid(), os.getegid()),
         )
-        checked_out = await tree_locations.check_out_trees(
+        checked_out = await working_tree_paths.check_out_trees(
             self._trees, organisation, session_id, projects, files, location, enclosed=False
         )
         lease = create_lease(self._data, organisation, session_id, variables)
@@ -93,9 +93,9 @@ class UnsandboxedFactory(Environments):
             str(directory),
             deadline=deadline,
             home=str(await asyncio.to_thread(_create_home, session_dir)),
-            env={**variables, **tree_locations.project_variables(projects, checked_out)},
+            env={**variables, **working_tree_paths.project_variables(projects, checked_out)},
             lease=lease,
-            trees=tree_locations.session_trees(checked_out, location.tree, named=location.named),
+            trees=working_tree_paths.session_trees(checked_out, location.tree, named=location.named),
         )
 
 
@@ -154,7 +154,7 @@ class SandboxFactory(Environments):
             hidden=self._hidden,
             uid=self._uid,
         )
-        checked_out = await tree_locations.check_out_trees(
+        checked_out = await working_tree_paths.check_out_trees(
             self._trees, organisation, session_id, projects, files, location, enclosed=True
         )
         network = resolve_network(config, self._backend)
@@ -181,7 +181,7 @@ class SandboxFactory(Environments):
             sockets=sockets,
             env={
                 **variables,
-                **tree_locations.project_variables(projects, checked_out),
+                **working_tree_paths.project_variables(projects, checked_out),
                 **(PROXY_VARIABLES if egress_proxy else {}),
             },
             lease=lease,

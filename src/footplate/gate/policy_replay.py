@@ -13,9 +13,9 @@ from typing import Final
 from footplate.domain.agents import mcp_servers
 from footplate.domain.agents.agents_and_config import resolve_config
 from footplate.domain.json import JsonObject
-from footplate.domain.policy.call_replay import SessionRules, StoredCall
 from footplate.domain.policy.hooks import HookEvent
 from footplate.domain.policy.permissions import TOOL_NAMES, Decision, Layer, PermissionOutcome
+from footplate.domain.policy.policy_replay import SessionRules, StoredCall
 from footplate.gate import turn_gate
 from footplate.gate.errors import InvalidRule
 from footplate.gate.evaluation.tool_call_decision import decide_tool_call

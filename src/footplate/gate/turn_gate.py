@@ -21,13 +21,13 @@ from footplate.domain.policy.permissions import TOOL_NAMES, Decision, Layer, Per
 from footplate.domain.ports.engine import Claim, HookRecords, RuleStore
 from footplate.domain.ports.harness import Environment, Gate
 from footplate.gate.errors import InvalidRule
-from footplate.gate.evaluation import searches
+from footplate.gate.evaluation import search_decision
 from footplate.gate.evaluation.tool_call_decision import decide_tool_call
 from footplate.gate.hooks import hook_config
 from footplate.gate.hooks.hook_config import Hook
 from footplate.gate.hooks.hook_runner import HookRunner, HookTurn, NullHookRecords
+from footplate.gate.rules.layered_policy import LayeredRule, Policy
 from footplate.gate.rules.path_context import FileTarget, PathContext
-from footplate.gate.rules.policy import LayeredRule, Policy
 from footplate.gate.rules.rule_parser import BASH, parse_rule
 from footplate.gate.rules.toolset_permissions import convert_toolset_policies
 
@@ -198,7 +198,7 @@ class TurnGate:
         self, policy: Policy, tool: str, tool_input: JsonObject, context: PathContext, directory: str | None
     ) -> Decision | None:
         """Return the decision of a rule that forbids a file which a search would show, or None."""
-        search = searches.parse_search(policy, tool, tool_input, context, directory)
+        search = search_decision.parse_search(policy, tool, tool_input, context, directory)
         if search is None:
             return None
         try:
@@ -212,7 +212,7 @@ class TurnGate:
             )
         resolved_search = replace(search, directory=FileTarget(search.directory.path, real_path))
         return await asyncio.to_thread(
-            searches.decide_search, policy, resolved_search, [file.path for file in files], context
+            search_decision.decide_search, policy, resolved_search, [file.path for file in files], context
         )
 
 

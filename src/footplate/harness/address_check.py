@@ -8,7 +8,7 @@ import socket
 from typing import Final
 
 from footplate.domain.network.address_policy import Address, AddressPolicy
-from footplate.domain.network.name_lookup import NameLookup
+from footplate.domain.network.dns_lookup import NameLookup
 
 PORTS: Final = {"http": 80, "https": 443}
 _NAME_LOOKUP: Final = NameLookup(socket.getaddrinfo)

@@ -17,10 +17,10 @@ import h11
 import structlog
 
 from footplate.domain.network.address_policy import Address, AddressPolicy
-from footplate.domain.network.host_access import Network
-from footplate.domain.network.name_lookup import NameLookup
+from footplate.domain.network.command_network_access import Network
+from footplate.domain.network.dns_lookup import NameLookup
 from footplate.domain.ports.engine import Egress, EgressProxy
-from footplate.proxy import app_server
+from footplate.proxy import asgi_socket_server
 from footplate.proxy.http_proxy_connection import (
     ConnectionBroken,
     ProxyClient,
@@ -67,7 +67,7 @@ class _TurnProxy(EgressProxy):
         self._logged: set[tuple[str, int]] = set()
 
     async def listen(self, path: Path) -> None:
-        listener = await asyncio.to_thread(app_server.listen_at_path, path)
+        listener = await asyncio.to_thread(asgi_socket_server.listen_at_path, path)
         self._server = await asyncio.start_unix_server(self._accept_connection, sock=listener)
 
     async def aclose(self) -> None:

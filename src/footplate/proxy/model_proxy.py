@@ -16,11 +16,11 @@ from typing import Final, Self
 from footplate.domain.network.host_and_origin_check import GuardedApp, RequestGuard
 from footplate.domain.ports.engine import ModelAccess, ModelGrant
 from footplate.domain.ports.harness import Endpoint
-from footplate.proxy import app_server
-from footplate.proxy.app_server import AppServer
-from footplate.proxy.asgi_forwarder import GRANT_STATE_KEY, ModelRequestForwarder
+from footplate.proxy import asgi_socket_server
+from footplate.proxy.asgi_socket_server import AppServer
 from footplate.proxy.in_process_model_proxy import InProcessModelProxy
 from footplate.proxy.model_grants import Grant, Grants
+from footplate.proxy.model_request_forwarder import GRANT_STATE_KEY, ModelRequestForwarder
 from footplate.proxy.provider_client import ProviderClient
 from footplate.proxy.provider_gateway import ProviderGateway
 
@@ -45,8 +45,8 @@ class ModelProxy(ModelAccess):
         self._url = ""
 
     async def __aenter__(self) -> Self:
-        listener = app_server.listen_on_loopback()
-        self._url = f"http://{app_server.LOOPBACK}:{listener.getsockname()[1]}"
+        listener = asgi_socket_server.listen_on_loopback()
+        self._url = f"http://{asgi_socket_server.LOOPBACK}:{listener.getsockname()[1]}"
         await self._server.serve(listener)
         return self
 
@@ -88,7 +88,7 @@ class TurnGrant(ModelGrant):
 
     async def listen(self, path: Path) -> None:
         server = AppServer(self._app, {GRANT_STATE_KEY: self._grant}, _MAX_TURN_CONNECTIONS)
-        await server.serve(await asyncio.to_thread(app_server.listen_at_path, path))
+        await server.serve(await asyncio.to_thread(asgi_socket_server.listen_at_path, path))
         self._servers.append(server)
 
     async def aclose(self) -> None:

@@ -15,8 +15,8 @@ from footplate.domain.files.uploaded_files import StoredFile
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.policy.approvals import Approval
-from footplate.domain.policy.call_replay import CallFilter, SessionRules, StoredCall
 from footplate.domain.policy.permissions import OrganisationPolicy
+from footplate.domain.policy.policy_replay import CallFilter, SessionRules, StoredCall
 from footplate.domain.ports.api import EventPage, SessionFilter
 from footplate.domain.ports.harness import Entry
 from footplate.domain.projects.project import Project, Workspace

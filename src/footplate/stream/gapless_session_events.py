@@ -16,9 +16,9 @@ import structlog
 
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Position
-from footplate.stream import live_entries, sse
+from footplate.stream import live_entry_codec, sse
 from footplate.stream.client_queue import Frame, PreviewText, Subscriber
-from footplate.stream.live_entries import DurableEvent, PreviewDelta, PreviewStart, ReceivedItem
+from footplate.stream.live_entry_codec import DurableEvent, PreviewDelta, PreviewStart, ReceivedItem
 from footplate.stream.log_port import LogReader
 
 log = structlog.get_logger(__name__)
@@ -170,9 +170,9 @@ class SessionChannel:
         assert self.seq is not None
         before = self.seq
         for frame in frames:
-            if frame.event_type in live_entries.PREVIEWED_TYPES:
+            if frame.event_type in live_entry_codec.PREVIEWED_TYPES:
                 self._mark_finished(frame.event_id)
-            elif frame.event_type in live_entries.PREVIEW_CLOSING_TYPES and self._preview is not None:
+            elif frame.event_type in live_entry_codec.PREVIEW_CLOSING_TYPES and self._preview is not None:
                 self._mark_finished(self._preview.id)
         joined = b"".join(frame.data for frame in frames if frame.is_shown(None))
         self.seq = frames[-1].seq
@@ -277,7 +277,7 @@ class SessionChannel:
         assert self.seq is not None
         page = await self._log.positions(self.organisation, self.session_id, start.after_seq, PAGE_SIZE)
         closed = any(
-            item.event.id == start.id or item.event.type in live_entries.PREVIEW_CLOSING_TYPES for item in page
+            item.event.id == start.id or item.event.type in live_entry_codec.PREVIEW_CLOSING_TYPES for item in page
         )
         return closed or not page or page[-1].seq < self.seq
 

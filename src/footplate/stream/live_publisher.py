@@ -16,8 +16,8 @@ import structlog
 from redis.exceptions import RedisError
 
 from footplate.domain.sessions.events import Position
-from footplate.stream import live_entries, redis_connections, redis_keys
-from footplate.stream.live_entries import RedisCommand
+from footplate.stream import live_entry_codec, redis_connections, redis_keys
+from footplate.stream.live_entry_codec import RedisCommand
 from footplate.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -53,11 +53,12 @@ class LivePublisher:
         """Publishes committed events. Returns immediately."""
         if not positions:
             return
-        entry = live_entries.append_command(
+        entry = live_entry_codec.append_command(
             redis_keys.stream_key(redis_keys.shard_of(session_id)), session_id, organisation, [positions]
         )
         if any(
-            item.event.type in live_entries.PREVIEW_CLOSING_TYPES | live_entries.PREVIEWED_TYPES for item in positions
+            item.event.type in live_entry_codec.PREVIEW_CLOSING_TYPES | live_entry_codec.PREVIEWED_TYPES
+            for item in positions
         ):
             self.enqueue((("DEL", redis_keys.open_preview_key(organisation, session_id)), entry))
         else:

@@ -18,10 +18,10 @@ from footplate.domain.errors import NotFound, Temporary
 from footplate.domain.ports.api import Cursor
 from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Position
-from footplate.stream import live_entries, redis_connections, redis_keys, sse
+from footplate.stream import live_entry_codec, redis_connections, redis_keys, sse
 from footplate.stream.client_queue import QUEUE_BYTES, Subscriber
 from footplate.stream.gapless_session_events import SessionChannel
-from footplate.stream.live_entries import PreviewStart
+from footplate.stream.live_entry_codec import PreviewStart
 from footplate.stream.log_port import LogReader
 from footplate.stream.shard_reader import Entry, ShardReader
 
@@ -185,7 +185,7 @@ class StreamHub:
     async def _load_open_preview(self, organisation: str, session_id: str) -> tuple[PreviewStart, str] | None:
         try:
             lines = await self._command_client.get(redis_keys.open_preview_key(organisation, session_id))
-            return live_entries.decode_open_preview(cast("bytes | None", lines) or b"")
+            return live_entry_codec.decode_open_preview(cast("bytes | None", lines) or b"")
         except (RedisError, OSError, ValueError, LookupError, TypeError) as error:
             log.warning("preview of the current response cannot be read", action="tail.no_preview", reason=repr(error))
             return None
@@ -195,7 +195,7 @@ class StreamHub:
         if channel is None:
             return
         try:
-            items = live_entries.decode_items(entry[b"b"])
+            items = live_entry_codec.decode_items(entry[b"b"])
         except (ValueError, LookupError, TypeError) as error:
             log.warning("live entry cannot be decoded", action="tail.bad_entry", reason=repr(error))
             return

@@ -12,8 +12,8 @@ from footplate.domain import ids
 from footplate.domain.json import clean_text
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Position, PreviewType
-from footplate.stream import live_entries, redis_keys
-from footplate.stream.live_entries import PreviewDelta, PreviewStart, PublishedItem, RedisCommand
+from footplate.stream import live_entry_codec, redis_keys
+from footplate.stream.live_entry_codec import PreviewDelta, PreviewStart, PublishedItem, RedisCommand
 from footplate.stream.live_publisher import LivePublisher
 
 FLUSH_SECONDS: Final = 0.02
@@ -88,7 +88,7 @@ class TurnPublisher:
         """
         if (
             preview is not self._open_preview
-            or preview.event_type not in live_entries.TEXT_PREVIEW_TYPES
+            or preview.event_type not in live_entry_codec.TEXT_PREVIEW_TYPES
             or self._remaining_chars <= 0
             or not text
         ):
@@ -138,7 +138,7 @@ class TurnPublisher:
         if self._publisher.enqueue(
             (
                 *save_commands,
-                live_entries.append_command(self._stream, self._session_id, self._organisation, self._items),
+                live_entry_codec.append_command(self._stream, self._session_id, self._organisation, self._items),
             )
         ):
             self._items = []
@@ -151,7 +151,7 @@ class TurnPublisher:
         self._abandon_preview()
 
     def _closes_preview(self, position: Position) -> bool:
-        return position.event.type in live_entries.PREVIEW_CLOSING_TYPES or (
+        return position.event.type in live_entry_codec.PREVIEW_CLOSING_TYPES or (
             self._open_preview is not None and position.event.id == self._open_preview.event_id
         )
 
@@ -185,11 +185,11 @@ class TurnPublisher:
                 (
                     "SET",
                     self._preview_key,
-                    live_entries.encode_open_preview(previews),
+                    live_entry_codec.encode_open_preview(previews),
                     "EX",
-                    live_entries.OPEN_PREVIEW_SECONDS,
+                    live_entry_codec.OPEN_PREVIEW_SECONDS,
                 ),
             )
         if self._closes_saved_preview and self._has_saved_preview:
             return (("DEL", self._preview_key),)
-        return (("APPEND", self._preview_key, live_entries.encode_open_preview(previews)),) if previews else ()
+        return (("APPEND", self._preview_key, live_entry_codec.encode_open_preview(previews)),) if previews else ()

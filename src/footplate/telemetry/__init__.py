@@ -3,6 +3,6 @@
 Only `logs` is loaded with the package. A process loads the libraries behind the others when it uses them.
 """
 
-from footplate.telemetry.logs import configure_logging
+from footplate.telemetry.logging_config import configure_logging
 
 __all__ = ["configure_logging"]

@@ -20,7 +20,7 @@ import structlog
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.host_and_origin_check import ForeignRequest, RequestGuard
-from footplate.telemetry.limited_server import LimitedServer, QuietHandler
+from footplate.telemetry.limited_http_server import LimitedServer, QuietHandler
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment

@@ -10,10 +10,8 @@ streamed or sent in one piece. `script_json` documents the file format of script
 against the official SDK.
 """
 
-from footplate.testing.scripted_model import ScriptedModel
-from footplate.testing.scripts import Replies, Reply, Request, Script, ScriptError, replies, reply
-from footplate.testing.server.request_journal import Record
-from footplate.testing.steps import (
+from footplate.testing.model_scripts import Replies, Reply, Request, Script, ScriptError, replies, reply
+from footplate.testing.reply_steps import (
     Step,
     cut,
     hang,
@@ -30,6 +28,8 @@ from footplate.testing.steps import (
     unauthorized,
     usage,
 )
+from footplate.testing.scripted_model import ScriptedModel
+from footplate.testing.server.request_journal import Record
 
 __all__ = [
     "Record",

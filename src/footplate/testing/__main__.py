@@ -18,8 +18,8 @@ import orjson
 import uvloop
 
 from footplate.testing import script_json
+from footplate.testing.model_scripts import Script, ScriptError
 from footplate.testing.scripted_model import ScriptedModel
-from footplate.testing.scripts import Script, ScriptError
 from footplate.testing.server.request_journal import MAX_BODY_BYTES
 
 KEY_VARIABLE: Final = "FOOTPLATE_SCRIPTED_KEY"

@@ -19,8 +19,8 @@ from typing import Final, Literal
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from footplate.testing.scripts import Replies, Reply, ScriptError
-from footplate.testing.steps import STEP_KINDS, Step, Tokens
+from footplate.testing.model_scripts import Replies, Reply, ScriptError
+from footplate.testing.reply_steps import STEP_KINDS, Step, Tokens
 
 NAME: Final = re.compile(r"[\w.-]+")
 _REPLY_KEYS: Final = frozenset({"steps", "repeat", "first_attempts"})

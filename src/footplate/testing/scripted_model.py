@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
 from footplate.domain.network.host_and_origin_check import GuardedApp, RequestGuard
-from footplate.testing.scripts import Script
+from footplate.testing.model_scripts import Script
 from footplate.testing.server.app import ModelApp
 from footplate.testing.server.request_journal import MAX_BODY_BYTES, Record, RequestJournal
 

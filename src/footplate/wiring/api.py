@@ -13,7 +13,7 @@ import uvicorn
 
 from footplate.api.app import create_app
 from footplate.api.server.http_protocol import LimitedConfig
-from footplate.api.services import ApiServices
+from footplate.api.service_container import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import FootplateError
 from footplate.domain.files.delivery import BranchTarget, Delivery, DeliveryResult

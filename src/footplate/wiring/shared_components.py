@@ -17,7 +17,7 @@ from footplate.config import Settings
 from footplate.domain.agents.environment_config import Backend
 from footplate.domain.errors import Unavailable
 from footplate.domain.network.address_policy import AddressPolicy
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.stack import temporal_connection

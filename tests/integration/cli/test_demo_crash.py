@@ -12,7 +12,7 @@ from footplate.cli.dev import demo_crash, scenario_lookup
 from footplate.stack import Service
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import Replies, ScriptedModel, script_json
-from footplate.testing.steps import Tool
+from footplate.testing.reply_steps import Tool
 
 pytestmark = pytest.mark.timing
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from footplate.environments.base_environment import BaseEnvironment
-from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.engine_api import connect_engine
 from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker

@@ -30,11 +30,11 @@ from footplate.config import Settings
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest, Unavailable
 from footplate.domain.network.address_policy import AddressPolicy
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.environments.docker import abandoned_containers, container_owner, labels
 from footplate.environments.docker.container_spec import SOCKET_TARGET
-from footplate.environments.docker.engine import NoContainer, connect_engine, find_container, remove_container
+from footplate.environments.docker.engine_api import NoContainer, connect_engine, find_container, remove_container
 from footplate.environments.docker.environment import DockerEnvironment, DockerHost
 from footplate.environments.docker.factory import NamedContainerFactory, WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe

@@ -19,9 +19,9 @@ from tests.integration.environments.conftest import BARE, ENGINE_PROBLEMS, FULL,
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.address_policy import AddressPolicy
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.environments.docker import abandoned_containers, image_inspection
-from footplate.environments.docker.engine import connect_engine, find_container
+from footplate.environments.docker.engine_api import connect_engine, find_container
 from footplate.environments.docker.environment import DockerEnvironment
 from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe

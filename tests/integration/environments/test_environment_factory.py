@@ -10,7 +10,7 @@ from tests.integration.environments.conftest import UID
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.address_policy import AddressPolicy
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.engine import Environments
 from footplate.environments.factory import SandboxFactory, UnsandboxedFactory
 from footplate.environments.processes.guardian_client import lease_clock

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.engine import ModelGrant, OpenEnvironment
 from footplate.domain.ports.harness import Endpoint
 from footplate.environments import programs

@@ -13,7 +13,7 @@ import pytest
 
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.factory import SandboxFactory

@@ -10,7 +10,7 @@ from standardwebhooks import Webhook
 from tests.unit.gate.test_turn_gate import GateSetup
 
 from footplate.domain.json import JsonObject
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate.hooks.transports import python

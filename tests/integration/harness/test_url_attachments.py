@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from footplate.domain.files.attachments import AttachmentFailed
-from footplate.domain.network.name_lookup import NameLookup
+from footplate.domain.network.dns_lookup import NameLookup
 from footplate.domain.ports.harness import WebAccess
 from footplate.harness import address_check
 from footplate.harness.attachment_download import AttachmentFetcher

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from footplate.domain.network.address_policy import AddressPolicy
-from footplate.domain.network.name_lookup import NameLookup
+from footplate.domain.network.dns_lookup import NameLookup
 from footplate.domain.ports.harness import WebAccess
 from footplate.harness import address_check
 from footplate.harness.native.tool_failure_error import ToolFailure

@@ -28,7 +28,7 @@ from footplate.testing import (
     unauthorized,
     usage,
 )
-from footplate.testing.scripts import Script
+from footplate.testing.model_scripts import Script
 
 from .doubles import Crash, LocalEnvironment, World
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.proxy.conftest import Provider
 
 from footplate.domain.network.address_policy import Address, AddressPolicy
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.proxy.allow_list_proxy import AllowListProxy
 
 pytestmark = pytest.mark.timing

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from footplate.proxy import app_server as proxy_serving
+from footplate.proxy import asgi_socket_server as proxy_serving
 from footplate.testing.server import http_server as testing_serving
 
 from .conftest import run_server, send_response

@@ -16,7 +16,7 @@ from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.turns import Mode, Session, TurnOutcome, TurnStatus, WhenBusy
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Connection, Database
-from footplate.store.log.claimed_turns import Turns
+from footplate.store.log.fenced_turn_writes import Turns
 from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.unit_of_work import UnitOfWorkFactory

@@ -9,7 +9,7 @@ from footplate.domain.organisations.principals import Principal
 from footplate.stack import Stack
 from footplate.stack.free_ports import find_free_port
 from footplate.store.database import Database
-from footplate.store.log.claimed_turns import TURN_STATEMENTS
+from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS
 
 from .cell import Cell
 

@@ -8,7 +8,7 @@ import pytest
 
 from footplate.domain.organisations.principals import Principal
 from footplate.store.database import SQL, Connection
-from footplate.store.log.claimed_turns import TURN_STATEMENTS
+from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS
 
 from .cell import COMPLETED, Cell
 

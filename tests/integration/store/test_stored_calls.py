@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.policy.call_replay import CallFilter, StoredCall
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
+from footplate.domain.policy.policy_replay import CallFilter, StoredCall
 
 from .cell import Cell, new_principal
 from .test_audit import deny_commands

@@ -13,7 +13,7 @@ from footplate.domain.ports.harness import Preview
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event
 from footplate.stream import redis_keys
-from footplate.stream.live_entries import PreviewDelta, PreviewStart
+from footplate.stream.live_entry_codec import PreviewDelta, PreviewStart
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.stream_hub import StreamHub
 from footplate.stream.turn_publisher import TurnPublisher

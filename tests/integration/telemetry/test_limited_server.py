@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footplate.telemetry import limited_server
-from footplate.telemetry.limited_server import LimitedServer, QuietHandler
+from footplate.telemetry import limited_http_server
+from footplate.telemetry.limited_http_server import LimitedServer, QuietHandler
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -25,8 +25,8 @@ def _serve(_environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[byte
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LimitedServer]:
-    monkeypatch.setattr(limited_server, "MAX_CONNECTIONS", 3)
-    monkeypatch.setattr(limited_server, "CONNECTION_SECONDS", 0.2)
+    monkeypatch.setattr(limited_http_server, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(limited_http_server, "CONNECTION_SECONDS", 0.2)
     running = LimitedServer(("127.0.0.1", 0), QuietHandler)
     running.set_app(_serve)
     threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()

@@ -6,8 +6,8 @@ import pytest
 
 from footplate.domain.json import Json, JsonObject
 from footplate.testing import text, tool
+from footplate.testing.reply_steps import Step
 from footplate.testing.server.script_selection import match_tool_names, select_script
-from footplate.testing.steps import Step
 from footplate.testing.wire import anthropic_messages, openai_chat, openai_responses
 from footplate.testing.wire.wire_format_interface import ConversationMessage
 

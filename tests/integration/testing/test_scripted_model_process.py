@@ -13,7 +13,7 @@ import pytest
 from anthropic.types import MessageParam
 
 from footplate.testing import ScriptedModel, replies, text, tool
-from footplate.testing.model_process import ModelProcess
+from footplate.testing.scripted_model_process import ModelProcess
 
 pytestmark = pytest.mark.timing
 

@@ -22,7 +22,7 @@ from footplate.domain.agents.environment_config import Backend, EnvironmentConfi
 from footplate.domain.errors import InvalidRequest, Permanent, Unavailable
 from footplate.domain.files.snapshots import CollectedCommits, Snapshot
 from footplate.domain.network.address_policy import AddressPolicy
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.engine import CheckoutTarget, Environments
 from footplate.domain.ports.harness import MAX_READ_BYTES, CommandResult
 from footplate.domain.projects.allowed_directories import AllowedRoots

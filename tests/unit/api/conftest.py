@@ -9,9 +9,9 @@ from anthropic import AsyncAnthropic
 from fastapi import FastAPI
 
 from footplate.api.app import create_app
-from footplate.api.services import ApiServices
+from footplate.api.service_container import ApiServices
 from footplate.domain.agents.environment_config import Backend
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.projects.allowed_directories import AllowedRoots

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 
 from footplate.api.wire.response_models import Environment
 from footplate.domain.agents.environment_config import Backend
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 
 from .conftest import Api, make_client
 from .sdk_validation import validate_strictly

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 from footplate.api import openapi
-from footplate.api.wire.base import Body
+from footplate.api.wire.request_base import Body
 
 
 class Nut(Body):

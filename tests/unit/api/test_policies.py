@@ -9,8 +9,8 @@ from tests.unit.api.conftest import Api, make_client
 from tests.unit.api.fake_services import START
 from tests.unit.api.test_agents import create_agent, post_refused
 
-from footplate.domain.policy.call_replay import StoredCall
 from footplate.domain.policy.permissions import PermissionOutcome
+from footplate.domain.policy.policy_replay import StoredCall
 
 RULES = {"deny": ["Bash(rm *)"], "ask": ["WebFetch"], "allow": ["Read(src/**)"]}
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from footplate.api.requests import line_spool
+from footplate.api.requests import json_lines_spool
 
 from .conftest import Api, make_client
 
@@ -116,7 +116,7 @@ async def test_a_harness_without_transcripts_is_refused(http: httpx2.AsyncClient
 async def test_a_transcript_of_too_many_lines_is_refused(
     api: Api, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line_spool, "MAX_LINES", 2)
+    monkeypatch.setattr(json_lines_spool, "MAX_LINES", 2)
     response = await _import(http, await _first(http), *LINES)
     assert (response.status_code, response.json()["error"]["field"]) == (400, "lines")
     assert api.world.sessions == {}

@@ -9,7 +9,7 @@ from bench.support.crash import interrupted_turn, session_check
 from bench.support.crash.session_check import Call
 
 from footplate.domain.sessions import events
-from footplate.testing.steps import Tool
+from footplate.testing.reply_steps import Tool
 
 
 def _log(*types: str) -> list[dict[str, Any]]:

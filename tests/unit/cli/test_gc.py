@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from footplate.cli import json_models
+from footplate.cli import json_output_models
 from footplate.cli.actions import gc
 from footplate.cli.profile import dev_server
-from footplate.cli.render import output
+from footplate.cli.render import terminal_io
 from footplate.config import Settings
 from footplate.domain.files.object_gc import ObjectVerdict, RetentionReason, StoredObject
 from footplate.wiring.garbage_collection import GcReport
@@ -35,7 +35,7 @@ def _fake_collection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         work.close()
         return make_result()
 
-    monkeypatch.setattr(output, "run_async", run)
+    monkeypatch.setattr(terminal_io, "run_async", run)
     monkeypatch.setattr(dev_server, "load_settings", lambda: Settings(data_dir=tmp_path))
 
 
@@ -56,7 +56,7 @@ def test_the_text_output_lists_removed_objects_and_why_others_are_retained(capsy
 def test_the_json_output_lists_each_object(capsys: pytest.CaptureFixture[str]) -> None:
     gc.run_gc(dry=False, as_json=True)
     printed = json.loads(capsys.readouterr().out)
-    Draft202012Validator(json.loads(json_models.generate_schema("gc"))).validate(printed)
+    Draft202012Validator(json.loads(json_output_models.generate_schema("gc"))).validate(printed)
     assert len(printed["objects"]) == 25
     assert [(one["reason"], one["objects"], one["bytes"]) for one in printed["kept"]] == [("files", 1, 2_500_000)]
     assert printed["expired_sessions"] == ["sesn_old"]

@@ -13,15 +13,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import footplate.cli
-from footplate.cli.render import output, tables
-from footplate.cli.render.output import ContentWriter
+from footplate.cli.render import resource_tables, terminal_io
 from footplate.cli.render.safe_console import SafeConsole
+from footplate.cli.render.terminal_io import ContentWriter
 from footplate.client import Agent, Approval
 from footplate.domain.text.visible_text import recover_text
 
 HOSTILE = "a\x1b]0;evil\x07\x9b31m\r\u202eb\u200b"
 SHOWN = "a<U+001B>]0;evil<U+0007><U+009B>31m<U+000D><U+202E>b<U+200B>"
-WRITERS = {"output.py", "safe_console.py", "completion.py"}
+WRITERS = {"terminal_io.py", "safe_console.py", "completion.py"}
 """Modules that may write. `completion.py` writes to a shell and filters its own output."""
 ALLOWED = {("main.py", "sys.stdout"), ("main.py", "sys.stderr")}
 ALLOWED |= {("usage_errors.py", "sys.stderr"), ("approval_prompt.py", "sys.stderr")}
@@ -70,7 +70,9 @@ def test_a_console_escapes_text_that_its_caller_did_not() -> None:
 def test_quoted_text_is_no_markup(texts: list[str]) -> None:
     file = io.StringIO()
     console = SafeConsole(file=file, no_color=True, emoji=False, highlight=False, width=200)
-    console.print("".join(f"[bold]{output.quote(text)}[/]|{output.quote(text)};" for text in texts), soft_wrap=True)
+    console.print(
+        "".join(f"[bold]{terminal_io.quote(text)}[/]|{terminal_io.quote(text)};" for text in texts), soft_wrap=True
+    )
     shown = file.getvalue().removesuffix("\n")
     assert recover_text(shown)[0] == "".join(f"{text}|{text};" for text in texts)
 
@@ -78,13 +80,13 @@ def test_quoted_text_is_no_markup(texts: list[str]) -> None:
 def test_quoting_takes_linear_time() -> None:
     began = time.process_time()
     for text in ("\\" * 300_000 + "a", "[a" * 150_000, "\\[" * 150_000):
-        output.quote(text)
+        terminal_io.quote(text)
     assert time.process_time() - began < 5
 
 
 def test_json_is_exact_and_has_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"a": HOSTILE + "\x7f\U000e0041é漢"}
-    for write in (output.print_json, output.print_json_line):
+    for write in (terminal_io.print_json, terminal_io.print_json_line):
         write(value)
         text = capsys.readouterr().out
         assert json.loads(text) == value
@@ -95,9 +97,9 @@ def test_json_is_exact_and_has_no_control_characters(capsys: pytest.CaptureFixtu
 def test_names_in_tables_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     agent: dict[str, Any] = {"id": "agent_1", "name": HOSTILE + ":bomb:[red]", "version": 1, "model": {"id": "m"}}
     agent |= {"created_at": "2026-11-15T12:00:00Z", "updated_at": "2026-11-15T12:00:00Z"}
-    tables.print_agents([Agent.model_validate(agent)])
+    resource_tables.print_agents([Agent.model_validate(agent)])
     assert capsys.readouterr().out.endswith(f"{SHOWN}:bomb:[red]\n")
-    tables.print_agent(Agent.model_validate(agent))
+    resource_tables.print_agent(Agent.model_validate(agent))
     assert f"{SHOWN}:bomb:[red]\n" in capsys.readouterr().out
 
 
@@ -110,10 +112,10 @@ def test_a_list_of_approvals_hides_nothing(capsys: pytest.CaptureFixture[str]) -
         "name": "bash",
     }
     call |= {"created_at": "2026-11-15T12:00:00Z", "input": {"command": "echo harmless" + "\n" * 47 + "touch EVIL4"}}
-    tables.print_approvals([Approval.model_validate(call)])
+    resource_tables.print_approvals([Approval.model_validate(call)])
     assert "  command: echo harmless<U+000A*46>\n  | touch EVIL4\n" in capsys.readouterr().out
     call |= {"name": "write", "input": {"file_path": "a", "content": "one\ntwo" + HOSTILE}}
-    tables.print_approvals([Approval.model_validate(call)])
+    resource_tables.print_approvals([Approval.model_validate(call)])
     assert f"  content: one\n  | two{SHOWN}\n" in capsys.readouterr().out
 
 

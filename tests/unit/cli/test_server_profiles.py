@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from footplate.cli.app import app
-from footplate.cli.profile import dev_server, dev_server_check, paths, saved_ids, server_profiles
+from footplate.cli.profile import dev_server, dev_server_check, saved_ids, server_profiles, xdg_paths
 from footplate.cli.profile.server_profiles import NoServerSelected, ProfileConfig
 from footplate.config import default_data_dir
 
@@ -36,8 +36,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _publish_dev_server() -> None:
-    dev_server.publish_dev_server(paths.data_dir(), DEV)
-    dev_server.save_api_key(paths.data_dir(), "dev-key")
+    dev_server.publish_dev_server(xdg_paths.data_dir(), DEV)
+    dev_server.save_api_key(xdg_paths.data_dir(), "dev-key")
 
 
 def _config(*arguments: str, code: int = 0) -> str:
@@ -47,12 +47,12 @@ def _config(*arguments: str, code: int = 0) -> str:
 
 
 def test_paths_are_those_of_the_settings(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert paths.data_dir() == default_data_dir() == home / ".local/share/footplate"
+    assert xdg_paths.data_dir() == default_data_dir() == home / ".local/share/footplate"
     monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
-    assert paths.data_dir() == default_data_dir() == Path("/elsewhere/footplate")
-    assert paths.config_file() == home / ".config/footplate/config.json"
+    assert xdg_paths.data_dir() == default_data_dir() == Path("/elsewhere/footplate")
+    assert xdg_paths.config_file() == home / ".config/footplate/config.json"
     monkeypatch.setenv("XDG_CONFIG_HOME", "/conf")
-    assert paths.config_file() == Path("/conf/footplate/config.json")
+    assert xdg_paths.config_file() == Path("/conf/footplate/config.json")
 
 
 def test_a_local_dev_server_needs_no_configuration() -> None:
@@ -93,8 +93,8 @@ def test_missing_settings_are_reported(config: ProfileConfig, message: str) -> N
 
 
 def test_a_broken_file_is_named(home: Path) -> None:
-    paths.config_file().parent.mkdir(parents=True)
-    paths.config_file().write_text("{")
+    xdg_paths.config_file().parent.mkdir(parents=True)
+    xdg_paths.config_file().write_text("{")
     with pytest.raises(NoServerSelected, match=r"config\.json"):
         server_profiles.select_server()
     assert "config.json" in _config("list", code=1)
@@ -105,7 +105,7 @@ def test_config_sets_reads_selects_lists_and_removes_profiles() -> None:
     _config("set", "api_key", "a-secret-1234")
     assert server_profiles.select_server().api_key == "a-secret-1234"
     assert _config("get", "base_url") == "http://work\n"
-    assert stat.S_IMODE(paths.config_file().stat().st_mode) == 0o600
+    assert stat.S_IMODE(xdg_paths.config_file().stat().st_mode) == 0o600
     listed = _config("list")
     assert "http://work" in listed
     assert "a-secret" not in listed
@@ -145,7 +145,7 @@ def test_ids_are_stored_and_deleted_per_server() -> None:
     saved_ids.forget_ids("http://a", "agent")
     assert not saved_ids.recall_id("http://a", "agent")
     assert saved_ids.recall_id("http://b", "agent") == "agent_2"
-    paths.state_file().write_text("broken")
+    xdg_paths.state_file().write_text("broken")
     assert saved_ids.recall_id("http://b", "agent") is None
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from footplate.cli.render import tables
+from footplate.cli.render import resource_tables
 from footplate.client import Session, Turn
 
 TURN_ID = "turn_01kx0000000000000000000000"
@@ -36,7 +36,7 @@ TURN = Turn.model_validate(
 
 
 def _lines(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
-    tables.print_session(SESSION, [TURN])
+    resource_tables.print_session(SESSION, [TURN])
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 

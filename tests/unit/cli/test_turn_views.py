@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from footplate.cli.json_models import RunResult
+from footplate.cli.json_output_models import RunResult
 from footplate.cli.render.turn_views import JsonLinesView, ResultView, TextView
 from footplate.client import Usage
-from footplate.client.models import Event
+from footplate.client.response_models import Event
 
 
 def _event(kind: str, second: float = 0, **fields: Any) -> Event:

@@ -13,7 +13,7 @@ from footplate.domain.agents.environment_config import (
 )
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 
 SANDBOX = Backend(name="sandbox", network=Network("open"), can_limit_network=True)
 LISTS = replace(SANDBOX, supports_allow_lists=True)

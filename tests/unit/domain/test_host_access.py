@@ -3,7 +3,7 @@
 import pytest
 
 from footplate.config import Settings
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 
 LISTED = Network.allow(
     ["pypi.example.net", "*.Example.com", "git.example.org:8443", "93.184.216.34", "[2606:4700::1111]:443"]

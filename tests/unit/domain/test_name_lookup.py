@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from footplate.domain.network.name_lookup import MAX_LOOKUPS_PER_DOMAIN, NameLookup
+from footplate.domain.network.dns_lookup import MAX_LOOKUPS_PER_DOMAIN, NameLookup
 
 pytestmark = pytest.mark.timing
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from footplate.domain.ports.engine import Claim, LiveTurn, Nudges, TurnStore
-from footplate.engine.turn.control_inputs import ControlInputs
+from footplate.engine.turn.interrupts_and_steering import ControlInputs
 from footplate.engine.worker_lease import HeldTurn
 
 from .test_file_snapshots import CLAIM

@@ -12,8 +12,8 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Fenced
 from footplate.domain.ports.engine import Claim, LiveTurn, Nudges, TurnStore
 from footplate.domain.projects.write_leases import HeldLease
-from footplate.engine.turn.control_inputs import ControlInputs
 from footplate.engine.turn.directory_lock import exclusive_directory
+from footplate.engine.turn.interrupts_and_steering import ControlInputs
 from footplate.engine.worker_lease import HeldTurn
 
 from .test_file_snapshots import CLAIM

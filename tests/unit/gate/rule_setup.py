@@ -3,9 +3,9 @@
 from typing import Final
 
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
-from footplate.gate.evaluation.commands import explain_command
+from footplate.gate.evaluation.shell_command_decision import explain_command
+from footplate.gate.rules.layered_policy import Policy
 from footplate.gate.rules.path_context import PathContext
-from footplate.gate.rules.policy import Policy
 
 CONTEXT: Final = PathContext(root="/work/tree", home="/home/dev")
 

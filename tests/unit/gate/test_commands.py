@@ -4,7 +4,7 @@ import pytest
 from tests.unit.gate.rule_setup import CONTEXT, decide_outcome, policy
 
 from footplate.domain.policy.permissions import PermissionOutcome
-from footplate.gate.evaluation.commands import explain_command
+from footplate.gate.evaluation.shell_command_decision import explain_command
 
 DENY_RM = policy("Bash", deny=("Bash(rm *)",))
 

@@ -7,11 +7,11 @@ from tests.unit.gate.rule_setup import CONTEXT
 
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate.errors import InvalidRule
-from footplate.gate.evaluation import commands, searches
+from footplate.gate.evaluation import search_decision, shell_command_decision
 from footplate.gate.evaluation.tool_call_decision import decide_tool_call
 from footplate.gate.hooks.hook_config import compile_matcher
+from footplate.gate.rules.layered_policy import Policy
 from footplate.gate.rules.path_context import FileTarget
-from footplate.gate.rules.policy import Policy
 from footplate.gate.rules.rule_parser import parse_rule
 
 DENY = PermissionOutcome.DENY
@@ -19,7 +19,7 @@ DENY = PermissionOutcome.DENY
 
 def _timed(policy: Policy, command: str) -> tuple[Decision, float]:
     began = time.thread_time()
-    return commands.decide_command(policy, command, CONTEXT), time.thread_time() - began
+    return shell_command_decision.decide_command(policy, command, CONTEXT), time.thread_time() - began
 
 
 @pytest.mark.parametrize(
@@ -45,22 +45,25 @@ def test_many_rules_and_a_long_command_are_denied_in_time(rules: list[str], comm
 def test_a_denial_for_cost_has_its_own_reason() -> None:
     policy = Policy.parse({Layer.SESSION: {DENY: [f"Bash(*x{number}*y*)" for number in range(1000)]}})
     decision, _ = _timed(policy, "; ".join(["cat " + "q" * 40] * 180))
-    assert decision == commands.TOO_EXPENSIVE
-    assert commands.explain_command(policy, "; ".join(["cat " + "q" * 40] * 180), CONTEXT).decision == decision
+    assert decision == shell_command_decision.TOO_EXPENSIVE
+    assert (
+        shell_command_decision.explain_command(policy, "; ".join(["cat " + "q" * 40] * 180), CONTEXT).decision
+        == decision
+    )
     assert _timed(policy, "cat q")[0].outcome is not DENY
 
 
 def test_a_long_field_with_many_rules_is_denied() -> None:
     policy = Policy.parse({Layer.SESSION: {DENY: [f"Bash(description:*a{number}*b*)" for number in range(1000)]}})
     given = {"command": "ls", "description": "a" * 1_000_000}
-    assert decide_tool_call(policy, "Bash", given, CONTEXT) == commands.TOO_EXPENSIVE
+    assert decide_tool_call(policy, "Bash", given, CONTEXT) == shell_command_decision.TOO_EXPENSIVE
 
 
 def test_a_search_over_too_many_files_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searches, "_MAX_STEPS", 10_000)
+    monkeypatch.setattr(search_decision, "_MAX_STEPS", 10_000)
     policy = Policy.parse({Layer.SESSION: {DENY: ["Read(*.secret)"]}})
-    search = searches.Search(FileTarget("/work/tree", "/work/tree"), "")
-    decision = searches.decide_search(policy, search, [f"file-{number}" for number in range(1000)], CONTEXT)
+    search = search_decision.Search(FileTarget("/work/tree", "/work/tree"), "")
+    decision = search_decision.decide_search(policy, search, [f"file-{number}" for number in range(1000)], CONTEXT)
     assert decision is not None
     assert decision.outcome is DENY
     assert "smaller directory" in decision.reason

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.unit.gate.rule_setup import CONTEXT, decide_outcome, policy
 
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
-from footplate.gate.evaluation.commands import decide_command, explain_command
-from footplate.gate.rules.policy import Policy
+from footplate.gate.evaluation.shell_command_decision import decide_command, explain_command
+from footplate.gate.rules.layered_policy import Policy
 
 BREAKER = CommandDamager()
 RULES = policy("Bash(ls *)", "Bash(git *)", "Edit(src/**)", deny=("Bash(rm *)", "Read(.env)"))

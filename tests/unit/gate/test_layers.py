@@ -9,9 +9,9 @@ from tests.unit.gate.rule_setup import CONTEXT
 from footplate.domain.agents.agents_and_config import resolve_config
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
-from footplate.gate.evaluation.commands import explain_command
+from footplate.gate.evaluation.shell_command_decision import explain_command
 from footplate.gate.evaluation.tool_call_decision import decide_tool_call
-from footplate.gate.rules.policy import Policy
+from footplate.gate.rules.layered_policy import Policy
 from footplate.gate.rules.toolset_permissions import convert_toolset_policies
 
 TOOLSET = "agent_toolset_20260401"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from footplate.domain.json import JsonObject
-from footplate.domain.policy.call_replay import SessionRules, StoredCall
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
+from footplate.domain.policy.policy_replay import SessionRules, StoredCall
 from footplate.gate.errors import InvalidRule
 from footplate.gate.policy_replay import PolicyReplay, ReplayResult
 

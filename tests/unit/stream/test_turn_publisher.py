@@ -13,8 +13,8 @@ import uvloop
 
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event, Position
-from footplate.stream import live_entries
-from footplate.stream.live_entries import PreviewDelta, PreviewStart, ReceivedItem, RedisCommand
+from footplate.stream import live_entry_codec
+from footplate.stream.live_entry_codec import PreviewDelta, PreviewStart, ReceivedItem, RedisCommand
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.turn_publisher import TurnPublisher
 
@@ -39,7 +39,7 @@ class RecordingPublisher:
     def sent(self) -> list[tuple[list[str], list[ReceivedItem]]]:
         """For each entry, the commands before it and its contents."""
         return [
-            ([str(name) for name, *_ in before], live_entries.decode_items(cast("bytes", entry[-1])))
+            ([str(name) for name, *_ in before], live_entry_codec.decode_items(cast("bytes", entry[-1])))
             for *before, entry in self.offered
         ]
 

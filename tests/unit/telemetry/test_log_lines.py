@@ -1,6 +1,6 @@
 """Log lines on an operator's terminal contain no control characters."""
 
-from footplate.telemetry.logs import TerminalRenderer
+from footplate.telemetry.logging_config import TerminalRenderer
 
 
 def test_untrusted_text_cannot_control_the_terminal() -> None:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from footplate.api import errors
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.domain import audit
 from footplate.domain.errors import FootplateError, Forbidden
 from footplate.domain.organisations.principals import Principal

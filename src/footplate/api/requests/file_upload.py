@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from footplate.api.errors import TooLarge
 from footplate.api.requests.parsing import read_chunks
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.files.uploaded_files import UNKNOWN_TYPE, safe_file_name
 

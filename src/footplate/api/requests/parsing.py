@@ -20,9 +20,9 @@ from starlette.requests import HTTPConnection
 from footplate.api.errors import EncodedBody, TooLarge
 from footplate.api.requests.json_limits import check_json, check_line
 from footplate.api.requests.validation import validate
-from footplate.api.services import ApiServices, get_services
+from footplate.api.service_container import ApiServices, get_services
 from footplate.api.stream_and_body_quotas import BodyReservation
-from footplate.api.wire.base import Body, Parameters
+from footplate.api.wire.request_base import Body, Parameters
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject, clean_object
 from footplate.domain.network.request_limits import RequestLimits, setting_name

@@ -14,10 +14,10 @@ from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
-from footplate.api.wire.policy import approvals, policy_responses
+from footplate.api.wire.policy import approvals, policy_response_models
 from footplate.api.wire.policy.approvals import ListApprovals
 from footplate.domain.pagination import Page
 
@@ -29,7 +29,7 @@ router = create_router("/v1/approvals", "approvals")
 
 @router.get(
     "",
-    response_model=response_models.Listing[policy_responses.Approval],
+    response_model=response_models.Listing[policy_response_models.Approval],
     openapi_extra=describe_request(query=ListApprovals),
 )
 async def list_approvals(request: Request, principal: Caller) -> Response:
@@ -47,7 +47,7 @@ async def list_approvals(request: Request, principal: Caller) -> Response:
     return list_response(serialized, next_page=page_cursors.next_page)
 
 
-@router.get("/{approval_id}", response_model=policy_responses.Approval)
+@router.get("/{approval_id}", response_model=policy_response_models.Approval)
 async def retrieve_approval(request: Request, approval_id: str, principal: Caller) -> Response:
     """Retrieves an approval, pending or decided, by the ID of the event that requested it."""
     read_query(request, NoParameters)

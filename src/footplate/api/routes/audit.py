@@ -11,9 +11,9 @@ from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.api.wire import response_models
-from footplate.api.wire.policy import audit, policy_responses
+from footplate.api.wire.policy import audit, policy_response_models
 from footplate.api.wire.policy.audit import ListAudit, VerifyAudit
 from footplate.domain.audit import AuditEntry, AuditFilter
 from footplate.domain.pagination import Page
@@ -23,7 +23,7 @@ router = create_router("/v1/audit", "audit")
 
 @router.get(
     "",
-    response_model=response_models.Listing[policy_responses.AuditEntry],
+    response_model=response_models.Listing[policy_response_models.AuditEntry],
     openapi_extra=describe_request(query=ListAudit),
 )
 async def list_audit(request: Request, principal: Caller) -> Response:
@@ -47,7 +47,9 @@ async def list_audit(request: Request, principal: Caller) -> Response:
 
 
 @router.get(
-    "/verify", response_model=policy_responses.AuditVerification, openapi_extra=describe_request(query=VerifyAudit)
+    "/verify",
+    response_model=policy_response_models.AuditVerification,
+    openapi_extra=describe_request(query=VerifyAudit),
 )
 async def verify_audit(request: Request, principal: Caller) -> Response:
     """Reads the whole audit trail and recomputes every hash. The faults describe entries that

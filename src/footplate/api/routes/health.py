@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from footplate.api.json_responses import json_response
 from footplate.api.openapi import NO_AUTHENTICATION
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.api.wire.response_models import Health
 
 router = APIRouter(tags=["operations"])

@@ -20,14 +20,14 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_query
 from footplate.api.routing import create_router
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.api.wire.agent_and_environment_queries import NoParameters
-from footplate.api.wire.policy import permissions, policy_responses, replays
+from footplate.api.wire.policy import permissions, policy_response_models, replays
 from footplate.api.wire.policy.permissions import PolicyUpdate, SettingsImport
 from footplate.api.wire.policy.replays import ReplayRequest
 from footplate.domain.json import JsonObject
-from footplate.domain.policy.call_replay import SessionRules, StoredCall
 from footplate.domain.policy.permissions import Layer, check_policy_writer
+from footplate.domain.policy.policy_replay import SessionRules, StoredCall
 from footplate.domain.ports.api import UnitOfWork
 from footplate.gate.policy_replay import PolicyReplay, ReplayResult
 from footplate.gate.rules.claude_settings import import_settings
@@ -40,13 +40,15 @@ _replay_locks: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictiona
 """One lock for each organisation."""
 
 
-@router.get("", response_model=policy_responses.OrganisationPolicy)
+@router.get("", response_model=policy_response_models.OrganisationPolicy)
 async def retrieve_policy(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(permissions.serialize_policy(await get_services(request).reads.policy(principal)))
 
 
-@router.post("", response_model=policy_responses.OrganisationPolicy, openapi_extra=describe_request(body=PolicyUpdate))
+@router.post(
+    "", response_model=policy_response_models.OrganisationPolicy, openapi_extra=describe_request(body=PolicyUpdate)
+)
 async def update_policy(request: Request, principal: Caller) -> Response:
     """Updates the rules. They apply to every call within a second, including calls of running turns."""
     body, raw = await read_body(request, PolicyUpdate)
@@ -63,7 +65,9 @@ async def update_policy(request: Request, principal: Caller) -> Response:
 
 
 @router.post(
-    "/import", response_model=policy_responses.ImportedPermissions, openapi_extra=describe_request(body=SettingsImport)
+    "/import",
+    response_model=policy_response_models.ImportedPermissions,
+    openapi_extra=describe_request(body=SettingsImport),
 )
 async def import_permissions(request: Request, principal: Caller) -> Response:  # noqa: ARG001 - requires a key
     """Converts a settings file into permission rules without storing anything. The notes say which parts were skipped,
@@ -75,7 +79,7 @@ async def import_permissions(request: Request, principal: Caller) -> Response:  
 
 
 @router.post(
-    "/replay", response_model=policy_responses.PolicyReplay, openapi_extra=describe_request(body=ReplayRequest)
+    "/replay", response_model=policy_response_models.PolicyReplay, openapi_extra=describe_request(body=ReplayRequest)
 )
 async def replay_policy(request: Request, principal: Caller) -> Response:
     """Evaluates proposed rules against past calls, newest first. Each response covers one page of calls, and its totals

@@ -7,7 +7,7 @@ import structlog
 from starlette.requests import HTTPConnection
 
 from footplate.api.auth import extract_api_key
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.domain.errors import FootplateError, Unauthenticated
 from footplate.domain.organisations.principals import Principal
 

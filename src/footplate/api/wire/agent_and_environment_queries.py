@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from footplate.api.wire.base import Parameters, Text, UtcTime, Version
+from footplate.api.wire.request_base import Parameters, Text, UtcTime, Version
 
 PageSize = Annotated[int, Field(ge=1, le=100)]
 

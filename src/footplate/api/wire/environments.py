@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from footplate.api.wire.base import (
+from footplate.api.wire.request_base import (
     UNSUPPORTED,
     Body,
     Metadata,
@@ -24,7 +24,7 @@ from footplate.domain.agents import environment_config
 from footplate.domain.agents.agents_and_config import EnvironmentRecord
 from footplate.domain.agents.environment_config import PACKAGE_MANAGERS, Backend
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.network.host_access import AllowedHost
+from footplate.domain.network.command_network_access import AllowedHost
 
 _MAX_ITEMS: Final = 256
 _CLOSED_NETWORK: Final[JsonObject] = {

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from footplate.api.wire.base import Body, Id, Parameters, Text, optional_timestamp, timestamp
+from footplate.api.wire.request_base import Body, Id, Parameters, Text, optional_timestamp, timestamp
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.files.uploaded_files import MAX_RESOURCES, Resources, StoredFile, resolve_mount_path

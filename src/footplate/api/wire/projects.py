@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from footplate.api.wire.agent_and_environment_queries import PageSize
-from footplate.api.wire.base import (
+from footplate.api.wire.policy.permissions import Permissions, dump_permissions, serialize_permissions
+from footplate.api.wire.request_base import (
     NOT_NULLABLE,
     Body,
     Id,
@@ -19,7 +20,6 @@ from footplate.api.wire.base import (
     optional_timestamp,
     timestamp,
 )
-from footplate.api.wire.policy.permissions import Permissions, dump_permissions, serialize_permissions
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.projects.project import (

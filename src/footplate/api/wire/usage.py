@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from footplate.api.wire.base import Parameters, UtcTime, timestamp
+from footplate.api.wire.request_base import Parameters, UtcTime, timestamp
 from footplate.api.wire.response_models import ResponseModel, UsageAnswer
 from footplate.api.wire.session.sessions import serialize_token_usage
 from footplate.domain.errors import InvalidRequest

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from footplate.cli import defaults
 from footplate.cli.connection import run_with_client
-from footplate.cli.render import output, tables
-from footplate.cli.render.output import print_json
+from footplate.cli.render import resource_tables, terminal_io
+from footplate.cli.render.terminal_io import print_json
 from footplate.client import Agent, AsyncFootplate, Environment
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ def list_agents(*, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json([agent.wire() for agent in found])
     else:
-        tables.print_agents(found)
+        resource_tables.print_agents(found)
 
 
 def show_agent(agent_id: str, *, as_json: bool, profile: str | None) -> None:
@@ -28,7 +28,7 @@ def show_agent(agent_id: str, *, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json(agent.wire())
     else:
-        tables.print_agent(agent)
+        resource_tables.print_agent(agent)
 
 
 def create_agent(
@@ -65,7 +65,7 @@ def list_environments(*, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json([environment.wire() for environment in found])
     else:
-        tables.print_environments(found)
+        resource_tables.print_environments(found)
 
 
 def show_environment(environment_id: str, *, as_json: bool, profile: str | None) -> None:
@@ -73,7 +73,7 @@ def show_environment(environment_id: str, *, as_json: bool, profile: str | None)
     if as_json:
         print_json(environment.wire())
     else:
-        tables.print_environment(environment)
+        resource_tables.print_environment(environment)
 
 
 def create_environment(name: str, *, description: str | None, as_json: bool, profile: str | None) -> None:
@@ -88,7 +88,7 @@ def remove_environment(environment_id: str, *, as_json: bool, profile: str | Non
     if as_json:
         print_json([deleted.wire()])
     else:
-        output.print_result(deleted.id)
+        terminal_io.print_result(deleted.id)
 
 
 def _request(work: Callable[[AsyncFootplate], Awaitable[T]], profile: str | None, *, as_json: bool) -> T:
@@ -99,4 +99,4 @@ def _print_id(resource: Agent | Environment, *, as_json: bool) -> None:
     if as_json:
         print_json(resource.wire())
     else:
-        output.print_result(resource.id)
+        terminal_io.print_result(resource.id)

@@ -9,8 +9,8 @@ import typer
 from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output, tables
-from footplate.cli.render.output import Exit, print_json
+from footplate.cli.render import resource_tables, terminal_io
+from footplate.cli.render.terminal_io import Exit, print_json
 from footplate.client import Approval, AsyncFootplate, Event
 
 _QUESTION: Final = "Allow it? [y; any other input leaves it pending]"
@@ -30,7 +30,7 @@ def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -
     if as_json:
         print_json([approval.wire() for approval in found])
     else:
-        tables.print_approvals(found)
+        resource_tables.print_approvals(found)
 
 
 def approve(
@@ -55,8 +55,9 @@ def approve(
         updated_input = choose_edit(approval) if edited else new_input
         if approval.status == "pending":
             if updated_input is None and approval.edited_input is not None and not as_json:
-                output.err().print(
-                    f"[yellow]{output.quote(approval.edited_by or 'Another person')} edited the input of this call.[/] "
+                editor = terminal_io.quote(approval.edited_by or "Another person")
+                terminal_io.err().print(
+                    f"[yellow]{editor} edited the input of this call.[/] "
                     f"To see and approve the edited input, run `footplate approve --edited {approval.id}`."
                 )
             if confirm and approval_prompt.can_ask():
@@ -109,14 +110,14 @@ def _decide_all(
         print_json([approval.wire() for approval in decided])
     else:
         for approval in decided:
-            output.print_result(f"{approval.id} {approval.status}")
+            terminal_io.print_result(f"{approval.id} {approval.status}")
     if any(approval.status == "pending" for approval in decided):
         raise typer.Exit(Exit.NEEDS_ACTION)
 
 
 def _print_call(approval: Approval, updated_input: Mapping[str, Any] | None = None) -> None:
     for line in approval_prompt.render_call(approval, updated_input):
-        output.print_exactly(output.err(), line)
+        terminal_io.print_exactly(terminal_io.err(), line)
 
 
 def _parse_json_object(text: str) -> dict[str, Any]:

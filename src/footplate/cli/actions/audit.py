@@ -6,8 +6,8 @@ import typer
 
 from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output, tables
-from footplate.cli.render.output import Exit, print_json, print_json_line
+from footplate.cli.render import resource_tables, terminal_io
+from footplate.cli.render.terminal_io import Exit, print_json, print_json_line
 from footplate.client import AsyncFootplate, AuditEntry
 
 _ADVICE: Final = (
@@ -29,7 +29,7 @@ def list_entries(kind: str | None, session: str | None, *, limit: int, as_json: 
     if as_json:
         print_json([entry.wire() for entry in found])
     else:
-        tables.print_audit(found)
+        resource_tables.print_audit(found)
 
 
 def export(kind: str | None, session: str | None, *, profile: str | None) -> None:
@@ -45,8 +45,8 @@ def verify(head: str | None, *, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json(found.wire())
     else:
-        output.print_result(f"{found.entries} entries in {found.batches} batches, {found.unsealed} not sealed yet")
-        output.print_result(f"head {found.head}")
+        terminal_io.print_result(f"{found.entries} entries in {found.batches} batches, {found.unsealed} not sealed yet")
+        terminal_io.print_result(f"head {found.head}")
         for fault in found.faults:
-            output.print_error(fault, _ADVICE)
+            terminal_io.print_error(fault, _ADVICE)
     raise typer.Exit(Exit.FAILED if found.faults else Exit.DONE)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from footplate.cli.render import formatting
+from footplate.cli.render import value_formatting
 from footplate.client import ClientError
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -77,7 +77,9 @@ def read_transcript(path: Path) -> Transcript:
             messages += line.get("type") in {"user", "assistant"}
             title = str(line.get("customTitle") or line.get("aiTitle") or "") or title
             prompt = prompt or _prompt_text(line)
-    return Transcript(path, lines, skipped_lines, messages, formatting.title_from_prompt(title or prompt or path.stem))
+    return Transcript(
+        path, lines, skipped_lines, messages, value_formatting.title_from_prompt(title or prompt or path.stem)
+    )
 
 
 def transcript_files(path: Path) -> Iterator[tuple[str, Path]]:

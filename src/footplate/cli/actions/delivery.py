@@ -11,10 +11,10 @@ from footplate.cli.actions import diff
 from footplate.cli.actions.apply_to_checkout import UserCheckout
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
-from footplate.cli.json_models import Applied, Exported
+from footplate.cli.json_output_models import Applied, Exported
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output
-from footplate.cli.render.output import print_json, quote
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import print_json, quote
 from footplate.client import AsyncFootplate, ClientError, DeliveryResult, Diff
 
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -47,10 +47,10 @@ def apply(options: DeliveryOptions, directory: Path, *, as_json: bool, profile: 
     if as_json:
         print_json(done.model_dump(mode="json"))
     elif done.status == "unchanged":
-        output.err().print("Nothing to do: your checkout already has all changes.", markup=False)
+        terminal_io.err().print("Nothing to do: your checkout already has all changes.", markup=False)
     else:
         files = "1 file" if done.files == 1 else f"{done.files} files"
-        output.err().print(f"Changed {files} in {quote(done.directory)}. Nothing was staged or committed.")
+        terminal_io.err().print(f"Changed {files} in {quote(done.directory)}. Nothing was staged or committed.")
 
 
 def merge(
@@ -88,7 +88,7 @@ def export_patch(options: DeliveryOptions, file: Path, *, as_json: bool, profile
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
-        output.print_result(path)
+        terminal_io.print_result(path)
 
 
 def print_patch(options: DeliveryOptions, *, profile: str | None) -> None:
@@ -101,7 +101,7 @@ def print_patch(options: DeliveryOptions, *, profile: str | None) -> None:
 
         run_with_client(work, profile=profile)
         with file.open("rb") as patch:
-            writer = output.ContentWriter()
+            writer = terminal_io.ContentWriter()
             while (piece := patch.read(_CHUNK_BYTES)) and writer.write(piece):
                 pass
             writer.finish()
@@ -123,7 +123,7 @@ def export_branch(
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
-        output.print_result(f"{done.branch} {done.commit}")
+        terminal_io.print_result(f"{done.branch} {done.commit}")
 
 
 def _deliver(
@@ -150,7 +150,7 @@ def _print_delivery(delivery: DeliveryResult, *, as_json: bool) -> None:
         "unchanged": "Nothing to do: all changes are already in",
     }
     how = " (fast-forward)" if delivery.status == "fast_forwarded" else ""
-    output.err().print(f"{phrases[delivery.status]} {quote(delivery.branch)}, now at {delivery.commit[:12]}{how}.")
+    terminal_io.err().print(f"{phrases[delivery.status]} {quote(delivery.branch)}, now at {delivery.commit[:12]}{how}.")
 
 
 async def _save_patch(client: AsyncFootplate, session_id: str, options: DeliveryOptions, file: Path) -> Diff:

@@ -9,8 +9,8 @@ from rich.text import Text
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output
-from footplate.cli.render.output import print_json, quote
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import print_json, quote
 from footplate.client import AsyncFootplate, ClientError, Diff, TreeDiff
 from footplate.domain.text.visible_text import show_line
 
@@ -41,7 +41,7 @@ def diff(options: DiffOptions, *, stat: bool, as_json: bool, profile: str | None
         print_json(found.wire())
         return
     if directory is not None:
-        output.err().print(
+        terminal_io.err().print(
             f"There is no diff: the session works directly in your directory {quote(directory)}. Its changes are there."
         )
         return
@@ -49,7 +49,7 @@ def diff(options: DiffOptions, *, stat: bool, as_json: bool, profile: str | None
         if stat:
             _print_summary(tree, named=len(found.trees) > 1)
         for omitted_path in tree.left_out:
-            output.err().print(f"[dim]Not compared: {quote(omitted_path)}[/]")
+            terminal_io.err().print(f"[dim]Not compared: {quote(omitted_path)}[/]")
 
 
 async def find_user_directory(client: AsyncFootplate, session_id: str, found: Diff) -> str | None:
@@ -85,8 +85,8 @@ async def _print_patches(client: AsyncFootplate, found: Diff, query: dict[str, A
     changed = [tree for tree in found.trees if tree.files]
     for tree in changed:
         if len(changed) > 1:
-            output.err().print(f"[dim]{quote(tree.name)} ({tree.project_id})[/]")
-        writer = output.ContentWriter()
+            terminal_io.err().print(f"[dim]{quote(tree.name)} ({tree.project_id})[/]")
+        writer = terminal_io.ContentWriter()
         pieces = client.sessions.patch(found.session_id, **{**query, "project_id": tree.project_id})
         async with aclosing(cast("Any", pieces)) as patch:
             async for piece in patch:
@@ -96,13 +96,13 @@ async def _print_patches(client: AsyncFootplate, found: Diff, query: dict[str, A
 
 
 def _print_summary(tree: TreeDiff, *, named: bool) -> None:
-    console = output.out()
+    console = terminal_io.out()
     if named:
         console.print(f"[bold]{quote(tree.name)}[/]")
     for file in tree.files:
         counts = "binary" if file.binary else f"+{file.added} -{file.deleted}"
         path = show_line(file.path) if file.old_path is None else f"{show_line(file.old_path)} → {show_line(file.path)}"
         line = Text(f"{_SIGNS.get(file.status, '?')} {path}  ").append(counts, style="dim")
-        output.print_exactly(console, line)
+        terminal_io.print_exactly(console, line)
     files = "1 file" if len(tree.files) == 1 else f"{len(tree.files)} files"
     console.print(f"{files} changed, +{tree.added} -{tree.deleted}", style="dim", markup=False)

@@ -8,20 +8,20 @@ from rich.table import Table
 
 from footplate.cli.actions import doctor_checks
 from footplate.cli.profile import dev_server
-from footplate.cli.render import output
-from footplate.cli.render.output import quote
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import quote
 
 _STATE_MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "failed": "[red]failed[/]"}
 
 
 def run_doctor(*, as_json: bool) -> None:
-    findings = output.run_async(doctor_checks.run_checks(dev_server.load_settings()))
+    findings = terminal_io.run_async(doctor_checks.run_checks(dev_server.load_settings()))
     if as_json:
-        output.print_json([asdict(finding) for finding in findings])
+        terminal_io.print_json([asdict(finding) for finding in findings])
     else:
         _print_findings(findings)
     if any(finding.state == "failed" for finding in findings):
-        raise typer.Exit(output.Exit.FAILED)
+        raise typer.Exit(terminal_io.Exit.FAILED)
 
 
 def _print_findings(findings: Sequence[doctor_checks.Finding]) -> None:
@@ -33,4 +33,4 @@ def _print_findings(findings: Sequence[doctor_checks.Finding]) -> None:
         if finding.mend:
             text += f"\n[dim]{quote(finding.mend)}[/]"
         table.add_row(_STATE_MARKS[finding.state], finding.name, text)
-    output.out().print(table)
+    terminal_io.out().print(table)

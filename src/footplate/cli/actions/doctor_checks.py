@@ -170,7 +170,7 @@ async def check_environment(settings: Settings) -> Finding:
         fix = "Set FOOTPLATE_ENVIRONMENT=sandbox if agents process untrusted prompts, code or web pages."
         return Finding(name, "warning", "unsandboxed: agents have all permissions of the worker's user", fix)
     if settings.environment == "docker":
-        from footplate.environments.docker.engine import NoContainer
+        from footplate.environments.docker.engine_api import NoContainer
 
         try:
             docker = await find_docker(settings, worker="doctor")

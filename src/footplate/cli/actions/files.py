@@ -4,8 +4,8 @@ from pathlib import Path
 
 from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output, tables
-from footplate.cli.render.output import print_json
+from footplate.cli.render import resource_tables, terminal_io
+from footplate.cli.render.terminal_io import print_json
 from footplate.client import AsyncFootplate, File
 
 
@@ -17,7 +17,7 @@ def list_files(*, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json([file.wire() for file in found])
     else:
-        tables.print_files(found)
+        resource_tables.print_files(found)
 
 
 def upload(path: Path, *, expires: int | None, as_json: bool, profile: str | None) -> None:
@@ -30,12 +30,12 @@ def upload(path: Path, *, expires: int | None, as_json: bool, profile: str | Non
     if as_json:
         print_json(file.wire())
     else:
-        output.print_result(file.id)
+        terminal_io.print_result(file.id)
 
 
 def get(file_id: str, *, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> None:
-        writer = output.ContentWriter()
+        writer = terminal_io.ContentWriter()
         async for piece in client.files.content(file_id):
             if not writer.write(piece):
                 return
@@ -49,4 +49,4 @@ def remove(file_id: str, *, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json([deleted.wire()])
     else:
-        output.print_result(deleted.id)
+        terminal_io.print_result(deleted.id)

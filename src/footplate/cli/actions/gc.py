@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 
 from footplate.cli.profile import dev_server
-from footplate.cli.render import output
-from footplate.cli.render.output import quote
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import quote
 
 if TYPE_CHECKING:
     from footplate.config import Settings
@@ -24,13 +24,13 @@ def run_gc(*, dry: bool, as_json: bool) -> None:
     from footplate.wiring.garbage_collection import collect_garbage
 
     settings = dev_server.load_settings()
-    found = output.run_async(collect_garbage(settings, dry_run=dry))
+    found = terminal_io.run_async(collect_garbage(settings, dry_run=dry))
     if as_json:
-        output.print_json(_to_json(found, dry=dry))
+        terminal_io.print_json(_to_json(found, dry=dry))
         return
     _print_objects(found, dry=dry)
     for line in _describe_worker_tasks(settings, found):
-        output.out().print(line)
+        terminal_io.out().print(line)
 
 
 def _to_json(found: "GcReport", *, dry: bool) -> dict[str, object]:
@@ -56,7 +56,7 @@ def _to_json(found: "GcReport", *, dry: bool) -> dict[str, object]:
 
 
 def _print_objects(found: "GcReport", *, dry: bool) -> None:
-    console = output.out()
+    console = terminal_io.out()
     if not found.objects:
         console.print("The object store is empty.")
         return
@@ -77,7 +77,7 @@ def _print_objects(found: "GcReport", *, dry: bool) -> None:
 
 
 def _print_keys(keys: Sequence[str]) -> None:
-    console = output.out()
+    console = terminal_io.out()
     for key in keys[:_MAX_LISTED]:
         console.print(f"  [dim]{quote(key)}[/]")
     if rest := len(keys) - _MAX_LISTED if len(keys) > _MAX_LISTED else 0:

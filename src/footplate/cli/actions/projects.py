@@ -5,8 +5,8 @@ from pathlib import Path
 
 from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output, tables
-from footplate.cli.render.output import print_json
+from footplate.cli.render import resource_tables, terminal_io
+from footplate.cli.render.terminal_io import print_json
 from footplate.client import AsyncFootplate, ClientError, Conflict, Project
 
 
@@ -18,7 +18,7 @@ def list_projects(*, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json([project.wire() for project in found])
     else:
-        tables.print_projects(found)
+        resource_tables.print_projects(found)
 
 
 def show_project(project_id: str, *, as_json: bool, profile: str | None) -> None:
@@ -26,7 +26,7 @@ def show_project(project_id: str, *, as_json: bool, profile: str | None) -> None
     if as_json:
         print_json(project.wire())
     else:
-        tables.print_project(project)
+        resource_tables.print_project(project)
 
 
 def create_project(
@@ -97,4 +97,4 @@ def _print_id(project: Project, *, as_json: bool) -> None:
     if as_json:
         print_json(project.wire())
     else:
-        output.print_result(project.id)
+        terminal_io.print_result(project.id)

@@ -9,12 +9,12 @@ import typer
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
-from footplate.cli.json_models import Interrupted, SessionDetail, Started
+from footplate.cli.json_output_models import Interrupted, SessionDetail, Started
 from footplate.cli.options import OutputFormat
 from footplate.cli.profile import saved_ids
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output, tables
-from footplate.cli.render.output import Exit, print_json, print_json_line
+from footplate.cli.render import resource_tables, terminal_io
+from footplate.cli.render.terminal_io import Exit, print_json, print_json_line
 from footplate.cli.render.turn_views import JsonLinesView, ResultView, TextView, TurnView
 from footplate.client import Approval, AsyncFootplate, Session
 
@@ -76,9 +76,9 @@ def ls(
         print_json([session.wire() for session in found])
     elif quiet:
         for session in found:
-            output.print_result(session.id)
+            terminal_io.print_result(session.id)
     else:
-        tables.print_sessions(found)
+        resource_tables.print_sessions(found)
 
 
 def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
@@ -96,7 +96,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json({"session": detail.session.wire(), "turns": [turn.wire() for turn in detail.turns]})
     else:
-        tables.print_session(detail.session, detail.turns, pending)
+        resource_tables.print_session(detail.session, detail.turns, pending)
 
 
 def logs(wanted: str, *, follow: bool, tail: int | None, as_json: bool, profile: str | None) -> None:
@@ -128,8 +128,8 @@ def fork(wanted: session_start.ForkRequest, *, as_json: bool, profile: str | Non
     if as_json:
         print_json(forked.wire())
     else:
-        output.print_result(forked.id)
-        output.err().print(f'[dim]Continue in the fork: footplate run --session {forked.id} "…"[/]')
+        terminal_io.print_result(forked.id)
+        terminal_io.err().print(f'[dim]Continue in the fork: footplate run --session {forked.id} "…"[/]')
 
 
 def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:
@@ -142,7 +142,7 @@ def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json(sent.model_dump())
     else:
-        output.err().print(f"Interrupted {sent.session_id}.")
+        terminal_io.err().print(f"Interrupted {sent.session_id}.")
 
 
 def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:
@@ -154,7 +154,7 @@ def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> Non
         print_json([session.wire() for session in archived])
     else:
         for session in archived:
-            output.print_result(session.id)
+            terminal_io.print_result(session.id)
 
 
 def remove(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:
@@ -170,14 +170,14 @@ def remove(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None
         print_json(deleted)
     else:
         for item in deleted:
-            output.print_result(item["id"])
+            terminal_io.print_result(item["id"])
 
 
 def _print_started(session_id: str, output_format: OutputFormat) -> None:
     """Prints the session id. In text format, also tells the user how to watch the session."""
     if output_format is OutputFormat.TEXT:
-        output.print_result(session_id)
-        output.err().print(f"[dim]Watch it with: footplate attach {session_id}[/]")
+        terminal_io.print_result(session_id)
+        terminal_io.err().print(f"[dim]Watch it with: footplate attach {session_id}[/]")
     else:
         print_json_line(Started(session_id=session_id).model_dump())
 

@@ -14,10 +14,10 @@ from footplate.cli.actions import claude_transcript_files
 from footplate.cli.actions.claude_transcript_files import Transcript, TranscriptDownload
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
-from footplate.cli.json_models import ImportedFile, Pulled
+from footplate.cli.json_output_models import ImportedFile, Pulled
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output
-from footplate.cli.render.output import Exit, print_json, quote
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import Exit, print_json, quote
 from footplate.client import AsyncFootplate, ClientError, Session, StreamLost, Unauthenticated, Unreachable
 from footplate.domain.text.visible_text import show_line
 
@@ -82,13 +82,13 @@ async def _upload(
 
 def _print_import(imported: ImportedFile) -> None:
     if imported.error:
-        output.print_error(f"{imported.path}: {imported.error}", "")
+        terminal_io.print_error(f"{imported.path}: {imported.error}", "")
     elif imported.session_id is None:
-        output.err().print(f"[dim]{quote(imported.path)}: skipped, it has no messages.[/]")
+        terminal_io.err().print(f"[dim]{quote(imported.path)}: skipped, it has no messages.[/]")
     else:
-        output.print_result(imported.session_id)
+        terminal_io.print_result(imported.session_id)
         skipped = f", {imported.left_out} invalid lines skipped" if imported.left_out else ""
-        output.err().print(f"[dim]{quote(imported.path)}: {imported.lines} lines{skipped}[/]")
+        terminal_io.err().print(f"[dim]{quote(imported.path)}: {imported.lines} lines{skipped}[/]")
 
 
 def pull_transcript(wanted: str, directory: Path, *, force: bool, as_json: bool, profile: str | None) -> None:
@@ -101,9 +101,9 @@ def pull_transcript(wanted: str, directory: Path, *, force: bool, as_json: bool,
     if as_json:
         print_json(done.model_dump())
     else:
-        output.print_result(done.path)
-        output.err().print(f"{done.lines} lines were written. Continue with:", style="dim")
-        output.print_exactly(output.err(), show_line(done.command))
+        terminal_io.print_result(done.path)
+        terminal_io.err().print(f"{done.lines} lines were written. Continue with:", style="dim")
+        terminal_io.print_exactly(terminal_io.err(), show_line(done.command))
 
 
 async def _download(client: AsyncFootplate, session_id: str, project: Path, directory: Path, *, force: bool) -> Pulled:

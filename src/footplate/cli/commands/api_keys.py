@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli.commands.help_formatter import GroupedHelp
-from footplate.cli.render import output
+from footplate.cli.render import terminal_io
 
 app = typer.Typer(help="Manage API keys.", no_args_is_help=True, cls=GroupedHelp)
 
@@ -32,6 +32,8 @@ def create(
     from footplate.telemetry import configure_logging
 
     configure_logging()
-    secret = output.run_async(wiring.create_key(dev_server.load_settings(), organisation, name, role or ["member"]))
-    output.err().print("Save this key now. It is not shown again.")
-    output.print_result(secret)
+    secret = terminal_io.run_async(
+        wiring.create_key(dev_server.load_settings(), organisation, name, role or ["member"])
+    )
+    terminal_io.err().print("Save this key now. It is not shown again.")
+    terminal_io.print_result(secret)

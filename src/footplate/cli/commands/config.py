@@ -12,7 +12,7 @@ from footplate.cli import options
 from footplate.cli.commands.help_formatter import GroupedHelp
 from footplate.cli.profile import server_profiles
 from footplate.cli.profile.server_profiles import LOCAL_PROFILE, PROFILE_KEYS, ProfileConfig
-from footplate.cli.render import output
+from footplate.cli.render import terminal_io
 
 app = typer.Typer(
     help="Manage profiles for several servers. They are stored in a file that only you can read.",
@@ -44,7 +44,7 @@ def set_value(
     config = _load_config()
     name = _profile_name(config, profile)
     _check_key(key)
-    new_value = value if value is not None else output.prompt_value(key, hidden=key == "api_key")
+    new_value = value if value is not None else terminal_io.prompt_value(key, hidden=key == "api_key")
     fields = {**config.profiles.get(name, {}), key: new_value}
     if not new_value:
         fields.pop(key)
@@ -58,9 +58,9 @@ def get_value(key: Key, profile: TargetProfile = None) -> None:
     _check_key(key)
     value = config.profiles.get(_profile_name(config, profile), {}).get(key)
     if value is None:
-        output.print_error(f"{key} is not set in the profile {_profile_name(config, profile)!r}.")
-        raise typer.Exit(output.Exit.FAILED)
-    output.print_result(value)
+        terminal_io.print_error(f"{key} is not set in the profile {_profile_name(config, profile)!r}.")
+        raise typer.Exit(terminal_io.Exit.FAILED)
+    terminal_io.print_result(value)
 
 
 @app.command("use")
@@ -70,11 +70,11 @@ def use(
     """Select the profile that commands use from now on. `local` is the `footplate dev` on this machine."""
     config = _load_config()
     if profile != LOCAL_PROFILE and profile not in config.profiles:
-        output.print_error(
+        terminal_io.print_error(
             f"There is no profile {profile!r}.",
             f"Create it with: footplate config set base_url URL --profile {profile}",
         )
-        raise typer.Exit(output.Exit.FAILED)
+        raise typer.Exit(terminal_io.Exit.FAILED)
     _save_config(replace(config, current=profile))
 
 
@@ -85,11 +85,11 @@ def list_profiles(as_json: options.Json = False) -> None:
     current = config.current or LOCAL_PROFILE
     named = {**config.profiles, LOCAL_PROFILE: _local_fields()}
     if as_json:
-        from footplate.cli.render.output import print_json
+        from footplate.cli.render.terminal_io import print_json
 
         print_json([_to_json(name, fields, current=name == current) for name, fields in named.items()])
         return
-    from footplate.cli.render import tables
+    from footplate.cli.render import resource_tables
 
     rows = [
         (
@@ -101,7 +101,7 @@ def list_profiles(as_json: options.Json = False) -> None:
         )
         for name, fields in named.items()
     ]
-    tables.print_plain_table(rows, "", "PROFILE", "SERVER", "KEY", "DEFAULTS")
+    resource_tables.print_plain_table(rows, "", "PROFILE", "SERVER", "KEY", "DEFAULTS")
 
 
 @app.command("rm")
@@ -111,8 +111,8 @@ def remove(
     """Remove a profile."""
     config = _load_config()
     if profile not in config.profiles:
-        output.print_error(f"There is no profile {profile!r}.", "`footplate config list` shows the profiles.")
-        raise typer.Exit(output.Exit.FAILED)
+        terminal_io.print_error(f"There is no profile {profile!r}.", "`footplate config list` shows the profiles.")
+        raise typer.Exit(terminal_io.Exit.FAILED)
     rest = {name: fields for name, fields in config.profiles.items() if name != profile}
     _save_config(ProfileConfig(None if config.current == profile else config.current, rest))
 
@@ -121,8 +121,8 @@ def _load_config() -> ProfileConfig:
     try:
         return server_profiles.load_config()
     except server_profiles.NoServerSelected as error:
-        output.print_error(str(error))
-        raise typer.Exit(output.Exit.FAILED) from None
+        terminal_io.print_error(str(error))
+        raise typer.Exit(terminal_io.Exit.FAILED) from None
 
 
 def _save_config(config: ProfileConfig) -> None:
@@ -160,7 +160,7 @@ def _mask_secret(secret: str | None) -> str | None:
 
 
 def _to_json(name: str, fields: Mapping[str, str], *, current: bool) -> dict[str, object]:
-    from footplate.cli.json_models import ProfileAnswer
+    from footplate.cli.json_output_models import ProfileAnswer
 
     shown = {**{key: fields.get(key) for key in PROFILE_KEYS}, "api_key": _mask_secret(fields.get("api_key"))}
     return ProfileAnswer(name=name, current=current, **shown).model_dump()

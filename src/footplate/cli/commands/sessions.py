@@ -305,12 +305,12 @@ def rm(
 ) -> None:
     """Delete sessions and all their data permanently."""
     from footplate.cli.actions import sessions as actions
-    from footplate.cli.render import output
+    from footplate.cli.render import terminal_io
 
     if not yes:
         if not sys.stdin.isatty():
             raise typer.BadParameter("Deletion is permanent and needs confirmation. Without a terminal, use --yes.")
-        output.confirm(f"Delete {', '.join(sessions)} permanently?")
+        terminal_io.confirm(f"Delete {', '.join(sessions)} permanently?")
     actions.remove(sessions, as_json=as_json, profile=profile)
 
 

@@ -21,8 +21,8 @@ from footplate.cli.defaults import DEFAULT_MODEL
 from footplate.cli.dev import demo_crash, scenario_lookup
 from footplate.cli.dev.child_process_definitions import create_api_program, create_scripted_model, create_worker_program
 from footplate.cli.profile import dev_server, dev_server_check
-from footplate.cli.render import output
-from footplate.cli.render.output import quote
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import quote
 from footplate.config import Settings, default_data_dir
 from footplate.domain.errors import Conflict
 from footplate.stack import Service, ServiceFailed, Stack
@@ -53,7 +53,7 @@ def run_dev(
     directory = (data_dir or default_data_dir()).absolute()
     stack = Stack(directory, database_url=database_url, redis_url=redis_url, temporal_address=temporal)
     settings = dev_server.read_settings(data_dir=directory, port=port)
-    output.run_async(_serve_until_signal(stack, settings, workers, scripted))
+    terminal_io.run_async(_serve_until_signal(stack, settings, workers, scripted))
 
 
 async def _serve_until_signal(stack: Stack, settings: Settings, workers: int, scripted: str | None) -> None:
@@ -67,7 +67,7 @@ async def _serve_until_signal(stack: Stack, settings: Settings, workers: int, sc
     try:
         await serving
     except asyncio.CancelledError:
-        output.err().print("Stopped. The state is saved for the next start.")
+        terminal_io.err().print("Stopped. The state is saved for the next start.")
 
 
 async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path | None) -> None:
@@ -78,7 +78,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path 
             f"Port {settings.port} is in use.",
             help_text="Choose another with --port, or stop the process that uses it.",
         )
-    console = output.err()
+    console = terminal_io.err()
     settings = await _choose_environment(settings)
     async with AsyncExitStack() as exit_stack:
         console.print("Starting PostgreSQL, Redis and Temporal …")
@@ -111,7 +111,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path 
         )
         _print_services(stack, programs, base_url, await _ensure_api_key(settings))
         if settings.metrics_address != "off":
-            output.out().print(f"Metrics  http://{settings.metrics_address}/metrics {_metrics_access(settings)}")
+            terminal_io.out().print(f"Metrics  http://{settings.metrics_address}/metrics {_metrics_access(settings)}")
         _print_next_steps(settings, scenario)
         scripted = _ScriptedEndpoint(model.address, endpoint["FOOTPLATE_ANTHROPIC_API_KEY"]) if model else None
         await _wait_for_exit(
@@ -132,7 +132,9 @@ async def _choose_environment(settings: Settings) -> Settings:
     except NoSandbox as error:
         if "environment" in settings.model_fields_set:
             raise
-        output.err().print(f"[yellow]Agents will not be sandboxed:[/] {quote(error.message)} See `footplate doctor`.")
+        terminal_io.err().print(
+            f"[yellow]Agents will not be sandboxed:[/] {quote(error.message)} See `footplate doctor`."
+        )
         return settings.model_copy(update={"environment": "unsandboxed"})
     return settings
 
@@ -140,7 +142,7 @@ async def _choose_environment(settings: Settings) -> Settings:
 def _warn_of_exposure(stack: Stack) -> None:
     if stack.temporal is None or not (reason := stack.temporal.exposure):
         return
-    output.err().print(
+    terminal_io.err().print(
         "[yellow]Other users of this machine can reach Temporal,[/] which has no authentication: they can list "
         f"sessions, stop turns and pause the sweep. {quote(reason)} Allow user namespaces (docs/listeners.md), or do "
         "not run `footplate dev` on a shared machine."
@@ -181,7 +183,7 @@ async def _wait_for_exit(services: Sequence[Service], kill_targets: Mapping[Serv
 
 
 def _wait_for_service(service: Service, model: _ScriptedEndpoint | None) -> Coroutine[None, None, int]:
-    notify = output.err().print
+    notify = terminal_io.err().print
     return service.wait() if model is None else demo_crash.wait_and_kill_once(service, model.address, model.key, notify)
 
 
@@ -211,7 +213,7 @@ def _publish_dev_server(stack: Stack, settings: Settings, base_url: str, api_pid
     )
     dev_server.publish_dev_server(settings.data_dir, running)
     if dev_server.find_dev_server(settings.data_dir) is None:
-        output.err().print(
+        terminal_io.err().print(
             f"[yellow]Other commands cannot find this server:[/] `dev.json` in "
             f"{quote(str(settings.data_dir))} is not trusted because of the directory's owner or permissions. "
             "Make yourself its owner, set its mode to 700 and start again, or set FOOTPLATE_BASE_URL."
@@ -227,7 +229,7 @@ def _print_services(stack: Stack, programs: Sequence[Service], base_url: str, se
     for title, own in (("PostgreSQL", stack.postgres), ("Redis", stack.redis), ("Temporal", stack.temporal)):
         if own is None:
             table.add_row(title, "external", "", "")
-    console = output.out()
+    console = terminal_io.out()
     console.print(table)
     console.print(f"\nLogs     {stack.directory / 'logs'}")
     console.print(f"API      [bold]{base_url}[/]")
@@ -241,7 +243,7 @@ def _metrics_access(settings: Settings) -> str:
 
 
 def _print_next_steps(settings: Settings, scenario: Path | None) -> None:
-    console = output.out()
+    console = terminal_io.out()
     if scenario is None and settings.anthropic_api_key is None and settings.openai_api_key is None:
         console.print("\n[yellow]No model can be called:[/] neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set here.")
         console.print("Set one and start again, or try the demo without a key: footplate dev --scripted demo")

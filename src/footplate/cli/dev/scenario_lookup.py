@@ -7,7 +7,7 @@ from typing import Final
 
 from footplate.domain.errors import InvalidRequest
 from footplate.testing import script_json
-from footplate.testing.scripts import ScriptError
+from footplate.testing.model_scripts import ScriptError
 
 SCRIPTED_MODEL: Final = "anthropic:scripted"
 """A model name without a price, so that no cost is reported."""

@@ -9,9 +9,9 @@ from typing import Any, Final, Protocol
 
 from rich.text import Text
 
-from footplate.cli.json_models import RunResult
-from footplate.cli.render import output
-from footplate.cli.render.output import escape_shown
+from footplate.cli.json_output_models import RunResult
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import escape_shown
 from footplate.cli.render.tool_call_format import lay_out_call, lay_out_text
 from footplate.client import Approval, AsyncFootplate
 from footplate.domain.text.approval_display import describe_call
@@ -71,7 +71,7 @@ async def ask_decision(
     discard_typed_input()
     if not await _print_pages(render_call(approval, updated_input)):
         return None
-    screen = output.err()
+    screen = terminal_io.err()
     screen.print(f"{escape_shown(question)} ", end="")
     screen.file.flush()
     typed = (await _read_line()).strip().lower()
@@ -82,7 +82,7 @@ async def ask_decision(
 
 def render_call(approval: Approval, updated_input: Mapping[str, Any] | None = None) -> list[Text]:
     """Returns all lines of a call: the agent, the tool, the full input and the reason for the question."""
-    screen = output.err()
+    screen = terminal_io.err()
     shown = describe_call(approval.wire(), updated_input)
     prefix = f"Subagent {shown.agent_name} asks: " if shown.agent_name else ""
     first, *more = lay_out_text(f"{prefix}{shown.name}", screen.width)
@@ -101,11 +101,11 @@ def render_call(approval: Approval, updated_input: Mapping[str, Any] | None = No
 
 async def _print_pages(lines: Sequence[Text]) -> bool:
     """Prints lines, on a terminal one page at a time. Returns False if the user stops before the end."""
-    screen = output.err()
+    screen = terminal_io.err()
     size = max(_MIN_PAGE_LINES, screen.height - 3) if screen.is_terminal else len(lines)
     for start in range(0, len(lines), size or 1):
         for line in lines[start : start + size]:
-            output.print_exactly(screen, line)
+            terminal_io.print_exactly(screen, line)
         if rest := max(0, len(lines) - start - size):
             screen.print(f"[dim]{rest:,} more lines. Press Enter to show them, q to skip:[/] ", end="")
             screen.file.flush()

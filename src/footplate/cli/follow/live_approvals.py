@@ -8,11 +8,11 @@ import asyncio
 from typing import Final
 
 from footplate.cli.follow import approval_prompt
-from footplate.cli.json_models import RunResult
-from footplate.cli.render import output
+from footplate.cli.json_output_models import RunResult
+from footplate.cli.render import terminal_io
 from footplate.cli.render.turn_views import TurnView
 from footplate.client import Approval, AsyncFootplate, ClientError
-from footplate.client.models import Event
+from footplate.client.response_models import Event
 
 _SUBAGENT_TOOL: Final = "Agent"
 """The call that starts a subagent waits for approval in the same way as the subagent's calls."""
@@ -53,7 +53,7 @@ class LiveApprovalView:
 
     def show_note(self, text: str) -> None:
         if self._question_task is not None:
-            output.err().print()
+            terminal_io.err().print()
         self._view.show_note(text)
 
     def connection_changed(self, error: ClientError | None) -> None:
@@ -124,7 +124,7 @@ class LiveApprovalView:
     def _stop_asking(self) -> None:
         """Closes the question and stops asking: the turn is over."""
         if self._question_task is not None:
-            output.err().print()
+            terminal_io.err().print()
         self._close_question()
         self._pending.clear()
         if self._asking_task is not None:

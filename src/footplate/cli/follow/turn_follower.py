@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, Final, cast
 
-from footplate.cli.json_models import RunResult
-from footplate.cli.render.output import Exit
+from footplate.cli.json_output_models import RunResult
+from footplate.cli.render.terminal_io import Exit
 from footplate.cli.render.turn_views import TurnView
 from footplate.client import AsyncFootplate, ClientError, StreamLost, Turn, Unreachable, Usage
-from footplate.client.models import Event
+from footplate.client.response_models import Event
 
 _REFRESH_SECONDS: Final = 0.25
 _STOP_GRACE_SECONDS: Final = 15.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from footplate.cli.profile import dev_server_check
-from footplate.cli.profile.paths import write_private
+from footplate.cli.profile.xdg_paths import write_private
 
 if TYPE_CHECKING:
     from footplate.config import Settings

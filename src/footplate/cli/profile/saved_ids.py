@@ -8,7 +8,7 @@ import json
 from contextlib import suppress
 from typing import Final, Literal
 
-from footplate.cli.profile import paths
+from footplate.cli.profile import xdg_paths
 
 IdKind = Literal["agent", "environment", "session"]
 _MAX_SERVERS: Final = 50
@@ -23,7 +23,7 @@ def remember_ids(base_url: str, **ids: str) -> None:
     servers[base_url] = {**servers.pop(base_url, {}), **ids}
     recent = dict(list(servers.items())[-_MAX_SERVERS:])
     with suppress(OSError):  # if the home directory is read-only, the id is looked up again next time
-        paths.write_private(paths.state_file(), json.dumps(recent, indent=2) + "\n")
+        xdg_paths.write_private(xdg_paths.state_file(), json.dumps(recent, indent=2) + "\n")
 
 
 def forget_ids(base_url: str, *kinds: IdKind) -> None:
@@ -32,7 +32,7 @@ def forget_ids(base_url: str, *kinds: IdKind) -> None:
 
 def _load() -> dict[str, dict[str, str]]:
     try:
-        data = json.loads(paths.state_file().read_text(encoding="utf-8"))
+        data = json.loads(xdg_paths.state_file().read_text(encoding="utf-8"))
         return {str(url): {str(noun): str(item) for noun, item in ids.items()} for url, ids in data.items()}
     except (OSError, ValueError, AttributeError):
         return {}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from footplate.cli.profile import dev_server, paths
+from footplate.cli.profile import dev_server, xdg_paths
 
 LOCAL_PROFILE: Final = "local"
 PROFILE_KEYS: Final = ("base_url", "api_key", "model", "harness", "agent", "environment")
@@ -43,11 +43,11 @@ class Server:
 
 def load_config() -> ProfileConfig:
     try:
-        data = json.loads(paths.config_file().read_text(encoding="utf-8"))
+        data = json.loads(xdg_paths.config_file().read_text(encoding="utf-8"))
     except FileNotFoundError:
         return ProfileConfig()
     except (OSError, ValueError) as error:
-        raise NoServerSelected(f"{paths.config_file()} cannot be read: {error}. Fix or delete the file.") from None
+        raise NoServerSelected(f"{xdg_paths.config_file()} cannot be read: {error}. Fix or delete the file.") from None
     profiles = {
         str(name): {key: str(value) for key, value in fields.items() if key in PROFILE_KEYS}
         for name, fields in data.get("profiles", {}).items()
@@ -57,7 +57,7 @@ def load_config() -> ProfileConfig:
 
 def save_config(config: ProfileConfig) -> None:
     data = {"current": config.current, "profiles": {name: dict(fields) for name, fields in config.profiles.items()}}
-    paths.write_private(paths.config_file(), json.dumps(data, indent=2) + "\n")
+    xdg_paths.write_private(xdg_paths.config_file(), json.dumps(data, indent=2) + "\n")
 
 
 def select_server(profile: str | None = None) -> Server:
@@ -99,12 +99,12 @@ def _server_from_fields(source: str, fields: Mapping[str, str]) -> Server:
 
 
 def _find_local_server(base_url: str) -> dev_server.RunningDevServer | None:
-    running = dev_server.find_dev_server(paths.data_dir())
+    running = dev_server.find_dev_server(xdg_paths.data_dir())
     return running if running is not None and running.base_url == base_url.rstrip("/") else None
 
 
 def local_server(*, is_explicit: bool = True) -> Server:
-    directory = paths.data_dir()
+    directory = xdg_paths.data_dir()
     running, secret = dev_server.find_dev_server(directory), dev_server.load_api_key(directory)
     if running is None or secret is None:
         other = "" if is_explicit else ", or configure a server with `footplate config set base_url URL`"

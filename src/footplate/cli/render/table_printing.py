@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.text import Text
 
-from footplate.cli.render import output
+from footplate.cli.render import terminal_io
 from footplate.cli.render.tool_call_format import lay_out_text
 from footplate.domain.text.visible_text import count_columns, show_block, show_line, wrap_line
 
@@ -29,7 +29,7 @@ Cell = str | UntrustedText
 
 def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Prints a table and shortens its last column to fit. If it is still too wide, prints each row as a list."""
-    console = output.out()
+    console = terminal_io.out()
     firsts = [[_full_text(cell) for cell in row[:-1]] for row in rows]
     titles = [Text(heading, style="dim") for heading in headings]
     widths = [max(count_columns(cell.plain) for cell in column) for column in zip(titles[:-1], *firsts, strict=True)]
@@ -43,19 +43,19 @@ def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     for line in ([*titles], *([*first, last] for first, last in zip(firsts, lasts, strict=True))):
         for cell, width in zip(line[:-1], widths, strict=True):
             cell.append(" " * (width + 2 - count_columns(cell.plain)))
-        output.print_exactly(console, Text.assemble(*line))
+        terminal_io.print_exactly(console, Text.assemble(*line))
 
 
 def print_details(values: Mapping[str, Cell]) -> None:
     """Prints one name and value per line. Empty values are omitted, and long values continue on the next line."""
-    console = output.out()
+    console = terminal_io.out()
     shown = {name.replace("_", " "): value for name, value in values.items() if value not in {"", UntrustedText("")}}
     indent = max(map(len, shown), default=0) + 2
     width = max(_MIN_WIDTH, console.width - indent)
     for name, value in shown.items():
         parts = _markup_lines(value, width) if isinstance(value, str) else _untrusted_lines(value, width)
         for part_number, part in enumerate(parts):
-            output.print_exactly(console, Text.assemble((f"{'' if part_number else name:<{indent}}", "dim"), part))
+            terminal_io.print_exactly(console, Text.assemble((f"{'' if part_number else name:<{indent}}", "dim"), part))
 
 
 def _untrusted_lines(value: UntrustedText, width: int) -> list[Text]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from rich.text import Text
 
-from footplate.cli.render import output
+from footplate.cli.render import terminal_io
 from footplate.cli.render.line_wrap import LineWrapper
 from footplate.domain.text.visible_text import show_block, show_line, show_prose, wrap_line
 
@@ -22,8 +22,8 @@ _STATUS_DELAY: Final = 0.5
 
 class TerminalScreen:
     def __init__(self, *, lines_on_stdout: bool = False) -> None:
-        self._out = output.out()
-        self._err = self._out if lines_on_stdout else output.err()
+        self._out = terminal_io.out()
+        self._err = self._out if lines_on_stdout else terminal_io.err()
         self.is_live = (
             self._err.is_terminal and not self._err.legacy_windows and os.environ.get("TERM", "dumb") != "dumb"
         )
@@ -67,7 +67,7 @@ class TerminalScreen:
         for number, line in enumerate(show_block(text).split("\n")):
             for part_number, part in enumerate(wrap_line(line, width)):
                 sign = "\\" if part_number else "|" if number else head
-                output.print_exactly(self._err, Text(f"{sign:<{len(head)}}{part}", style="bold"))
+                terminal_io.print_exactly(self._err, Text(f"{sign:<{len(head)}}{part}", style="bold"))
 
     def print_gap(self) -> None:
         """Prints an empty line, on a terminal only."""
@@ -87,7 +87,7 @@ class TerminalScreen:
         passed = monotonic() - since
         if passed >= _STATUS_DELAY:
             self._erase_status()
-            shown = output.escape_shown(self.fit(about, len(text) + 12)) if about else ""
+            shown = terminal_io.escape_shown(self.fit(about, len(text) + 12)) if about else ""
             self._err.print(f"[dim]{text}{shown} … {int(passed)}s[/]", end="", soft_wrap=True)
             self._err.file.flush()
             self._status_drawn = True
@@ -97,7 +97,7 @@ class TerminalScreen:
         return show_line(text, max(_MIN_WIDTH, self._err.width - taken) if self._err.is_terminal else None)
 
     def _write(self, text: str) -> None:
-        output.write_streamed(self._out, text)
+        terminal_io.write_streamed(self._out, text)
 
     def _wrap(self, text: str) -> str:
         shown = show_prose(text)
@@ -105,5 +105,5 @@ class TerminalScreen:
 
     def _erase_status(self) -> None:
         if self._status_drawn:
-            output.erase_line(self._err)
+            terminal_io.erase_line(self._err)
             self._status_drawn = False

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from footplate.cli.json_models import RunResult
-from footplate.cli.render import formatting
-from footplate.cli.render.output import escape_shown, print_json, print_json_line, quote
+from footplate.cli.json_output_models import RunResult
+from footplate.cli.render import value_formatting
+from footplate.cli.render.terminal_io import escape_shown, print_json, print_json_line, quote
 from footplate.cli.render.terminal_screen import TerminalScreen
 from footplate.client import ClientError
-from footplate.client.models import Event
+from footplate.client.response_models import Event
 from footplate.domain.text.visible_text import show_line
 
 PREVIEW_EVENTS: Final = frozenset({"event_start", "event_delta"})
@@ -110,7 +110,8 @@ class TextView:
                 "custom tool results (user.custom_tool_result).[/]"
             )
         attempts = f" · {result.attempts} attempts" if result.attempts > 1 else ""
-        spent = f"{formatting.format_tokens(result.usage)} · {formatting.format_seconds(result.seconds)}{attempts}"
+        tokens, seconds = value_formatting.format_tokens(result.usage), value_formatting.format_seconds(result.seconds)
+        spent = f"{tokens} · {seconds}{attempts}"
         self._screen.print_gap()
         self._screen.print_line(f"{_STATUS_LABELS.get(result.status, result.status)} [dim]· {spent}[/]")
         self._screen.print_line(f"[dim]{result.session_id}[/]")
@@ -157,26 +158,30 @@ class TextView:
         name = _tool_name(event)
         if event.evaluated_permission == "ask":
             agent = f"{show_line(event.agent_name)}: " if event.agent_name else ""
-            what = escape_shown(self._screen.fit(formatting.call_label(name, event.input), len(agent) + len(name) + 30))
+            what = escape_shown(
+                self._screen.fit(value_formatting.call_label(name, event.input), len(agent) + len(name) + 30)
+            )
             self._screen.print_line(
                 f"  {escape_shown(agent)}[cyan]{escape_shown(name)}[/] {what}  [yellow]needs approval[/]",
                 fitted=True,
             )
             return
-        self._screen.set_status(f"  {escape_shown(name):<{_NAME_WIDTH}} ", formatting.call_label(name, event.input))
+        self._screen.set_status(
+            f"  {escape_shown(name):<{_NAME_WIDTH}} ", value_formatting.call_label(name, event.input)
+        )
 
     def tool_result(self, event: Event) -> None:
         use = self._calls.pop(str(event.tool_use_id or event.mcp_tool_use_id), None) or Event(
             type="agent.tool_use", name="tool"
         )
         name = _tool_name(use)
-        what = self._screen.fit(formatting.call_label(name, use.input), max(_NAME_WIDTH, len(name)) + 18)
+        what = self._screen.fit(value_formatting.call_label(name, use.input), max(_NAME_WIDTH, len(name)) + 18)
         mark = "[red]failed[/]" if event.is_error else "[green]ok[/]"
-        took = formatting.format_seconds(_seconds_between(use.processed_at, event.processed_at))
+        took = value_formatting.format_seconds(_seconds_between(use.processed_at, event.processed_at))
         self._screen.print_line(
             f"  [cyan]{escape_shown(name):<{_NAME_WIDTH}}[/] {escape_shown(what)}  {mark} [dim]{took}[/]", fitted=True
         )
-        if event.is_error and (reason := formatting.failure_reason(event, name)):
+        if event.is_error and (reason := value_formatting.failure_reason(event, name)):
             self._screen.print_line(
                 f"  {'':<{_NAME_WIDTH}} [dim]{escape_shown(self._screen.fit(reason, _NAME_WIDTH + 4))}[/]", fitted=True
             )
@@ -184,7 +189,7 @@ class TextView:
 
     def custom_tool_use(self, event: Event) -> None:
         name = _tool_name(event)
-        what = self._screen.fit(formatting.call_label(name, event.input), len(name) + 26)
+        what = self._screen.fit(value_formatting.call_label(name, event.input), len(name) + 26)
         self._screen.print_line(
             f"  [cyan]{escape_shown(name)}[/] {escape_shown(what)}  [yellow]waits for a result[/]", fitted=True
         )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import typer
 
-from footplate.cli.render import output
+from footplate.cli.render import terminal_io
 
 _JSON_OPTIONS: Final = frozenset({"--json", "--output=json", "--output=stream-json"})
 _JSON_FORMATS: Final = frozenset({"json", "stream-json"})
@@ -24,12 +24,12 @@ def report_usage_error(error: typer.TyperException, arguments: Sequence[str]) ->
             "message": error.format_message(),
             "help": "`--help` lists the options of a command.",
         }
-        output.print_json_line({"type": "error", "error": detail, "exit_code": error.exit_code})
+        terminal_io.print_json_line({"type": "error", "error": detail, "exit_code": error.exit_code})
         return
     text = io.StringIO()
     shown: Any = error  # typer's own class is private
     shown.show(file=text)
-    output.print_usage_error(_wrap(text.getvalue()))
+    terminal_io.print_usage_error(_wrap(text.getvalue()))
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

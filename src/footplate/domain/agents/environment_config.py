@@ -12,7 +12,7 @@ from typing import Final
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.network.host_access import AllowedHost, Network
+from footplate.domain.network.command_network_access import AllowedHost, Network
 
 _INSTALL: Final[Mapping[str, Callable[[str], str]]] = {
     "apt": lambda names: f"apt-get update\nDEBIAN_FRONTEND=noninteractive apt-get install -y {names}",

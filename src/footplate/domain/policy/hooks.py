@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 
 
 class HookEvent(StrEnum):

@@ -19,8 +19,8 @@ from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Order, Page
 from footplate.domain.policy.approvals import ApprovalReads
-from footplate.domain.policy.call_replay import ReplayReads
 from footplate.domain.policy.permissions import PolicyReads, PolicyUnit
+from footplate.domain.policy.policy_replay import ReplayReads
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit

@@ -14,7 +14,7 @@ from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.audit import AuditEntry
 from footplate.domain.files.snapshots import NO_FILES, CollectedCommits, SessionFiles, StoredSnapshot, TreeSnapshot
 from footplate.domain.json import JsonObject
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.policy.permissions import Layer
 from footplate.domain.ports.harness import Endpoint, Entry, Environment, FullOutput, Gate, Preview, SteerMessage
 from footplate.domain.projects.project import BaseCommit, SessionProject

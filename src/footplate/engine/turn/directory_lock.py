@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 
 from footplate.domain.ports.engine import Claim
 from footplate.domain.projects.write_leases import WriteLeases
-from footplate.engine.turn.control_inputs import ControlInputs
+from footplate.engine.turn.interrupts_and_steering import ControlInputs
 from footplate.engine.worker_lease import HeldTurn
 
 

@@ -38,11 +38,11 @@ from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.lazy_environment import LazyEnvironment
 from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
 from footplate.engine.turn.base_commits import fix_base_commits, load_instructions
-from footplate.engine.turn.control_inputs import ControlInputs
 from footplate.engine.turn.directory_lock import exclusive_directory
 from footplate.engine.turn.fenced_log import FencedLog
 from footplate.engine.turn.file_snapshots import RESCUE_SECONDS, TurnFiles
 from footplate.engine.turn.held_approvals import TurnHeldApprovals
+from footplate.engine.turn.interrupts_and_steering import ControlInputs
 from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
 from footplate.engine.turn.telemetry import TurnTelemetry
 from footplate.engine.turn.timeout import TurnTimeout

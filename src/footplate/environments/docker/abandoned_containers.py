@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from footplate.environments.docker import container_owner, labels, rendezvous_socket
-from footplate.environments.docker.engine import connect_engine, remove_container
+from footplate.environments.docker.engine_api import connect_engine, remove_container
 
 log = structlog.get_logger(__name__)
 

@@ -21,7 +21,7 @@ from aiodocker.stream import Stream
 from footplate.domain.errors import Unavailable
 from footplate.environments.base_environment import DEFAULT_PATH
 from footplate.environments.docker import rendezvous_socket
-from footplate.environments.docker.engine import connect_engine
+from footplate.environments.docker.engine_api import connect_engine
 from footplate.environments.docker.rendezvous_socket import RendezvousSocket
 from footplate.environments.isolation.isolated_environment import Enclosure
 from footplate.environments.processes.guardian_client import Guardian

@@ -10,7 +10,7 @@ import structlog
 from aiodocker.stream import Stream
 
 from footplate.environments.docker import container_spec
-from footplate.environments.docker.engine import CONFLICT, NoContainer, remove_container
+from footplate.environments.docker.engine_api import CONFLICT, NoContainer, remove_container
 from footplate.environments.docker.portable_python import COMMAND_FILTERS, MOUNT_TARGET, SETUP_FILTERS, PortablePython
 from footplate.environments.docker.rendezvous_socket import RendezvousSocket
 

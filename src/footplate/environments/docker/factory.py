@@ -15,7 +15,7 @@ from footplate.domain.agents.environment_config import (
 )
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.files.snapshots import NO_FILES, SessionFiles
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.organisations.organisation_names import directory_name
 from footplate.domain.ports.engine import Egress, Environments, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.projects.allowed_directories import AllowedRoots
@@ -23,16 +23,16 @@ from footplate.domain.projects.project import SessionProject
 from footplate.environments.base_environment import DEFAULT_GRACE
 from footplate.environments.docker import container_spec, labels, passwd_files
 from footplate.environments.docker.container_launch import NamedContainerLaunch, NewContainerLaunch, path_in_container
-from footplate.environments.docker.engine import UNIX_SCHEME, NoContainer, connect_engine, find_container
+from footplate.environments.docker.engine_api import UNIX_SCHEME, NoContainer, connect_engine, find_container
 from footplate.environments.docker.environment import ContainerStart, DockerEnvironment, DockerHost
 from footplate.environments.docker.image_inspection import Image, ImageRecipe, read_variables
 from footplate.environments.docker.setup_images import ImageProvider
 from footplate.environments.factory import PROXY_VARIABLES, create_lease, create_sockets, prepare_location
-from footplate.environments.isolation import tree_locations
+from footplate.environments.isolation import working_tree_paths
 from footplate.environments.isolation.filesystem_view import FilesystemView
 from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.isolation.resource_limits import SandboxLimits
-from footplate.environments.isolation.tree_locations import SessionLocation
+from footplate.environments.isolation.working_tree_paths import SessionLocation
 from footplate.environments.leases import Lease
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
 
@@ -101,7 +101,7 @@ class ContainerFactory(Environments):
         settings = self._settings
         check_supported(config, settings.backend)
         location = await settings.prepare_location(organisation, session_id, variables, has_projects=bool(projects))
-        checked_out = await tree_locations.check_out_trees(
+        checked_out = await working_tree_paths.check_out_trees(
             settings.trees, organisation, session_id, projects, files, location, enclosed=True
         )
         network = resolve_network(config, settings.backend)
@@ -134,7 +134,7 @@ class ContainerFactory(Environments):
             sockets=sockets,
             env={
                 **variables,
-                **tree_locations.project_variables(projects, checked_out),
+                **working_tree_paths.project_variables(projects, checked_out),
                 **(PROXY_VARIABLES if egress_proxy else {}),
             },
             lease=lease,
@@ -239,7 +239,7 @@ class NamedContainerFactory(Environments):
         settings, host = self._settings, self._host
         check_supported(config, settings.backend)
         location = await settings.prepare_location(organisation, session_id, variables)
-        await tree_locations.check_out_trees(
+        await working_tree_paths.check_out_trees(
             settings.trees, organisation, session_id, (), files, location, enclosed=True
         )
         async with connect_engine(host.engine) as docker:

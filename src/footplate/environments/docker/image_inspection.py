@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import aiodocker
 
-from footplate.domain.network.host_access import Network
-from footplate.environments.docker import container_owner, engine, labels, passwd_files
-from footplate.environments.docker.engine import NoContainer
+from footplate.domain.network.command_network_access import Network
+from footplate.environments.docker import container_owner, engine_api, labels, passwd_files
+from footplate.environments.docker.engine_api import NoContainer
 
 REPOSITORY: Final = "footplate-setup"
 _MAX_FILE_BYTES: Final = 1 << 20
@@ -57,7 +57,7 @@ class Image:
 
 async def inspect_base(docker: aiodocker.Docker, name: str) -> dict[str, Any]:
     """Returns the engine's description of an image. Raises `NoContainer`."""
-    found = await engine.find_image(docker, name)
+    found = await engine_api.find_image(docker, name)
     if found is None:
         raise NoContainer(
             f"The Docker engine has no image {name!r}.",
@@ -93,7 +93,7 @@ async def _read_user_files(docker: aiodocker.Docker, image_id: str, worker: str)
             with contextlib.suppress(KeyError):
                 texts[path] = await _read_file(docker, container.id, path)
     finally:
-        await engine.remove_container(docker, container.id)
+        await engine_api.remove_container(docker, container.id)
     return texts
 
 
@@ -111,7 +111,7 @@ async def _read_file(docker: aiodocker.Docker, container: str, path: str) -> str
                     if len(data) > _MAX_FILE_BYTES:
                         raise KeyError(path)
     except aiodocker.DockerError as error:
-        if error.status == engine.NOT_FOUND:
+        if error.status == engine_api.NOT_FOUND:
             raise KeyError(path) from error
         raise
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:

@@ -10,7 +10,7 @@ from typing import Final
 
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.errors import Unavailable
-from footplate.environments.docker.engine import NoContainer, connect_engine
+from footplate.environments.docker.engine_api import NoContainer, connect_engine
 from footplate.environments.docker.environment import DockerHost
 from footplate.environments.docker.factory import ContainerFactory, NamedContainerFactory, WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe

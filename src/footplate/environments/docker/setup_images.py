@@ -22,9 +22,9 @@ import structlog
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.engine import Egress
 from footplate.domain.ports.harness import CommandResult
-from footplate.environments.docker import container_owner, container_spec, engine, image_inspection, labels
+from footplate.environments.docker import container_owner, container_spec, engine_api, image_inspection, labels
 from footplate.environments.docker.container_launch import NewContainerLaunch
-from footplate.environments.docker.engine import NoContainer, connect_engine
+from footplate.environments.docker.engine_api import NoContainer, connect_engine
 from footplate.environments.docker.environment import ContainerStart, DockerEnvironment, DockerHost
 from footplate.environments.docker.image_inspection import Image, ImageRecipe
 from footplate.environments.factory import PROXY_VARIABLES
@@ -75,7 +75,7 @@ class ImageProvider:
             found = await image_inspection.inspect_base(docker, recipe.image)
             if recipe.setup:
                 name = recipe.result_name(found["Id"])
-                found = await engine.find_image(docker, name) or await self._build_once(found, recipe, name)
+                found = await engine_api.find_image(docker, name) or await self._build_once(found, recipe, name)
             if found["Id"] not in self._images:
                 self._images[found["Id"]] = await image_inspection.read_image(docker, found, self.worker)
         return self._images[found["Id"]]
@@ -98,7 +98,7 @@ class ImageProvider:
     async def _wait_or_build(self, base: Mapping[str, Any], recipe: ImageRecipe, name: str) -> dict[str, Any]:
         while True:
             async with connect_engine(self.host.engine) as docker:
-                if found := await engine.find_image(docker, name):
+                if found := await engine_api.find_image(docker, name):
                     return found
             if not await self._is_built_elsewhere(name):
                 try:
@@ -111,7 +111,7 @@ class ImageProvider:
     async def _is_built_elsewhere(self, name: str) -> bool:
         """Returns whether another worker builds the image. Removes the container of an owner that died."""
         async with connect_engine(self.host.engine) as docker:
-            container = await engine.find_container(docker, _lock_name(name))
+            container = await engine_api.find_container(docker, _lock_name(name))
             if container is None:
                 return False
             owner_alive = container_owner.is_alive(container["Config"]["Labels"].get(labels.OWNER, ""))
@@ -119,7 +119,7 @@ class ImageProvider:
                 owner_alive is None and container["State"]["Status"] in {"created", "running", "paused"}
             ):
                 return True
-            await engine.remove_container(docker, container.id)
+            await engine_api.remove_container(docker, container.id)
             return False
 
     async def _build(self, base: Mapping[str, Any], recipe: ImageRecipe, name: str) -> None:
@@ -143,9 +143,9 @@ class ImageProvider:
                     )
             finally:
                 await environment.aclose()
-                container = await engine.find_container(docker, _lock_name(name))
+                container = await engine_api.find_container(docker, _lock_name(name))
                 if container is not None and container["Config"]["Labels"].get(labels.OWNER) in owners:
-                    await engine.remove_container(docker, container.id)
+                    await engine_api.remove_container(docker, container.id)
 
     def _create_environment(
         self,
@@ -221,7 +221,7 @@ class ImageProvider:
 
     async def _check_size(self, recipe: ImageRecipe, name: str) -> None:
         async with connect_engine(self.host.engine) as docker:
-            container = await engine.find_container(docker, _lock_name(name))
+            container = await engine_api.find_container(docker, _lock_name(name))
             if container is not None and ((await container.show(size=1)).get("SizeRw") or 0) > self.limits.disk:
                 limit = f"{self.limits.disk / (1 << 20):g} MiB"
                 text = f"The setup script wrote more than {limit}, the disk limit of a session."

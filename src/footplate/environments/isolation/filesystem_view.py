@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.network.host_access import Network
+from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.engine import CheckedOutTree
 from footplate.environments.isolation.resource_limits import SandboxLimits
 

@@ -26,7 +26,7 @@ import structlog
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, FileInfo
 from footplate.environments.base_environment import DEFAULT_GRACE, BaseEnvironment
-from footplate.environments.isolation import file_access, tree_locations
+from footplate.environments.isolation import file_access, working_tree_paths
 from footplate.environments.isolation.cgroups import Cgroup
 from footplate.environments.isolation.cpu_weight import lower_weight_while_throttled
 from footplate.environments.isolation.disk_watch import DiskWatch
@@ -130,11 +130,11 @@ class EnclosedEnvironment(BaseEnvironment):
 
     @property
     def trees(self) -> Mapping[str, Path]:
-        return tree_locations.session_trees(self._view.trees, self._view.tree, named=self._view.named)
+        return working_tree_paths.session_trees(self._view.trees, self._view.tree, named=self._view.named)
 
     @property
     def inside_paths(self) -> Mapping[str, str]:
-        return tree_locations.paths_inside(self._view.trees)
+        return working_tree_paths.paths_inside(self._view.trees)
 
     @property
     def scratch(self) -> str:

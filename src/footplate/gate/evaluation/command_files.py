@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.gate.rules.evaluation_budget import PER_SEARCH
 from footplate.gate.rules.glob_overlap import names_may_overlap
+from footplate.gate.rules.layered_policy import LayeredRule, Policy
 from footplate.gate.rules.path_context import FileTarget, PathContext, normalise_path, resolve_target
 from footplate.gate.rules.path_pattern import PROTECTED, find_protected_component
-from footplate.gate.rules.policy import LayeredRule, Policy
 from footplate.gate.rules.rule_parser import EDIT, READ
-from footplate.gate.shell.words import UNKNOWN, Word
+from footplate.gate.shell.word_expansion import UNKNOWN, Word
 
 STANDARD_DEVICES: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero"})
 _PROGRAM_DIRECTORIES: Final = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib)|usr/local/s?bin|lib64|opt)(?:/|\Z)")

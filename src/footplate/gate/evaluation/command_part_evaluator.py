@@ -16,12 +16,12 @@ from footplate.gate.evaluation.restricting_command_rules import (
     find_possible_rule,
     find_restricted_commands,
 )
-from footplate.gate.rules.policy import RESTRICTING_OUTCOMES, LayeredRule, Policy
+from footplate.gate.rules.layered_policy import RESTRICTING_OUTCOMES, LayeredRule, Policy
 from footplate.gate.rules.text_pattern import TextPattern
 from footplate.gate.shell.effect_types import Argv, FileWrite
 from footplate.gate.shell.nested_commands import CommandEffects, find_assignment_concern
 from footplate.gate.shell.script_model import Assignment, Redirect, SimpleCommand, Stdin
-from footplate.gate.shell.words import UNKNOWN, Word
+from footplate.gate.shell.word_expansion import UNKNOWN, Word
 
 _INSPECTION_PROGRAMS: Final = frozenset(
     {"ls", "file", "stat", "which", "readlink", "realpath", "test", "[", "du", "cd", "type", "command", "find"}

@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from footplate.domain.policy.permissions import PermissionOutcome
+from footplate.gate.rules.layered_policy import RESTRICTING_OUTCOMES, LayeredRule, Policy
 from footplate.gate.rules.path_context import PathContext, resolve_target
-from footplate.gate.rules.policy import RESTRICTING_OUTCOMES, LayeredRule, Policy
 from footplate.gate.rules.text_pattern import TextPattern
 from footplate.gate.shell.effect_types import Argv, join_words
-from footplate.gate.shell.words import UNKNOWN
+from footplate.gate.shell.word_expansion import UNKNOWN
 
 _OPTION_SYNONYMS: Final = {"--recursive": "-r", "-R": "-r", "--force": "-f", "--all": "-a", "--delete": "-d"}
 """Equivalent spellings of common options."""

@@ -8,12 +8,12 @@ from typing import Final
 
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import TOOL_NAMES, Decision, PermissionOutcome
-from footplate.gate.evaluation import commands
+from footplate.gate.evaluation import shell_command_decision
 from footplate.gate.rules.domain_pattern import extract_host
 from footplate.gate.rules.evaluation_budget import BudgetExceeded, EvaluationBudget
+from footplate.gate.rules.layered_policy import LayeredRule, Policy
 from footplate.gate.rules.path_context import FileTarget, PathContext, resolve_target
 from footplate.gate.rules.path_pattern import find_protected_component
-from footplate.gate.rules.policy import LayeredRule, Policy
 from footplate.gate.rules.rule_parser import AGENT, BASH, EDIT, READ, WEB_FETCH, ParameterPattern
 
 _FILE_TOOLS: Final = {
@@ -36,7 +36,7 @@ def decide_tool_call(
     try:
         return _decide_within_budget(policy, tool, tool_input, context.with_new_budget(), directory)
     except BudgetExceeded:
-        return commands.TOO_EXPENSIVE
+        return shell_command_decision.TOO_EXPENSIVE
 
 
 def _decide_within_budget(
@@ -67,7 +67,7 @@ def _decide_command(
 ) -> Decision:
     command = tool_input.get("command")
     if isinstance(command, str):
-        return commands.decide_command(policy, command, context, directory=directory)
+        return shell_command_decision.decide_command(policy, command, context, directory=directory)
     if command is None and tool_input.get("restart") is True:
         return _decide_by_tool_rules(policy, BASH, tool_input, default=PermissionOutcome.ALLOW)
     return _decide_by_tool_rules(policy, BASH, tool_input)

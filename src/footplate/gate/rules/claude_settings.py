@@ -13,7 +13,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
 from footplate.gate.errors import InvalidRule
-from footplate.gate.rules.policy import OUTCOME_ORDER, LayeredRule
+from footplate.gate.rules.layered_policy import OUTCOME_ORDER, LayeredRule
 from footplate.gate.rules.rule_parser import parse_rule
 
 _MAX_CHARACTERS: Final = 1_000_000

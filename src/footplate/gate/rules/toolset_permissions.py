@@ -7,7 +7,7 @@ from typing import Final
 
 from footplate.domain.agents.agents_and_config import ALWAYS_ALLOW, ALWAYS_ASK
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
-from footplate.gate.rules.policy import LayeredRule
+from footplate.gate.rules.layered_policy import LayeredRule
 from footplate.gate.rules.rule_parser import parse_rule
 
 _OUTCOMES: Final = {ALWAYS_ALLOW: PermissionOutcome.ALLOW, ALWAYS_ASK: PermissionOutcome.ASK}

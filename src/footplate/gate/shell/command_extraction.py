@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from footplate.gate.shell import syntax_parser
 from footplate.gate.shell.script_model import Assignment, Redirect, Script, SimpleCommand, Stdin
-from footplate.gate.shell.words import Word, WordReader
+from footplate.gate.shell.word_expansion import Word, WordReader
 
 MAX_DEPTH: Final = 40
 MAX_COMMANDS: Final = 200

@@ -6,7 +6,7 @@ from footplate.gate.shell import interpreters, wrappers
 from footplate.gate.shell.effect_types import Argv, ProgramEffects
 from footplate.gate.shell.programs import build_tools, git, mini_languages, program_table
 from footplate.gate.shell.script_model import Stdin
-from footplate.gate.shell.words import UNKNOWN, Word
+from footplate.gate.shell.word_expansion import UNKNOWN, Word
 
 _PROGRAMS_WITH_VERSION_OPTION: Final = frozenset({
     "python", "python3", "node", "npm", "npx", "yarn", "pnpm", "bun", "deno", "ruby", "perl", "cargo", "rustc", "go",

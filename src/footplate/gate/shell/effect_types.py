@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from footplate.gate.shell.words import Word
+from footplate.gate.shell.word_expansion import Word
 
 Argv = tuple[Word, ...]
 

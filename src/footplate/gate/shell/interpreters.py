@@ -8,7 +8,7 @@ from typing import Final
 
 from footplate.gate.shell.effect_types import ProgramEffects, join_words
 from footplate.gate.shell.script_model import Stdin
-from footplate.gate.shell.words import Word
+from footplate.gate.shell.word_expansion import Word
 
 SHELLS: Final = frozenset(
     {"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish", "csh", "tcsh", "pwsh", "su"}

@@ -11,7 +11,7 @@ from footplate.gate.shell import command_extraction
 from footplate.gate.shell.effect_analysis import analyse_program
 from footplate.gate.shell.effect_types import Argv, Concern, FileWrite, ProgramEffects
 from footplate.gate.shell.script_model import Assignment, SimpleCommand, Stdin
-from footplate.gate.shell.words import UNKNOWN, Word
+from footplate.gate.shell.word_expansion import UNKNOWN, Word
 
 _MAX_DEPTH: Final = 6
 _MAX_COMMANDS: Final = 100

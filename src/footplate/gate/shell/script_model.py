@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from footplate.gate.shell.words import Word
+from footplate.gate.shell.word_expansion import Word
 
 _OUTPUTS: Final = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
 

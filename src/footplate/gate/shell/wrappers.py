@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from footplate.gate.shell.effect_types import ProgramEffects, join_words
-from footplate.gate.shell.words import Word
+from footplate.gate.shell.word_expansion import Word
 
 
 class Wrapper(NamedTuple):

@@ -18,11 +18,11 @@ from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.recovery import RecoveryPlan
 from footplate.harness.claude.session import cli_options, repository_config
-from footplate.harness.claude.session.connection import CliConnection
+from footplate.harness.claude.session.cli_connection import CliConnection
 from footplate.harness.claude.session.repository_config import RepositoryConfig
-from footplate.harness.claude.transcripts import transcript
+from footplate.harness.claude.transcripts import transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import RunEnded
-from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.claude.transcripts.transcript_lines import Transcript
 from footplate.harness.stop_hooks import StopHooks
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ClaudeHarness:
             project.trust is not Trust.NOTHING for project in upcoming.config.projects[:1]
         ):
             return None
-        session_id = transcript.derive_uuid(upcoming.session_id)
+        session_id = transcript_lines.derive_uuid(upcoming.session_id)
         files = conversation.files(session_id)
         return await CliConnection.start(
             upcoming, None, session_id=session_id, files=files, given=RepositoryConfig(), starts=self._starts
@@ -134,7 +134,7 @@ class _TurnRun:
             assert turn.held_approvals is not None
             await turn.held_approvals.close(use.id, subagent_approvals.SUBAGENT_ENDED)
         if plan.next_step == "interrupted" or turn.interrupt.is_set():
-            marks = [] if plan.next_step == "interrupted" else [transcript.interrupted_mark(turn.turn_id)]
+            marks = [] if plan.next_step == "interrupted" else [transcript_lines.interrupted_mark(turn.turn_id)]
             await turn.log.append(plan.events, entries=[*plan.entries, *marks])
             return turn_outcome_factories.interrupted("")
         if plan.next_step == "waiting":
@@ -170,7 +170,7 @@ class _TurnRun:
                 (),
             )
             if turn.interrupt.is_set():
-                await turn.log.append(entries=[transcript.interrupted_mark(turn.turn_id)])
+                await turn.log.append(entries=[transcript_lines.interrupted_mark(turn.turn_id)])
                 return turn_outcome_factories.interrupted("")
         await self._recorder.begin_request(events, entries, repository=self._repository_config.record)
         return await self._work_and_record(steering)
@@ -209,7 +209,7 @@ class _TurnRun:
             connection = opening.result()
             if self._plan.next_step == "prompt":
                 await connection.send_message(
-                    transcript.derive_uuid(turn.turn_id), await turn.resolve_attachments(turn.content)
+                    transcript_lines.derive_uuid(turn.turn_id), await turn.resolve_attachments(turn.content)
                 )
             await self._send_messages(connection, steering)
             outcome = await self._run_until_ended(connection, stop)
@@ -241,7 +241,7 @@ class _TurnRun:
         if self._plan.next_step == "prompt":
             own_entries = [entry for entry in turn.history if entry.body.get("turn_id") == turn.turn_id]
             history = [entry for entry in history if entry not in own_entries]
-        session_id = transcript.derive_uuid(turn.session_id)
+        session_id = transcript_lines.derive_uuid(turn.session_id)
         files = Transcript(history).files(session_id)
         resumes_turn = self._plan.next_step == "continue"
         return await CliConnection.start(
@@ -320,7 +320,7 @@ class _TurnRun:
                 return turn_outcome_factories.limit_reached(self._turn.config.max_iterations)
             raise outcomes.failure_error(ended, self._recorder.limited_until)
         await self._recorder.finish()
-        prompt_uuid = transcript.derive_uuid(self._turn.turn_id)
+        prompt_uuid = transcript_lines.derive_uuid(self._turn.turn_id)
         if connection.pending_messages - {prompt_uuid}:
             return None
         steering = await self._claim_steering()
@@ -362,10 +362,10 @@ class _TurnRun:
         joined the conversation are filtered out.
         """
         messages = await self._turn.claim_steering()
-        return [item for item in messages if transcript.derive_uuid(item.event_id) not in self._recorder.inputs]
+        return [item for item in messages if transcript_lines.derive_uuid(item.event_id) not in self._recorder.inputs]
 
     async def _send_messages(self, connection: CliConnection, steering: Sequence[SteerMessage]) -> None:
         for item in steering:
             is_hook_feedback = item.event_id in self._stop_hooks.feedback_ids
             content = item.content if is_hook_feedback else await self._turn.resolve_steering(item.content)
-            await connection.send_message(transcript.derive_uuid(item.event_id), content)
+            await connection.send_message(transcript_lines.derive_uuid(item.event_id), content)

@@ -18,9 +18,9 @@ from footplate.harness import approvals
 from footplate.harness.claude.permissions.approved_call_runner import ApprovedCall
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import SUBAGENT_ENDED
-from footplate.harness.claude.transcripts import tool_names, transcript
+from footplate.harness.claude.transcripts import tool_names, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ResponseLine, ToolResults
-from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.claude.transcripts.transcript_lines import Transcript
 from footplate.harness.recovery_text import (
     CLIENT_RESULT_INTERRUPTED,
     NO_CLIENT_RESULT,
@@ -78,11 +78,11 @@ def plan_recovery(
     """
     spans = end_open_requests(turn_events)
     lines = conversation.lines_of_turn(turn_id)
-    facts = [transcript.parse_line(line) for line in lines]
+    facts = [transcript_lines.parse_line(line) for line in lines]
     responses = len({fact.message_id for fact in facts if isinstance(fact, ResponseLine)})
     if conversation.was_interrupted(turn_id):
         return RecoveryPlan(next_step="interrupted", events=spans, responses=responses)
-    has_begun = transcript.derive_uuid(turn_id) in conversation.inputs
+    has_begun = transcript_lines.derive_uuid(turn_id) in conversation.inputs
     closing = _CallCloser(
         turn_id, conversation, turn_events, superseded_events, timestamp=timestamp, custom=custom, has_begun=has_begun
     )
@@ -188,7 +188,7 @@ class _CallCloser:
             self._add_result(call, line, entry, NOT_AS_SHOWN, request)
         elif decision is not None and approvals.is_approved(decision):
             directory = self._conversation.approvals.directories.get(call.id)
-            key, edited = transcript.key_of(entry), approvals.edited_input(decision)
+            key, edited = transcript_lines.key_of(entry), approvals.edited_input(decision)
             turn_id = str(entry.body.get("turn_id", ""))
             self.approved_calls.append(ApprovedCall(call, line, key, turn_id, request, directory, edited))
         elif decision is None and is_current_turn:
@@ -209,13 +209,13 @@ class _CallCloser:
             return
         content, is_error = custom_tool_result(result_event)
         self._add_line(
-            entry, transcript.closing_line(call, line, content, timestamp=self._timestamp, is_error=is_error)
+            entry, transcript_lines.closing_line(call, line, content, timestamp=self._timestamp, is_error=is_error)
         )
 
     def _add_result(self, call: Call, line: JsonObject, entry: Entry, text: str, use: Event | None) -> None:
         if use is not None and call.id not in self._results:
             self.events.append(ev.tool_result_for(use, [ev.text_block(text)], is_error=True, call_id=call.id))
-        self._add_line(entry, transcript.closing_line(call, line, text, timestamp=self._timestamp))
+        self._add_line(entry, transcript_lines.closing_line(call, line, text, timestamp=self._timestamp))
 
     def subagent_results(self) -> list[Event]:
         """Results of the subagents' open calls. The agent learns of them through the result of the call that started
@@ -237,12 +237,14 @@ class _CallCloser:
         """Adds a line to the call's turn. A later attempt of this turn may restart from its prompt and drop its own
         lines.
         """
-        self.entries.append(transcript.line_entry(str(entry.body.get("turn_id", "")), transcript.key_of(entry), line))
+        self.entries.append(
+            transcript_lines.line_entry(str(entry.body.get("turn_id", "")), transcript_lines.key_of(entry), line)
+        )
 
 
 def _has_only_prompt(lines: Sequence[JsonObject], responses: int) -> bool:
     """Whether the turn has only its prompt so far. Then the prompt is sent again."""
-    return not responses and sum(transcript.input_uuid(line) is not None for line in lines) == 1
+    return not responses and sum(transcript_lines.input_uuid(line) is not None for line in lines) == 1
 
 
 def _default_result_text(use: Event | None, *, has_begun: bool) -> str:
@@ -284,7 +286,7 @@ def _undecided_result(conversation: Transcript, call_entry: Entry) -> str:
 def _entry_of_call(conversation: Transcript, call: Call) -> Entry:
     """The entry that contains the call."""
     for entry in reversed(conversation.primary_entries):
-        fact = transcript.parse_line(transcript.line_of(entry))
+        fact = transcript_lines.parse_line(transcript_lines.line_of(entry))
         if isinstance(fact, ResponseLine) and any(logged.id == call.id for logged in fact.calls):
             return entry
     raise AssertionError(f"no transcript line contains the call {call.id}")
@@ -293,9 +295,9 @@ def _entry_of_call(conversation: Transcript, call: Call) -> Entry:
 def _ends_with_response(conversation: Transcript, turn_id: str) -> bool:
     """Whether no input joined the conversation after the last response."""
     for line in reversed(conversation.lines_of_turn(turn_id)):
-        if isinstance(transcript.parse_line(line), ResponseLine):
+        if isinstance(transcript_lines.parse_line(line), ResponseLine):
             return True
-        if transcript.input_uuid(line):
+        if transcript_lines.input_uuid(line):
             return False
     return False
 

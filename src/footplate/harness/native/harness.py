@@ -10,7 +10,7 @@ from footplate.domain.ports.harness import McpAccess, TurnContext
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnOutcome
 from footplate.harness import mcp
-from footplate.harness.native.loop import AgentLoop
+from footplate.harness.native.agent_loop import AgentLoop
 from footplate.harness.native.parsed_conversation_cache import ConversationCache
 from footplate.harness.native.requests import request_settings
 from footplate.harness.native.requests.encoded_message_cache import RequestTemplate

@@ -21,7 +21,7 @@ from pydantic_ai.models import StreamedResponse
 from footplate.domain.ports.harness import Preview, TurnLog
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, PreviewType, Usage
-from footplate.harness import prices
+from footplate.harness import model_prices
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.requests import provider_errors
 from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
@@ -101,7 +101,9 @@ class ResponseStream:
             cache_read_tokens=used.cache_read_tokens,
             cache_write_tokens=used.cache_write_tokens,
             requests=1,
-            cost_microusd=prices.cost_microusd(self._template.model.system, self._template.model.model_name, used),
+            cost_microusd=model_prices.cost_microusd(
+                self._template.model.system, self._template.model.model_name, used
+            ),
         )
 
     def _handle_event(self, event: ModelResponseStreamEvent) -> None:

@@ -7,7 +7,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 from footplate.domain.sessions.events import text_block
-from footplate.harness import prices
+from footplate.harness import model_prices
 from footplate.harness.native import conversation_entries
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.requests import encoded_message_cache, request_settings
@@ -36,4 +36,4 @@ def warm_up(models: ModelResolver) -> None:
     )
     with ThreadPoolExecutor(1) as thread:  # the caller's thread already runs an event loop
         thread.submit(encoded_message_cache.encode_messages, template, conversation.messages).result()
-    prices.cost_microusd(model.system, model.model_name, RequestUsage())
+    model_prices.cost_microusd(model.system, model.model_name, RequestUsage())

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.policy.call_replay import CallFilter, SessionRules, StoredCall
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
+from footplate.domain.policy.policy_replay import CallFilter, SessionRules, StoredCall
 from footplate.store.database import Database
 from footplate.store.object_store import Objects
 from footplate.store.row_mapping import Row

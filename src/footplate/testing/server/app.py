@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from footplate.domain.json import JsonObject
-from footplate.testing import steps as s
-from footplate.testing.scripts import DEFAULT_SCRIPT, Request, Script, ScriptError, echo
+from footplate.testing import reply_steps as s
+from footplate.testing.model_scripts import DEFAULT_SCRIPT, Request, Script, ScriptError, echo
 from footplate.testing.server import control_api, script_selection
 from footplate.testing.server.http_exchange import ClientGone, HttpExchange, Receive, Scope, Send, read_body
 from footplate.testing.server.reply_playback import ReplyPlayback

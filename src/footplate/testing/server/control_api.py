@@ -8,8 +8,8 @@ from collections.abc import MutableMapping
 from typing import Final, Protocol
 from urllib.parse import parse_qs
 
-from footplate.testing import steps as s
-from footplate.testing.scripts import Script, ScriptError
+from footplate.testing import reply_steps as s
+from footplate.testing.model_scripts import Script, ScriptError
 from footplate.testing.server.http_exchange import HttpExchange
 from footplate.testing.server.request_journal import Record, RequestJournal
 

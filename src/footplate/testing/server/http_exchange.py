@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from footplate.testing import steps as s
+from footplate.testing import reply_steps as s
 from footplate.testing.server import reply_playback
 from footplate.testing.server.reply_playback import ReplyPlayback
 from footplate.testing.server.request_journal import Outcome, Record

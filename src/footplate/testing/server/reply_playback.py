@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 import orjson
 
 from footplate.domain.json import JsonObject
-from footplate.testing import steps as s
-from footplate.testing.steps import Step
+from footplate.testing import reply_steps as s
+from footplate.testing.reply_steps import Step
 from footplate.testing.wire.wire_format_interface import Block, ReplyEnvelope, WireFormat, new_id
 
 _INPUT_CHUNK: Final = 48

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from footplate.domain.json import Json, JsonObject
-from footplate.testing import steps as s
-from footplate.testing.scripts import DEFAULT_SCRIPT
+from footplate.testing import reply_steps as s
+from footplate.testing.model_scripts import DEFAULT_SCRIPT
 from footplate.testing.wire.wire_format_interface import ConversationMessage
 
 SESSION_HEADERS: Final = ("x-footplate-session", "x-claude-code-session-id")

@@ -7,7 +7,7 @@ from typing import Final
 import orjson
 
 from footplate.domain.json import JsonObject
-from footplate.testing import steps as s
+from footplate.testing import reply_steps as s
 from footplate.testing.wire.wire_format_interface import (
     Block,
     ConversationMessage,

@@ -3,7 +3,7 @@
 from typing import Final
 
 from footplate.domain.json import JsonObject
-from footplate.testing import steps as s
+from footplate.testing import reply_steps as s
 
 _INVALID: Final = "invalid_request_error"
 _ERRORS: Final[dict[int, tuple[str, str | None]]] = {

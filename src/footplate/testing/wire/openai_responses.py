@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 
 from footplate.domain.json import Json, JsonObject
-from footplate.testing import steps as s
+from footplate.testing import reply_steps as s
 from footplate.testing.wire import openai_common
 from footplate.testing.wire.wire_format_interface import (
     Block,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from footplate.domain.json import Json, JsonObject
-from footplate.testing import steps as s
-from footplate.testing.steps import Step
+from footplate.testing import reply_steps as s
+from footplate.testing.reply_steps import Step
 
 Role = Literal["system", "user", "assistant", "tool"]
 

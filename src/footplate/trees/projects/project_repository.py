@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from footplate.domain.errors import Conflict, Permanent, Unavailable
 from footplate.domain.network.address_policy import AddressPolicy
-from footplate.domain.network.name_lookup import NameLookup
+from footplate.domain.network.dns_lookup import NameLookup
 from footplate.domain.projects.project import SessionProject, normalize_path
 from footplate.trees.git import Git, GitFailed, find_git, switch_user_prefix
 

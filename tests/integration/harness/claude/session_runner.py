@@ -21,8 +21,8 @@ from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.testing import ScriptedModel
+from footplate.testing.model_scripts import Script
 from footplate.testing.scripted_gate import ScriptedGate
-from footplate.testing.scripts import Script
 
 TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
 CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS)

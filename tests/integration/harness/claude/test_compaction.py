@@ -22,9 +22,9 @@ from footplate.harness.claude import recovery
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recovery import RecoveryPlan
 from footplate.harness.claude.session import cli_options
-from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.claude.transcripts.transcript_lines import Transcript
 from footplate.testing import ScriptedModel, Step, replies, reply, text, tool, usage
-from footplate.testing.scripts import Request, Script
+from footplate.testing.model_scripts import Request, Script
 
 WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW"
 FULL = 190_000

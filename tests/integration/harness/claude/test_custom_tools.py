@@ -21,7 +21,7 @@ from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recovery import NOT_STARTED
-from footplate.harness.claude.session.connection import CliConnection
+from footplate.harness.claude.session.cli_connection import CliConnection
 from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, NO_CLIENT_RESULT, UNKNOWN
 from footplate.testing import replies, text, tool
 

@@ -29,8 +29,8 @@ from tests.integration.harness.doubles import LocalEnvironment, World
 from footplate.domain.errors import HandOver, Overloaded, Permanent
 from footplate.domain.sessions import events as ev
 from footplate.harness.claude.recording import safe_point
-from footplate.harness.claude.session.connection import CliConnection
-from footplate.harness.claude.transcripts import transcript
+from footplate.harness.claude.session.cli_connection import CliConnection
+from footplate.harness.claude.transcripts import transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
 from footplate.harness.recovery_text import NO_CLIENT_RESULT
 from footplate.testing import overloaded, replies, reply, text, tool
@@ -124,7 +124,7 @@ def test_a_turn_is_not_handed_over_within_a_response() -> None:
         result_line("c", "t2", "No such tool"),
         call_line("d", "n", "t3"),
     ]
-    facts = [transcript.parse_entry(entry) for entry in make_entries("turn_1", *lines)]
+    facts = [transcript_lines.parse_entry(entry) for entry in make_entries("turn_1", *lines)]
     assert safe_point.find_safe_point(facts, ["t1"]) == 1
 
 

@@ -18,7 +18,7 @@ from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.recovery import NOT_AS_SHOWN, plan_recovery
 from footplate.harness.claude.threads.thread_calls import ThreadCalls
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
-from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.claude.transcripts.transcript_lines import Transcript
 
 pytestmark = pytest.mark.timing
 TOOL = "mcp__tracker__delete"

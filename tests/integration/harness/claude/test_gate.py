@@ -14,8 +14,8 @@ from footplate.domain.policy.permissions import PermissionOutcome as Gated
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnStatus
-from footplate.harness.claude.session.connection import CliConnection
-from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.claude.session.cli_connection import CliConnection
+from footplate.harness.claude.transcripts.transcript_lines import Transcript
 from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import ScriptedModel, replies, text, tool
 

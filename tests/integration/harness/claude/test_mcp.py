@@ -17,7 +17,7 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.turns import TurnStatus
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.harness.claude.recording.recorder import TurnRecorder
-from footplate.harness.claude.session.connection import CliConnection
+from footplate.harness.claude.session.cli_connection import CliConnection
 from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import ScriptedModel, replies, text, tool
 

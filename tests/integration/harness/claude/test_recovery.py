@@ -20,8 +20,8 @@ from footplate.domain.sessions.events import Event
 from footplate.harness.claude import recovery
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.recovery import NOT_STARTED, RecoveryPlan
-from footplate.harness.claude.transcripts import transcript
-from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.claude.transcripts import transcript_lines
+from footplate.harness.claude.transcripts.transcript_lines import Transcript
 from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, NO_CLIENT_RESULT, UNFINISHED, UNKNOWN
 
 CUSTOM = CustomTools(replace(CONFIG, custom_tools=(ASK_TOOL,)))
@@ -37,7 +37,7 @@ def list_results(found: RecoveryPlan) -> list[tuple[str, str]]:
     """Returns call id and text of each result that it adds."""
     pairs = []
     for entry in found.entries:
-        body = transcript.line_of(entry)["message"]
+        body = transcript_lines.line_of(entry)["message"]
         assert isinstance(body, dict)
         content = body["content"]
         assert isinstance(content, list)
@@ -69,7 +69,7 @@ def test_a_started_call_has_an_unknown_outcome() -> None:
     assert (found.next_step, found.responses, list_results(found)) == ("continue", 1, [("t1", UNKNOWN)])
     (event,) = found.events
     assert (event.type, event.body["tool_use_id"], event.body["is_error"]) == (ev.AGENT_TOOL_RESULT, use.id, True)
-    added = transcript.line_of(found.entries[0])
+    added = transcript_lines.line_of(found.entries[0])
     assert (added["parentUuid"], added["sourceToolAssistantUUID"]) == ("b", "b")
 
 
@@ -122,7 +122,7 @@ def test_the_clients_result_is_the_result_of_the_custom_call() -> None:
         [("t1", str([given]))],
         (),
     )
-    message = transcript.line_of(found.entries[0])["message"]
+    message = transcript_lines.line_of(found.entries[0])["message"]
     assert "'is_error': True" in str(message)
     again = settle([*history, *found.entries], CUSTOM_CALL, tool_result_event(CUSTOM_CALL, given))
     assert again == RecoveryPlan(next_step="continue", responses=1)
@@ -147,7 +147,7 @@ def test_a_custom_call_that_was_not_sent_had_no_effect() -> None:
 def test_a_custom_call_of_an_earlier_turn_has_no_result() -> None:
     history = make_entries("turn_0", prompt_line("turn_0"), call_line("a", "m", "t1", name=CUSTOM_TOOL_NAME))
     assert list_results(settle(history)) == [("t1", NO_CLIENT_RESULT)]
-    assert list_results(settle([*history, transcript.interrupted_mark("turn_0")])) == [
+    assert list_results(settle([*history, transcript_lines.interrupted_mark("turn_0")])) == [
         ("t1", CLIENT_RESULT_INTERRUPTED)
     ]
 
@@ -172,7 +172,7 @@ def test_a_response_before_a_user_message_is_not_the_last() -> None:
 def test_an_interrupted_turn_stays_interrupted() -> None:
     history = [
         *make_entries("turn_1", prompt_line("turn_1"), response_line("a", "m", "On")),
-        transcript.interrupted_mark("turn_1"),
+        transcript_lines.interrupted_mark("turn_1"),
     ]
     assert settle(history).next_step == "interrupted"
 

@@ -13,9 +13,9 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import IMPORTED, ImportedLine, TranscriptLine
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
-from footplate.harness.claude.transcripts import import_export, transcript
+from footplate.harness.claude.transcripts import import_export, transcript_lines
 from footplate.harness.claude.transcripts.import_export import ClaudeTranscripts
-from footplate.harness.claude.transcripts.transcript import Transcript, TranscriptKey
+from footplate.harness.claude.transcripts.transcript_lines import Transcript, TranscriptKey
 from footplate.harness.recovery_text import UNFINISHED, UNKNOWN
 
 
@@ -37,7 +37,11 @@ def list_entries(found: Sequence[ImportedLine]) -> list[Entry]:
 
 
 def list_uuids(found: Sequence[ImportedLine]) -> list[object]:
-    return [transcript.line_of(entry).get("uuid") for entry in list_entries(found) if entry.kind == transcript.LINE]
+    return [
+        transcript_lines.line_of(entry).get("uuid")
+        for entry in list_entries(found)
+        if entry.kind == transcript_lines.LINE
+    ]
 
 
 def test_the_history_becomes_events() -> None:
@@ -79,7 +83,7 @@ def test_the_clis_own_messages_are_not_user_messages() -> None:
 
 def test_an_open_call_at_the_end_has_an_unknown_outcome() -> None:
     found = import_lines(user_line("a"), call_line("b", "m", "t1"), call_line("c", "m", "t2"), result_line("d", "t1"))
-    closing = transcript.line_of(list_entries(found)[-1])
+    closing = transcript_lines.line_of(list_entries(found)[-1])
     assert (closing["parentUuid"], UNKNOWN in str(closing["message"])) == ("c", True)
     last = list_events(found)[-1]
     assert (last.type, last.body["is_error"], last.body["call_id"]) == (ev.AGENT_TOOL_RESULT, True, "t2")
@@ -164,19 +168,21 @@ def export_lines(entries: Sequence[Entry]) -> list[TranscriptLine]:
 
 def test_an_export_has_the_sessions_id_and_no_open_calls() -> None:
     entries = [
-        transcript.session_entry("turn_1", "x", "2"),
-        transcript.line_entry("turn_1", TranscriptKey("p", "x"), user_line("a")),
-        transcript.line_entry("turn_1", TranscriptKey("p", "x"), {"type": "permission-mode"}),
-        transcript.line_entry("turn_1", TranscriptKey("p", "x"), call_line("b", "m", "t1")),
-        transcript.line_entry("turn_1", TranscriptKey("p", "x", "subagents/agent-1"), response_line("s", "k", "Hm.")),
-        transcript.line_entry("turn_1", TranscriptKey("p", "x", "../../evil"), response_line("e", "k", "Hm.")),
-        transcript.interrupted_mark("turn_1"),
+        transcript_lines.session_entry("turn_1", "x", "2"),
+        transcript_lines.line_entry("turn_1", TranscriptKey("p", "x"), user_line("a")),
+        transcript_lines.line_entry("turn_1", TranscriptKey("p", "x"), {"type": "permission-mode"}),
+        transcript_lines.line_entry("turn_1", TranscriptKey("p", "x"), call_line("b", "m", "t1")),
+        transcript_lines.line_entry(
+            "turn_1", TranscriptKey("p", "x", "subagents/agent-1"), response_line("s", "k", "Hm.")
+        ),
+        transcript_lines.line_entry("turn_1", TranscriptKey("p", "x", "../../evil"), response_line("e", "k", "Hm.")),
+        transcript_lines.interrupted_mark("turn_1"),
     ]
     lines = export_lines(entries)
     assert [(line.subpath, line.body.get("uuid")) for line in lines[:3]] == [
         ("", "a"), ("", "b"), ("subagents/agent-1", "s"),
     ]  # fmt: skip
-    assert {line.body["sessionId"] for line in lines} == {transcript.derive_uuid("sesn_1")}
+    assert {line.body["sessionId"] for line in lines} == {transcript_lines.derive_uuid("sesn_1")}
     assert UNFINISHED in str(lines[3].body["message"])
 
 

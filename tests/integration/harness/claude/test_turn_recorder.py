@@ -22,9 +22,9 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.harness.claude.recording.recorder import TurnRecorder
 from footplate.harness.claude.session.session_store import LogSessionStore
-from footplate.harness.claude.transcripts import transcript
+from footplate.harness.claude.transcripts import transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
-from footplate.harness.claude.transcripts.transcript import Transcript
+from footplate.harness.claude.transcripts.transcript_lines import Transcript
 
 pytestmark = pytest.mark.timing
 
@@ -86,7 +86,7 @@ async def test_a_complete_response_is_one_commit(world: World) -> None:
     )
     await recorder.record_lines(FILE, [call_line("b", "m", "t1")])
     assert list_event_types(world) == [ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END]
-    assert [transcript.line_of(entry)["uuid"] for entry in world.log.entries][1:] == ["a", "b"]
+    assert [transcript_lines.line_of(entry)["uuid"] for entry in world.log.entries][1:] == ["a", "b"]
 
 
 async def test_a_call_waits_for_its_response_and_for_the_previous_call(world: World) -> None:

@@ -20,7 +20,7 @@ from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
-from footplate.harness.claude.session.connection import CliConnection
+from footplate.harness.claude.session.cli_connection import CliConnection
 from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing import ScriptedModel, cut, overloaded, replies, reply, text, thinking, tool, unauthorized
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
-from footplate.harness.claude.transcripts import transcript
-from footplate.harness.claude.transcripts.transcript import TranscriptKey
+from footplate.harness.claude.transcripts import transcript_lines
+from footplate.harness.claude.transcripts.transcript_lines import TranscriptKey
 
 FILE = TranscriptKey("-workspace", "5d5f6b1e-0000-4000-8000-000000000000")
 
@@ -23,7 +23,7 @@ def make_line(kind: str, uuid: str, content: Sequence[Json], **message: Json) ->
 
 
 def prompt_line(turn_id: str, text: str = "Hello") -> JsonObject:
-    return make_line("user", transcript.derive_uuid(turn_id), [{"type": "text", "text": text}])
+    return make_line("user", transcript_lines.derive_uuid(turn_id), [{"type": "text", "text": text}])
 
 
 def response_line(uuid: str, message_id: str, text: str) -> JsonObject:
@@ -42,4 +42,4 @@ def result_line(uuid: str, call_id: str, text: str = "out") -> JsonObject:
 
 
 def make_entries(turn_id: str, *lines: JsonObject) -> list[Entry]:
-    return [transcript.line_entry(turn_id, FILE, item) for item in lines]
+    return [transcript_lines.line_entry(turn_id, FILE, item) for item in lines]

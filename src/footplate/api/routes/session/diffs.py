@@ -12,7 +12,7 @@ from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.api.streams.resource_stream_response import stream_resource
 from footplate.api.wire import response_models
 from footplate.api.wire.session import diffs

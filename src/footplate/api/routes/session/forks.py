@@ -12,7 +12,7 @@ from footplate.api.requests.parsing import read_message_body
 from footplate.api.routes.files import check_input_references
 from footplate.api.routes.session.sessions import can_prewarm, load_agent_snapshot
 from footplate.api.routing import create_router
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.api.wire import response_models
 from footplate.api.wire.session import forks, sessions
 from footplate.api.wire.session.events import to_inputs

@@ -12,7 +12,7 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.routing import create_router
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.api.wire import files_and_resources, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.files_and_resources import FileResourceParams, ListResources

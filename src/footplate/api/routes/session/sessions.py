@@ -15,7 +15,7 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_message_body, read_query
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
-from footplate.api.services import ApiServices, get_services
+from footplate.api.service_container import ApiServices, get_services
 from footplate.api.wire import files_and_resources, response_models
 from footplate.api.wire.agent import agents, multiagent
 from footplate.api.wire.agent.tools import check_search_available

@@ -14,7 +14,7 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_empty_body, read_query
 from footplate.api.routes.session.events import open_event_stream, respond_with_page
 from footplate.api.routing import create_router
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.api.streams.sse_response import EventStream
 from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters

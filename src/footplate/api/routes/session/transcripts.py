@@ -11,11 +11,11 @@ from starlette.responses import Response, StreamingResponse
 from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
-from footplate.api.requests.line_spool import LineSpool
+from footplate.api.requests.json_lines_spool import LineSpool
 from footplate.api.requests.parsing import get_reservation, read_query, validate_json
 from footplate.api.routes.session.sessions import load_agent_snapshot
 from footplate.api.routing import create_router
-from footplate.api.services import ApiServices, get_services
+from footplate.api.service_container import ApiServices, get_services
 from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.session import sessions, transcripts

@@ -20,7 +20,7 @@ from footplate.api.auth import authenticate, extract_api_key
 from footplate.api.middleware.request_context import REQUEST_ID_HEADER
 from footplate.api.requests.parsing import read_query
 from footplate.api.routes.session.events import parse_start_cursor
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.api.streams.key_revocation import wait_for_revocation
 from footplate.api.streams.sse_response import ClosableFrames
 from footplate.api.streams.websocket_stream import stream_to_socket

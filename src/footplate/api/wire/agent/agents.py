@@ -10,7 +10,8 @@ from footplate.api.wire.agent.mcp_servers import McpServers, check_toolsets, nor
 from footplate.api.wire.agent.multiagent import Multiagent
 from footplate.api.wire.agent.multiagent import check_harness as check_subagents
 from footplate.api.wire.agent.tools import Tools, normalise_tools
-from footplate.api.wire.base import (
+from footplate.api.wire.policy.permissions import OwnPermissions
+from footplate.api.wire.request_base import (
     NOT_NULLABLE,
     Body,
     Metadata,
@@ -23,7 +24,6 @@ from footplate.api.wire.base import (
     optional_timestamp,
     timestamp,
 )
-from footplate.api.wire.policy.permissions import OwnPermissions
 from footplate.domain.agents.agents_and_config import Agent, fill_default_policies, keep_stored_tools
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from footplate.api.wire.base import Body, Text
+from footplate.api.wire.request_base import Body, Text
 from footplate.domain.agents import mcp_servers
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json

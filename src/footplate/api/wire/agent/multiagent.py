@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from footplate.api.wire.base import UNSUPPORTED, Body, Id, Version
+from footplate.api.wire.request_base import UNSUPPORTED, Body, Id, Version
 from footplate.domain.agents.agents_and_config import CUSTOM_TOOL_TYPE, Agent
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject

@@ -14,7 +14,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from footplate.api.wire.agent.mcp_servers import ServerName
-from footplate.api.wire.base import UNSUPPORTED, Body, Text, Unsupported
+from footplate.api.wire.request_base import UNSUPPORTED, Body, Text, Unsupported
 from footplate.domain.agents import mcp_servers
 from footplate.domain.agents.agents_and_config import BUILT_IN_TOOLS, CUSTOM_TOOL_TYPE, TOOLSET, WEB_TOOLS
 from footplate.domain.errors import InvalidRequest

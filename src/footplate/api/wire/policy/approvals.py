@@ -3,7 +3,7 @@ session.
 """
 
 from footplate.api.wire.agent_and_environment_queries import PageSize
-from footplate.api.wire.base import Id, Parameters, Text, optional_timestamp, timestamp
+from footplate.api.wire.request_base import Id, Parameters, Text, optional_timestamp, timestamp
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.approvals import Approval
 from footplate.domain.sessions.threads import THREAD_ID

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from footplate.api.wire.agent_and_environment_queries import PageSize
-from footplate.api.wire.base import Id, Parameters, Text, UtcTime, timestamp
+from footplate.api.wire.request_base import Id, Parameters, Text, UtcTime, timestamp
 from footplate.domain.audit import AuditEntry, AuditVerification
 from footplate.domain.json import JsonObject
 

@@ -12,7 +12,7 @@ from pydantic import (
     model_serializer,
 )
 
-from footplate.api.wire.base import Body, Text
+from footplate.api.wire.request_base import Body, Text
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.policy.hooks import FAIL_CLOSED, HookAccess, HookEvent

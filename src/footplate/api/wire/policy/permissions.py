@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from footplate.api.wire.base import Body, Text, timestamp
 from footplate.api.wire.policy.hooks import Hooks, import_hooks, refuse_http_hooks
 from footplate.api.wire.policy.hooks import check_hosts as check_hook_hosts
+from footplate.api.wire.request_base import Body, Text, timestamp
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.policy.permissions import Layer, OrganisationPolicy, PermissionOutcome

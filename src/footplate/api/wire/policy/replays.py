@@ -6,11 +6,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from footplate.api.wire.base import Body, Id, Text, UtcTime, timestamp
 from footplate.api.wire.policy.permissions import Permissions
+from footplate.api.wire.request_base import Body, Id, Text, UtcTime, timestamp
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.policy.call_replay import CallFilter, StoredCall
 from footplate.domain.policy.permissions import PermissionOutcome
+from footplate.domain.policy.policy_replay import CallFilter, StoredCall
 from footplate.gate.policy_replay import ReplayResult
 
 MAX_CALLS: Final = 2000

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from footplate.api.wire.base import Body, Id, Text
+from footplate.api.wire.request_base import Body, Id, Text
 
 ImageMediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 Deliver = Annotated[

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from footplate.api.wire.base import Body, Id, Parameters, Text
+from footplate.api.wire.request_base import Body, Id, Parameters, Text
 from footplate.domain.files.delivery import BranchTarget, Delivery, DeliveryRequest, DeliveryResult
 from footplate.domain.json import JsonObject
 from footplate.domain.projects.project import check_branch

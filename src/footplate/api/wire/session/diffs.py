@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from footplate.api.wire.base import Id, Parameters
+from footplate.api.wire.request_base import Id, Parameters
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.files.snapshots import SCRATCH_TREE, FileChange, TreeDiff, display_path
 from footplate.domain.json import Json, JsonObject

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from footplate.api.wire.agent.agents import TurnOverrides, normalise_definition_fields
-from footplate.api.wire.base import Body, Context, Id, Parameters, Text, Unsupported, UtcTime, dump_sent_fields
 from footplate.api.wire.policy.permissions import AllowRule
+from footplate.api.wire.request_base import Body, Context, Id, Parameters, Text, Unsupported, UtcTime, dump_sent_fields
 from footplate.api.wire.session.content import MessageContent, ResultContent
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.api import AcceptedInputs, Input

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from footplate.api.wire.agent.agents import Model, normalise_model
-from footplate.api.wire.base import NOT_NULLABLE, Body, Id, MetadataPatch, merge_metadata
+from footplate.api.wire.request_base import NOT_NULLABLE, Body, Id, MetadataPatch, merge_metadata
 from footplate.api.wire.session.events import MAX_INITIAL_EVENTS
 from footplate.api.wire.session.sessions import AgentChoice, InitialEvent, Title
 from footplate.domain.errors import InvalidRequest

@@ -11,7 +11,11 @@ from footplate.api.wire.agent.agents import AgentOverrides
 from footplate.api.wire.agent.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.agent.multiagent import AgentReference, union_tag
 from footplate.api.wire.agent.tools import Tools, normalise_tools
-from footplate.api.wire.base import (
+from footplate.api.wire.files_and_resources import FileResources
+from footplate.api.wire.policy.permissions import OwnPermissions, dump_permissions
+from footplate.api.wire.policy.permissions import serialize_permissions as shown_rules
+from footplate.api.wire.projects import OrderedIds
+from footplate.api.wire.request_base import (
     NOT_NULLABLE,
     Body,
     Context,
@@ -28,10 +32,6 @@ from footplate.api.wire.base import (
     optional_timestamp,
     timestamp,
 )
-from footplate.api.wire.files_and_resources import FileResources
-from footplate.api.wire.policy.permissions import OwnPermissions, dump_permissions
-from footplate.api.wire.policy.permissions import serialize_permissions as shown_rules
-from footplate.api.wire.projects import OrderedIds
 from footplate.api.wire.session.events import MAX_INITIAL_EVENTS, UserMessage
 from footplate.domain.agents.agents_and_config import fill_default_policies, keep_stored_tools
 from footplate.domain.json import Json, JsonObject

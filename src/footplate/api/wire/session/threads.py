@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from footplate.api.wire.base import Parameters, Text, optional_timestamp, timestamp
+from footplate.api.wire.request_base import Parameters, Text, optional_timestamp, timestamp
 from footplate.api.wire.session.events import MAX_EVENTS
 from footplate.api.wire.session.sessions import Status, serialize_stats, serialize_token_usage
 from footplate.domain.agents.agents_and_config import fill_default_policies

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import orjson
 from pydantic import Field
 
-from footplate.api.wire.base import Body, Context, Id, Metadata
+from footplate.api.wire.request_base import Body, Context, Id, Metadata
 from footplate.api.wire.session.sessions import AgentChoice, Title
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject

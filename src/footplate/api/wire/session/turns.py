@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from footplate.api.wire.base import Parameters, Text, optional_timestamp, timestamp
+from footplate.api.wire.request_base import Parameters, Text, optional_timestamp, timestamp
 from footplate.api.wire.session.sessions import serialize_token_usage
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions.turns import Turn

@@ -9,16 +9,16 @@ from typing import Final
 import typer
 from rich.table import Table
 
-from footplate.cli.json_models import ErrorAnswer, ErrorDetail, ExplainedPart, Explanation
-from footplate.cli.render import output
-from footplate.cli.render.output import quote
+from footplate.cli.json_output_models import ErrorAnswer, ErrorDetail, ExplainedPart, Explanation
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import quote
 from footplate.domain.errors import FootplateError, InvalidRequest
 from footplate.domain.policy.permissions import Layer
-from footplate.gate.evaluation.commands import CommandExplanation, explain_command
+from footplate.gate.evaluation.shell_command_decision import CommandExplanation, explain_command
 from footplate.gate.rules.claude_settings import import_settings
-from footplate.gate.rules.local_links import LocalLinkResolver
+from footplate.gate.rules.layered_policy import LayeredRule, Policy
+from footplate.gate.rules.local_symlink_resolver import LocalLinkResolver
 from footplate.gate.rules.path_context import PathContext
-from footplate.gate.rules.policy import LayeredRule, Policy
 
 _DEFAULT_FILES: Final = (".claude/settings.json", ".claude/settings.local.json")
 OUTCOME_COLOURS: Final = {"deny": "red", "ask": "yellow", "allow": "green"}
@@ -29,11 +29,11 @@ def explain(command: str, files: Sequence[Path] | None, directory: Path, *, as_j
         rules, notes = _load_rules(files, directory)
     except FootplateError as error:
         report_rule_error(error, as_json=as_json)
-        raise typer.Exit(output.Exit.FAILED) from None
+        raise typer.Exit(terminal_io.Exit.FAILED) from None
     path_context = PathContext(root=str(directory.resolve()), home=str(Path.home()), links=LocalLinkResolver())
     verdict = explain_command(Policy(rules), command, path_context)
     if as_json:
-        output.print_json(_to_json_model(verdict, len(rules), notes).model_dump(mode="json"))
+        terminal_io.print_json(_to_json_model(verdict, len(rules), notes).model_dump(mode="json"))
     else:
         _print_verdict(verdict, len(rules), notes)
 
@@ -89,7 +89,7 @@ def _print_verdict(verdict: CommandExplanation, rules: int, notes: Sequence[str]
         for inner in part.nested_commands:
             text += f"\n[dim]runs {quote(inner)}[/]"
         table.add_row(colour_outcome(part.decision.outcome.value), text, quote(part.decision.reason))
-    console = output.out()
+    console = terminal_io.out()
     console.print(table)
     decision = verdict.decision
     by = ""
@@ -97,9 +97,9 @@ def _print_verdict(verdict: CommandExplanation, rules: int, notes: Sequence[str]
         by = f" by {quote(f'{decision.rule} ({decision.layer.label})')}"
     console.print(f"\n{colour_outcome(decision.outcome.value)}{by}: {quote(decision.reason)}")
     for note in notes:
-        output.err().print(f"[dim]{quote(note)}[/]")
+        terminal_io.err().print(f"[dim]{quote(note)}[/]")
     if not rules:
-        output.err().print("[dim]No rules were found. Pass a file with --rules.[/]")
+        terminal_io.err().print("[dim]No rules were found. Pass a file with --rules.[/]")
 
 
 def find_rule_files(directory: Path) -> list[Path]:
@@ -113,7 +113,7 @@ def colour_outcome(outcome: str) -> str:
 
 def report_rule_error(error: FootplateError, *, as_json: bool) -> None:
     if not as_json:
-        output.print_footplate_error(error)
+        terminal_io.print_footplate_error(error)
         return
     detail = ErrorDetail(code=error.code, title="Unreadable rules", message=error.message, help=error.help_text)
-    output.print_json_line(ErrorAnswer(error=detail, exit_code=output.Exit.FAILED).model_dump())
+    terminal_io.print_json_line(ErrorAnswer(error=detail, exit_code=terminal_io.Exit.FAILED).model_dump())

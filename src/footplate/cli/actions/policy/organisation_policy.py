@@ -12,8 +12,8 @@ from footplate.cli.actions.policy import rule_files
 from footplate.cli.actions.policy.explain import OUTCOME_COLOURS, colour_outcome
 from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output
-from footplate.cli.render.output import print_json, quote
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import print_json, quote
 from footplate.client import AsyncFootplate, Policy
 
 _APPLIED_NOTE: Final = "The change applies to all sessions within a second, including running ones."
@@ -45,8 +45,8 @@ def update_policy(
         return
     _print_policy(written)
     for note in notes:
-        output.err().print(f"[dim]{quote(note)}[/]")
-    output.err().print(f"[dim]{_APPLIED_NOTE}[/]")
+        terminal_io.err().print(f"[dim]{quote(note)}[/]")
+    terminal_io.err().print(f"[dim]{_APPLIED_NOTE}[/]")
 
 
 def _print_policy(policy: Policy) -> None:
@@ -59,7 +59,7 @@ def _print_policy(policy: Policy) -> None:
             for hook in group["hooks"]:
                 what = hook.get("command") or hook.get("url") or hook.get("name")
                 table.add_row("hook", quote(f"{event} {group.get('matcher') or '*'}: {what}"))
-    console = output.out()
+    console = terminal_io.out()
     if table.row_count:
         console.print(table)
     else:

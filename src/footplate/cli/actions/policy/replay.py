@@ -11,10 +11,10 @@ from rich.table import Table
 from footplate.cli.actions.policy import rule_files
 from footplate.cli.actions.policy.explain import OUTCOME_COLOURS, colour_outcome
 from footplate.cli.connection import run_with_client
-from footplate.cli.json_models import ReplayAnswer
+from footplate.cli.json_output_models import ReplayAnswer
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import output
-from footplate.cli.render.output import print_json, quote
+from footplate.cli.render import terminal_io
+from footplate.cli.render.terminal_io import print_json, quote
 from footplate.client import AsyncFootplate, ChangedCall
 
 _PAGE_SIZE: Final = 1000
@@ -71,7 +71,7 @@ def _parse_since(text: str | None) -> str | None:
 
 
 def _print_replay(result: ReplayAnswer) -> None:
-    console = output.out()
+    console = terminal_io.out()
     if result.changed:
         table = Table(box=None, pad_edge=False)
         for heading in ("", "", "Call", "Why"):
@@ -88,7 +88,7 @@ def _print_replay(result: ReplayAnswer) -> None:
     for line in _caveats(result):
         console.print(f"[dim]{line}[/]")
     for note in result.notes:
-        output.err().print(f"[dim]{quote(note)}[/]")
+        terminal_io.err().print(f"[dim]{quote(note)}[/]")
 
 
 def _summarise(result: ReplayAnswer) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import typer
 
 from footplate.cli.actions.policy.explain import find_rule_files, report_rule_error
-from footplate.cli.render import output
+from footplate.cli.render import terminal_io
 from footplate.client import AsyncFootplate
 from footplate.domain.errors import FootplateError, InvalidRequest
 
@@ -27,7 +27,7 @@ def load_rule_files(files: Sequence[Path] | None, *, as_json: bool) -> list[dict
         return [_read_file(path) for path in found]
     except FootplateError as error:
         report_rule_error(error, as_json=as_json)
-        raise typer.Exit(output.Exit.FAILED) from None
+        raise typer.Exit(terminal_io.Exit.FAILED) from None
 
 
 async def import_rules(

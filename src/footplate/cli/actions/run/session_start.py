@@ -13,10 +13,10 @@ from footplate.cli.actions.run import message_content, tool_selection
 from footplate.cli.follow.approval_prompt import ApprovalPrompt
 from footplate.cli.follow.live_approvals import LiveApprovalView
 from footplate.cli.follow.turn_follower import TurnFollower
-from footplate.cli.json_models import RunResult
+from footplate.cli.json_output_models import RunResult
 from footplate.cli.profile import saved_ids
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import formatting, output
+from footplate.cli.render import terminal_io, value_formatting
 from footplate.cli.render.turn_views import TurnView
 from footplate.client import AsyncFootplate, ClientError, Conflict, InvalidRequest, NotFound, Session
 from footplate.client.pagination import drop_none
@@ -232,7 +232,7 @@ def _session_directory(request: RunRequest) -> str | None:
         or not Path.home().resolve().is_relative_to(request.directory)
     ):
         return request.directory
-    output.err().print(
+    terminal_io.err().print(
         "The current directory is or contains your home directory, so the session uses a directory of its own. "
         "To work on your files, run the command in a project directory."
     )
@@ -257,7 +257,7 @@ async def _create_with_harness(
     return await client.sessions.create(
         agent=agent,
         environment_id=environment_id,
-        title=request.title or formatting.title_from_prompt(request.prompt),
+        title=request.title or value_formatting.title_from_prompt(request.prompt),
         context={"directory": directory} if directory else None,
         project_ids=project_ids,
         mode="background" if request.background else None,

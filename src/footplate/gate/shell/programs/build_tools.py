@@ -10,7 +10,7 @@ from typing import Final
 
 from footplate.gate.shell.argument_parser import parse_arguments
 from footplate.gate.shell.effect_types import FileWrite, ProgramEffects
-from footplate.gate.shell.words import UNKNOWN, Word
+from footplate.gate.shell.word_expansion import UNKNOWN, Word
 
 _PLAIN_TEXT: Final = re.compile(r"[\w./:@%+,=-]*")
 _DANGEROUS_OPTIONS: Final[dict[str, tuple[str, ...]]] = {

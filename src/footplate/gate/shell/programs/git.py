@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from footplate.gate.shell.effect_types import FileWrite, ProgramEffects
-from footplate.gate.shell.words import UNKNOWN, Word
+from footplate.gate.shell.word_expansion import UNKNOWN, Word
 
 _HARMLESS_GLOBAL_OPTIONS: Final = frozenset(
     {"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects", "--no-advice"}

@@ -10,7 +10,7 @@ from footplate.domain.text.linear_regex import LinearRegex
 from footplate.gate.shell.argument_parser import parse_arguments
 from footplate.gate.shell.effect_types import FileWrite, ProgramEffects
 from footplate.gate.shell.programs import program_table
-from footplate.gate.shell.words import UNKNOWN, Word
+from footplate.gate.shell.word_expansion import UNKNOWN, Word
 
 
 def _sed_pattern(d: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from footplate.gate.shell.argument_parser import Arguments, matches_option, parse_arguments
 from footplate.gate.shell.effect_types import FileWrite, ProgramEffects
-from footplate.gate.shell.words import Word
+from footplate.gate.shell.word_expansion import Word
 
 
 class Operands(StrEnum):

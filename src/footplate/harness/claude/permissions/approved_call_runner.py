@@ -18,9 +18,9 @@ from footplate.domain.ports.harness import Entry, TurnContext, WebAccess
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.harness import approvals, lazy_import
-from footplate.harness.claude.transcripts import tool_names, transcript
+from footplate.harness.claude.transcripts import tool_names, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
-from footplate.harness.claude.transcripts.transcript import TranscriptKey
+from footplate.harness.claude.transcripts.transcript_lines import TranscriptKey
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.recovery_text import INTERRUPTED
 
@@ -94,8 +94,10 @@ class ApprovedCallRunner:
         self, item: ApprovedCall, content: Sequence[Json], *, is_error: bool, command: JsonObject | None = None
     ) -> Entry:
         event = ev.tool_result_for(item.use, content, is_error=is_error, call_id=item.call.id, command=command)
-        line = transcript.closing_line(item.call, item.line, [*content], timestamp=self._timestamp, is_error=is_error)
-        entry = transcript.line_entry(item.turn_id, item.transcript_key, line)
+        line = transcript_lines.closing_line(
+            item.call, item.line, [*content], timestamp=self._timestamp, is_error=is_error
+        )
+        entry = transcript_lines.line_entry(item.turn_id, item.transcript_key, line)
         await self._turn.log.append([event], entries=[entry])
         return entry
 

@@ -23,7 +23,7 @@ from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import CANNOT_WAIT, SubagentApprovals
 from footplate.harness.claude.threads import subagents
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls
-from footplate.harness.claude.transcripts import sdk_message_parser, transcript
+from footplate.harness.claude.transcripts import sdk_message_parser, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ToolResults
 
 WAITING_FOR_APPROVAL: Final = "This call is waiting for approval."
@@ -142,7 +142,7 @@ class PendingCalls:
 
     def is_placeholder(self, line: JsonObject) -> bool:
         """Whether a transcript line is a placeholder result or a child of one. Such lines are not logged."""
-        fact = transcript.parse_line(line) if self._requests else None
+        fact = transcript_lines.parse_line(line) if self._requests else None
         has_only_placeholders = isinstance(fact, ToolResults) and all(
             result.call_id in self._requests for result in fact.results
         )

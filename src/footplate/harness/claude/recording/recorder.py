@@ -27,7 +27,7 @@ from footplate.harness.claude.recording.transcript_size_limit import LIMIT_EXCEE
 from footplate.harness.claude.threads.next_commit_buffer import PendingCommit
 from footplate.harness.claude.threads.subagents import Subagent, TurnSubagents
 from footplate.harness.claude.threads.thread_calls import KnownCalls, ThreadCalls
-from footplate.harness.claude.transcripts import sdk_message_parser, transcript
+from footplate.harness.claude.transcripts import sdk_message_parser, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import (
     Call,
     ContextCompacted,
@@ -35,7 +35,7 @@ from footplate.harness.claude.transcripts.sdk_message_parser import (
     ResponseLine,
     ToolResults,
 )
-from footplate.harness.claude.transcripts.transcript import Transcript, TranscriptKey
+from footplate.harness.claude.transcripts.transcript_lines import Transcript, TranscriptKey
 
 log = structlog.get_logger(__name__)
 
@@ -53,11 +53,11 @@ class TurnRecorder:
         self._turn = turn
         self._entries = [*turn.history]
         self._reported_session = (conversation.session_id, conversation.version)
-        self._known_uuids = {str(transcript.line_of(entry).get("uuid")) for entry in conversation.entries}
+        self._known_uuids = {str(transcript_lines.line_of(entry).get("uuid")) for entry in conversation.entries}
         self._output_limit = OutputLimit()
         self._known_calls = KnownCalls()
         for entry in conversation.entries:
-            self._known_calls.add_logged(transcript.line_of(entry))
+            self._known_calls.add_logged(transcript_lines.line_of(entry))
         self.inputs = set(conversation.inputs)
         self.responses = responses
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -97,7 +97,7 @@ class TurnRecorder:
             case sdk_message_parser.CliStarted(session_id=session_id, version=version):
                 if (session_id, version) != self._reported_session:
                     self._reported_session = (session_id, version)
-                    self._pending_lines.append(transcript.session_entry(self._turn.turn_id, session_id, version))
+                    self._pending_lines.append(transcript_lines.session_entry(self._turn.turn_id, session_id, version))
             case sdk_message_parser.SubagentStarted(agent_id=agent_id, call_id=call_id):
                 self._subagents.link_call(agent_id, call_id)
             case sdk_message_parser.RateLimitReported(rejected=True, resets_at=resets_at):
@@ -120,7 +120,7 @@ class TurnRecorder:
             return
         try:
             async with self._writing:
-                for line in transcript.filter_new_lines(lines, self._known_uuids):
+                for line in transcript_lines.filter_new_lines(lines, self._known_uuids):
                     self._output_limit.count_line(line)
                     self._known_calls.check_and_add(line)
                     self._add_line(key, line)
@@ -160,7 +160,7 @@ class TurnRecorder:
                 )  # the CLI sent another request by itself, for a message at the end of the turn
             if mode == "interrupted":
                 batch.events += self._response_stream.cut_short_events()
-                batch.marks.append(transcript.interrupted_mark(self._turn.turn_id))
+                batch.marks.append(transcript_lines.interrupted_mark(self._turn.turn_id))
             if self._request is not None:
                 batch.events.append(self._end_request(usage, is_error=True))
                 batch.add_usage(usage)
@@ -195,7 +195,7 @@ class TurnRecorder:
         if not self._handover_requested or self._subagents.awaiting_last_line():
             return
         point = safe_point.find_safe_point(
-            [transcript.parse_entry(entry) for entry in self._pending_lines], self._calls.open
+            [transcript_lines.parse_entry(entry) for entry in self._pending_lines], self._calls.open
         )
         if point is not None:
             del self._pending_lines[point:]
@@ -226,14 +226,14 @@ class TurnRecorder:
             task.cancel()
 
     def _add_line(self, key: TranscriptKey, line: JsonObject) -> None:
-        if self._rejects_lines or (not key.subpath and transcript.is_error_notice(line)):
+        if self._rejects_lines or (not key.subpath and transcript_lines.is_error_notice(line)):
             self._rejects_lines = True  # later lines are children of a line that is not stored
             return
         if not key.subpath and self.pending_calls.is_placeholder(line):
             return
-        if not key.subpath and (input_uuid := transcript.input_uuid(line)):
+        if not key.subpath and (input_uuid := transcript_lines.input_uuid(line)):
             self.inputs.add(input_uuid)
-        entry = transcript.line_entry(self._turn.turn_id, key, line)
+        entry = transcript_lines.line_entry(self._turn.turn_id, key, line)
         if not (key.subpath and self._subagents.add_line(key.subpath, entry)):
             self._pending_lines.append(entry)
 
@@ -263,7 +263,7 @@ class TurnRecorder:
 
     def _add_next(self, batch: PendingCommit, *, all_of_it: bool) -> int:
         """Adds the next response or result of the primary thread. Returns the number of lines it covers."""
-        facts = [transcript.parse_entry(entry) for entry in self._pending_lines]
+        facts = [transcript_lines.parse_entry(entry) for entry in self._pending_lines]
         response_id: str | None = None
         count = 0
         for index, fact in enumerate(facts):

@@ -11,8 +11,8 @@ import claude_agent_sdk as sdk
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.harness.claude.recording.recorder import TurnRecorder
-from footplate.harness.claude.transcripts import transcript
-from footplate.harness.claude.transcripts.transcript import LINE, TranscriptKey
+from footplate.harness.claude.transcripts import transcript_lines
+from footplate.harness.claude.transcripts.transcript_lines import LINE, TranscriptKey
 
 
 class LogSessionStore:
@@ -25,12 +25,12 @@ class LogSessionStore:
 
     async def load(self, key: sdk.SessionKey) -> list[JsonObject] | None:
         wanted = TranscriptKey.from_session_key(key)
-        found = [transcript.line_of(entry) for entry in self._lines() if transcript.key_of(entry) == wanted]
+        found = [transcript_lines.line_of(entry) for entry in self._lines() if transcript_lines.key_of(entry) == wanted]
         return found or None
 
     async def list_subkeys(self, key: sdk.SessionListSubkeysKey) -> list[str]:
         wanted = (key["project_key"], key["session_id"])
-        keys = [transcript.key_of(entry) for entry in self._lines()]
+        keys = [transcript_lines.key_of(entry) for entry in self._lines()]
         return sorted(
             {
                 transcript_key.subpath

@@ -18,7 +18,7 @@ from footplate.domain.sessions.events import Event, Usage
 from footplate.harness import approvals
 from footplate.harness.claude.threads.next_commit_buffer import PendingCommit
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls
-from footplate.harness.claude.transcripts import sdk_message_parser, transcript
+from footplate.harness.claude.transcripts import sdk_message_parser, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ContextCompacted, ResponseLine, ToolResults
 from footplate.harness.recovery_text import UNFINISHED
 
@@ -70,7 +70,7 @@ class TurnSubagents:
     def add_line(self, subpath: str, entry: Entry) -> bool:
         """Adds a line of a subagent's transcript. Returns False if no call of this turn started the subagent."""
         agent_id = subpath.removeprefix(_SUBPATH_PREFIX)
-        if (call_id := transcript.starting_call_id(transcript.line_of(entry))) is not None:
+        if (call_id := transcript_lines.starting_call_id(transcript_lines.line_of(entry))) is not None:
             self.link_call(agent_id, call_id)
         subagent = self._by_call.get(self._starting_calls.get(agent_id, ""))
         if subagent is not None:
@@ -129,18 +129,18 @@ class Subagent:
 
     def add_line(self, entry: Entry) -> None:
         self.pending_entries.append(entry)
-        line = transcript.line_of(entry)
-        if isinstance(transcript.parse_line(line, in_subagent=True), ResponseLine | ToolResults):
-            self.has_last_line = transcript.response_metadata(line)[2] not in {None, "tool_use"}
-        elif transcript.is_error_notice(line):
+        line = transcript_lines.line_of(entry)
+        if isinstance(transcript_lines.parse_line(line, in_subagent=True), ResponseLine | ToolResults):
+            self.has_last_line = transcript_lines.response_metadata(line)[2] not in {None, "tool_use"}
+        elif transcript_lines.is_error_notice(line):
             self.has_last_line = True
 
     def gather_commit(self, batch: PendingCommit, names: ToolNames, *, all_of_it: bool) -> None:
         """Adds the events of its lines. A line without an event is committed with the next line that has one."""
         count = 0
         for index, entry in enumerate(self.pending_entries):
-            line = transcript.line_of(entry)
-            match transcript.parse_line(line, in_subagent=True):
+            line = transcript_lines.line_of(entry)
+            match transcript_lines.parse_line(line, in_subagent=True):
                 case ResponseLine() as fact:
                     self._add_response_line(batch, fact, line)
                 case ToolResults() as fact:
@@ -171,7 +171,7 @@ class Subagent:
         batch.events.append(threads.idle(self.thread_id, self.name, self._usage))
 
     def _add_response_line(self, batch: PendingCommit, fact: ResponseLine, line: Mapping[str, Any]) -> None:
-        model, counted, stopped = transcript.response_metadata(line)
+        model, counted, stopped = transcript_lines.response_metadata(line)
         if self._response is not None and self._response[0] != fact.message_id:
             self._end_response(batch)
         if fact.message_id not in self._known_responses or self._response is not None:

@@ -26,9 +26,9 @@ from footplate.domain.ports.transcript_exchange import (
 )
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
-from footplate.harness.claude.transcripts import sdk_message_parser, transcript
+from footplate.harness.claude.transcripts import sdk_message_parser, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, Fact, Ignored, ResponseLine, ToolResults
-from footplate.harness.claude.transcripts.transcript import TranscriptKey
+from footplate.harness.claude.transcripts.transcript_lines import TranscriptKey
 from footplate.harness.recovery_text import UNFINISHED, UNKNOWN
 
 CONVERSATION_LINE_TYPES: Final = frozenset(
@@ -63,7 +63,7 @@ class ClaudeTranscripts:
         return TranscriptOrigin(survey.session, survey.version), _imported_lines(lines(), survey)
 
     def start_export(self, session_id: str) -> "ClaudeTranscriptExport":
-        return ClaudeTranscriptExport(transcript.derive_uuid(session_id))
+        return ClaudeTranscriptExport(transcript_lines.derive_uuid(session_id))
 
 
 class ClaudeTranscriptExport:
@@ -72,13 +72,13 @@ class ClaudeTranscriptExport:
         self._open: dict[str, tuple[Call, JsonObject]] = {}
 
     def export_entry(self, entry: Entry) -> Iterable[TranscriptLine]:
-        if entry.kind != transcript.LINE:
+        if entry.kind != transcript_lines.LINE:
             return
-        line, subpath = transcript.line_of(entry), transcript.key_of(entry).subpath
+        line, subpath = transcript_lines.line_of(entry), transcript_lines.key_of(entry).subpath
         if line.get("type") not in CONVERSATION_LINE_TYPES or not is_safe_subpath(subpath):
             return
         if not subpath:
-            _track_open_calls(self._open, line, transcript.parse_line(line))
+            _track_open_calls(self._open, line, transcript_lines.parse_line(line))
         yield TranscriptLine(self._with_session_id(line), subpath)
 
     def closing_lines(self) -> Iterable[TranscriptLine]:
@@ -86,7 +86,7 @@ class ClaudeTranscriptExport:
         exported transcript has no next turn.
         """
         for call, call_line in self._open.values():
-            line = transcript.closing_line(
+            line = transcript_lines.closing_line(
                 call, call_line, UNFINISHED, timestamp=str(call_line.get("timestamp") or _now())
             )
             yield TranscriptLine(self._with_session_id(line))
@@ -122,7 +122,7 @@ class _TranscriptSurvey:
         if line.subpath or kind not in CONVERSATION_LINE_TYPES:
             return
         try:
-            fact = transcript.parse_line(line.body)
+            fact = transcript_lines.parse_line(line.body)
         except Exception as error:
             # A line that cannot be parsed now would fail the next turn later.
             raise _invalid_line(number, f"this {kind!r} line has an unknown format") from error
@@ -169,7 +169,7 @@ def _track_open_calls(calls: dict[str, tuple[Call, JsonObject]], line: JsonObjec
 def _imported_lines(lines: Iterable[TranscriptLine], survey: _TranscriptSurvey) -> Iterator[ImportedLine]:
     key = TranscriptKey(_PROJECT, survey.session)
     event_maker = _EventMaker()
-    yield ImportedLine([transcript.session_entry(IMPORTED, survey.session, survey.version)])
+    yield ImportedLine([transcript_lines.session_entry(IMPORTED, survey.session, survey.version)])
     ending = {call_id: open_call for call_id, open_call in survey.open.items() if call_id not in survey.passed}
     in_main = True
     for line in lines:
@@ -180,11 +180,15 @@ def _imported_lines(lines: Iterable[TranscriptLine], survey: _TranscriptSurvey) 
             continue
         if line.subpath:
             yield ImportedLine(
-                [transcript.line_entry(IMPORTED, TranscriptKey(_PROJECT, survey.session, line.subpath), line.body)]
+                [
+                    transcript_lines.line_entry(
+                        IMPORTED, TranscriptKey(_PROJECT, survey.session, line.subpath), line.body
+                    )
+                ]
             )
             continue
-        fact = transcript.parse_line(line.body)
-        entry = transcript.line_entry(IMPORTED, key, line.body)
+        fact = transcript_lines.parse_line(line.body)
+        entry = transcript_lines.line_entry(IMPORTED, key, line.body)
         yield ImportedLine([entry], event_maker.events(line.body, fact), _timestamp(line.body))
         if isinstance(fact, ResponseLine):
             open_ids = [call.id for call in fact.calls if call.id in survey.passed and call.id in survey.open]
@@ -204,9 +208,11 @@ def _close_calls(
     would ignore all lines after the call.
     """
     for call, call_line in open_.values():
-        line = transcript.closing_line(call, call_line, UNKNOWN, timestamp=_text(call_line, "timestamp") or _now())
-        entry = transcript.line_entry(IMPORTED, key, line)
-        yield ImportedLine([entry], event_maker.events(line, transcript.parse_line(line)), _timestamp(call_line))
+        line = transcript_lines.closing_line(
+            call, call_line, UNKNOWN, timestamp=_text(call_line, "timestamp") or _now()
+        )
+        entry = transcript_lines.line_entry(IMPORTED, key, line)
+        yield ImportedLine([entry], event_maker.events(line, transcript_lines.parse_line(line)), _timestamp(call_line))
 
 
 class _EventMaker:

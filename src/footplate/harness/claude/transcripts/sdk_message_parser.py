@@ -15,7 +15,7 @@ from footplate.domain.json import Json, JsonObject
 from footplate.domain.policy.permissions import Decision
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, Usage
-from footplate.harness import prices
+from footplate.harness import model_prices
 from footplate.harness.claude.transcripts import tool_names
 
 TextEventType: TypeAlias = Literal["agent.message", "agent.thinking"]
@@ -361,7 +361,7 @@ def to_usage(model: str, token_counts: Mapping[str, Any]) -> Usage:
         cache_write_tokens=tokens["cache_creation_input_tokens"],
         requests=1,
     )
-    return prices.with_cost(counted_usage, "anthropic", model)
+    return model_prices.with_cost(counted_usage, "anthropic", model)
 
 
 _TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

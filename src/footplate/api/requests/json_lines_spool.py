@@ -15,7 +15,7 @@ from fastapi import Request
 
 from footplate.api.errors import LimitExceeded, TooLarge
 from footplate.api.requests.parsing import parse_line, read_chunks
-from footplate.api.services import get_services
+from footplate.api.service_container import get_services
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.network.request_limits import RequestLimits, setting_name

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from footplate.cli.render import formatting, output
+from footplate.cli.render import terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
 from footplate.cli.render.tool_call_format import lay_out_call
 from footplate.client import Agent, Approval, AuditEntry, Environment, File, Project, Session, Turn
@@ -21,13 +21,13 @@ def print_sessions(found: Sequence[Session]) -> None:
     if not found:
         _print_note('No sessions yet. Start one: footplate run "…"')
         return
-    console = output.out()
+    console = terminal_io.out()
     wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
     rows: list[list[Cell]] = [
         [
             each.id,
             _colour_status("archived" if each.archived_at else each.status),
-            formatting.format_age(each.created_at),
+            value_formatting.format_age(each.created_at),
             *([UntrustedText(each.agent.model.id)] if wide else []),
             _title(each),
         ]
@@ -51,22 +51,22 @@ def print_session(detail: Session, turns: Sequence[Turn], pending: Sequence[Appr
             "projects": " ".join(detail.project_ids),
             "created": _format_time(detail.created_at),
             "fork_of": _format_origin(detail),
-            "spent": formatting.format_tokens(detail.usage),
+            "spent": value_formatting.format_tokens(detail.usage),
         }
     )
     if turns:
-        console = output.out()
+        console = terminal_io.out()
         console.print()
         wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
         headings = ["STATUS", "AGE", "TOOK", *(["IN/OUT"] if wide else []), "TURN", "RESULT"]
         print_rows(headings, [_turn_row(turn, wide=wide) for turn in turns])
     if pending:
-        console = output.out()
+        console = terminal_io.out()
         for each in pending:
             shown = describe_call(each.wire())
-            console.print(f"\n[yellow]needs approval[/]  {each.id}  {output.escape_shown(shown.name)}")
+            console.print(f"\n[yellow]needs approval[/]  {each.id}  {terminal_io.escape_shown(shown.name)}")
             for line in lay_out_call(shown, console.width):
-                output.print_exactly(console, line)
+                terminal_io.print_exactly(console, line)
 
 
 def _format_origin(detail: Session) -> str:
@@ -77,12 +77,12 @@ def _format_origin(detail: Session) -> str:
 def _turn_row(turn: Turn, *, wide: bool) -> list[Cell]:
     took = ""
     if turn.started_at and turn.ended_at:
-        took = formatting.format_seconds((turn.ended_at - turn.started_at).total_seconds())
+        took = value_formatting.format_seconds((turn.ended_at - turn.started_at).total_seconds())
     tokens = f"{turn.usage.input_tokens:,}/{turn.usage.output_tokens:,}"
     result = turn.result.error or turn.result.text
     return [
         _colour_status(turn.status),
-        formatting.format_age(turn.created_at),
+        value_formatting.format_age(turn.created_at),
         took,
         *([tokens] if wide else []),
         f"[dim]{turn.id}[/]",
@@ -95,7 +95,7 @@ def print_agents(found: Sequence[Agent]) -> None:
         _print_note("No agents yet. `footplate run` creates one, or: footplate agents create --name … --model …")
         return
     rows: list[list[Cell]] = [
-        [each.id, f"v{each.version}", formatting.format_age(each.updated_at), UntrustedText(each.name)]
+        [each.id, f"v{each.version}", value_formatting.format_age(each.updated_at), UntrustedText(each.name)]
         for each in found
     ]
     print_rows(["ID", "VER", "AGE", "NAME"], rows)
@@ -124,7 +124,7 @@ def print_environments(found: Sequence[Environment]) -> None:
         _print_note("No environments yet. `footplate run` creates one, or: footplate environments create --name …")
         return
     rows: list[list[Cell]] = [
-        [each.id, formatting.format_age(each.created_at), UntrustedText(each.name)] for each in found
+        [each.id, value_formatting.format_age(each.created_at), UntrustedText(each.name)] for each in found
     ]
     print_rows(["ID", "AGE", "NAME"], rows)
 
@@ -151,7 +151,7 @@ def print_projects(found: Sequence[Project]) -> None:
     rows: list[list[Cell]] = [
         [
             each.id,
-            formatting.format_age(each.created_at),
+            value_formatting.format_age(each.created_at),
             each.trust,
             UntrustedText(each.name),
             UntrustedText(each.path or each.url or ""),
@@ -168,7 +168,7 @@ def print_files(found: Sequence[File]) -> None:
     rows: list[list[Cell]] = [
         [
             each.id,
-            formatting.format_age(each.created_at),
+            value_formatting.format_age(each.created_at),
             str(each.size_bytes),
             UntrustedText(each.mime_type),
             UntrustedText(each.filename),
@@ -182,22 +182,22 @@ def print_approvals(found: Sequence[Approval]) -> None:
     if not found:
         _print_note("No calls need approval.")
         return
-    console = output.out()
+    console = terminal_io.out()
     max_lines = _MAX_LINES if console.is_terminal else None
     for each in found:
         shown = describe_call(each.wire())
-        head = f"{each.id}  {formatting.format_age(each.created_at):<4}  {each.session_id}"
-        tool = f"[bold]{output.escape_shown(shown.name)}[/]"
+        head = f"{each.id}  {value_formatting.format_age(each.created_at):<4}  {each.session_id}"
+        tool = f"[bold]{terminal_io.escape_shown(shown.name)}[/]"
         print_details({"id": head, "tool": tool, **_reasons(shown)})
         for line in lay_out_call(shown, console.width, max_lines):
-            output.print_exactly(console, line)
+            terminal_io.print_exactly(console, line)
         console.print()
     _print_note("Decide with `footplate approve ID`, which shows the full call, or `footplate deny ID`.")
 
 
 def _reasons(shown: ShownCall) -> dict[str, Cell]:
     values = {"agent": shown.agent_name, "why": shown.reason}
-    return {name: output.escape_shown(value) for name, value in values.items() if value}
+    return {name: terminal_io.escape_shown(value) for name, value in values.items() if value}
 
 
 def print_audit(found: Sequence[AuditEntry]) -> None:
@@ -206,7 +206,7 @@ def print_audit(found: Sequence[AuditEntry]) -> None:
         return
     rows: list[list[Cell]] = [
         [
-            formatting.format_age(each.created_at),
+            value_formatting.format_age(each.created_at),
             each.kind,
             each.outcome or "",
             UntrustedText(each.principal or each.layer or ""),
@@ -238,11 +238,11 @@ def print_plain_table(rows: Sequence[Sequence[str]], *headings: str) -> None:
 
 
 def _print_note(text: str) -> None:
-    output.err().print(text, markup=False)
+    terminal_io.err().print(text, markup=False)
 
 
 def _format_time(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%S %Z} · {formatting.format_age(time)} ago"
+    return f"{time:%Y-%m-%d %H:%M:%S %Z} · {value_formatting.format_age(time)} ago"
 
 
 def _tool_names(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -12,8 +12,8 @@ from footplate.domain.policy.permissions import Decision, PermissionOutcome, str
 from footplate.gate.evaluation.command_files import CommandFiles
 from footplate.gate.evaluation.command_part_evaluator import CommandPartEvaluator, quote_command
 from footplate.gate.rules.evaluation_budget import BudgetExceeded
+from footplate.gate.rules.layered_policy import Policy
 from footplate.gate.rules.path_context import PathContext, resolve_target
-from footplate.gate.rules.policy import Policy
 from footplate.gate.rules.rule_parser import BASH
 from footplate.gate.shell import command_extraction
 from footplate.gate.shell.effect_types import Concern

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli.render import output
+from footplate.cli.render import terminal_io
 
 
 def dev(
@@ -79,7 +79,7 @@ def api(
     from footplate.cli.profile import dev_server
 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-    output.run_server(wiring.run_api(dev_server.load_settings().model_copy(update=given)))
+    terminal_io.run_server(wiring.run_api(dev_server.load_settings().model_copy(update=given)))
 
 
 def worker() -> None:
@@ -88,7 +88,7 @@ def worker() -> None:
     from footplate import wiring
     from footplate.cli.profile import dev_server
 
-    output.run_server(wiring.run_worker(dev_server.load_settings()))
+    terminal_io.run_server(wiring.run_worker(dev_server.load_settings()))
 
 
 def migrate() -> None:
@@ -97,8 +97,8 @@ def migrate() -> None:
     from footplate import wiring
     from footplate.cli.profile import dev_server
 
-    output.run_async(wiring.migrate(dev_server.load_settings()))
-    output.err().print("The database schema is up to date.")
+    terminal_io.run_async(wiring.migrate(dev_server.load_settings()))
+    terminal_io.err().print("The database schema is up to date.")
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -125,25 +125,26 @@ def gc(
 
 def env() -> None:
     """Print shell commands that set the address and API key of a running `footplate dev`: `eval "$(footplate env)"`."""
-    from footplate.cli.profile import dev_server, paths
+    from footplate.cli.profile import dev_server, xdg_paths
 
-    directory = paths.data_dir()
+    directory = xdg_paths.data_dir()
     running, secret = dev_server.find_dev_server(directory), dev_server.load_api_key(directory)
     if running is None or secret is None:
-        output.err().print(
-            f"No `footplate dev` is running with the data directory {output.quote(str(directory))}. Start one first."
+        terminal_io.err().print(
+            f"No `footplate dev` is running with the data directory {terminal_io.quote(str(directory))}. "
+            "Start one first."
         )
-        raise typer.Exit(output.Exit.FAILED)
+        raise typer.Exit(terminal_io.Exit.FAILED)
     set_one = "$env:{}='{}'" if os.name == "nt" else "export {}={}"
-    output.print_machine_text(set_one.format("FOOTPLATE_BASE_URL", running.base_url))
-    output.print_machine_text(set_one.format("FOOTPLATE_API_KEY", secret))
+    terminal_io.print_machine_text(set_one.format("FOOTPLATE_BASE_URL", running.base_url))
+    terminal_io.print_machine_text(set_one.format("FOOTPLATE_API_KEY", secret))
 
 
 def version() -> None:
     """Print the version."""
     from importlib.metadata import version as installed_version
 
-    output.print_result(installed_version("footplate"))
+    terminal_io.print_result(installed_version("footplate"))
 
 
 def _configure_logging() -> None:

@@ -14,8 +14,8 @@ from typing import Final
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import TOOL_NAMES, Decision, PermissionOutcome
 from footplate.gate.rules.evaluation_budget import BudgetExceeded, EvaluationBudget
+from footplate.gate.rules.layered_policy import Policy
 from footplate.gate.rules.path_context import FileTarget, PathContext, resolve_target
-from footplate.gate.rules.policy import Policy
 from footplate.gate.rules.rule_parser import READ
 
 _MAX_STEPS: Final = 1_000_000_000

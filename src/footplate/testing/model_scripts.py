@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from footplate.domain.json import JsonObject
-from footplate.testing import steps as s
-from footplate.testing.steps import Step
+from footplate.testing import reply_steps as s
+from footplate.testing.reply_steps import Step
 
 DEFAULT_SCRIPT = "default"
 

@@ -16,7 +16,7 @@ import orjson
 
 from footplate.domain.json import JsonObject
 from footplate.testing import script_json
-from footplate.testing.scripts import Replies
+from footplate.testing.model_scripts import Replies
 
 # Requests on loopback must not go through a proxy from the environment.
 _open_url = urllib.request.build_opener(urllib.request.ProxyHandler({})).open

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from footplate.client.models import Event, Usage
+from footplate.client.response_models import Event, Usage
 
 _MAIN_ARGUMENTS: Final = {
     "bash": "command",

@@ -1,6 +1,6 @@
 """Models of the output of `--json`. The JSON schemas in docs/schemas are generated from them.
 
-`python -m footplate.cli.json_models docs/schemas` writes the schemas. A test fails while they are out of date.
+`python -m footplate.cli.json_output_models docs/schemas` writes the schemas. A test fails while they are out of date.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from footplate.client.models import (
+from footplate.client.response_models import (
     Agent,
     Approval,
     AuditEntry,
