@@ -46,6 +46,9 @@ async def _join_late(client: Client, session_id: str, wait: float) -> bool:
     await asyncio.sleep(wait)
     shown: dict[str, AccumulatedEvent | None] = {}
     stream = await client.sdk.beta.sessions.events.stream(session_id, event_deltas=[events.AGENT_MESSAGE])
+    if (await client.sdk.beta.sessions.retrieve(session_id)).status == "idle":
+        await stream.close()  # on a busy machine the message may be finished already
+        return False
     async with asyncio.timeout(_PATIENCE), stream:
         async for event in stream:
             if event.type == "event_start":

@@ -168,7 +168,11 @@ async def run(settings: Settings) -> None:
         await database.plan_statements(TURN_STATEMENTS)
         freeze_loaded_objects()
         await run_worker(
-            client, settings, TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout), sweep, stop
+            client,
+            settings,
+            TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout, drain=settings.drain),
+            sweep,
+            stop,
         )
 
 

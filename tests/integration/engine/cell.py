@@ -127,7 +127,9 @@ class Engine:
             )
             await exits.enter_async_context(keeper.running())
             await exits.enter_async_context(slots.running())
-            activities = TurnActivities(TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout)
+            activities = TurnActivities(
+                TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout, drain=settings.drain
+            )
             sweep = SweepActivities(leases, self.waker)
             # Like a separate process, each worker has a client of its own: the library refuses a shared one.
             client = await connect_temporal(settings.temporal_address)

@@ -19,7 +19,7 @@ from temporalio.service import RPCError
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.engine import Chore, SweepStore, Waker
 from footplate.engine.temporal.workflows import PREPARE, RUN_TURN, SWEEP, SessionRef
-from footplate.engine.turn.runner import RetryTurn, TurnRunner
+from footplate.engine.turn.runner import RetryTurn, TurnEnded, TurnRunner
 
 log = structlog.get_logger(__name__)
 
@@ -30,9 +30,11 @@ _IMMEDIATELY: Final = timedelta(milliseconds=10)
 
 
 class TurnActivities:
-    def __init__(self, runner: TurnRunner, *, heartbeat_timeout: float) -> None:
+    def __init__(self, runner: TurnRunner, *, heartbeat_timeout: float, drain: float = 0.0) -> None:
+        """`drain`: seconds that a turn may go on while the worker stops."""
         self._runner = runner
         self._interval = heartbeat_timeout / 4
+        self._drain = drain
 
     @activity.defn(name=RUN_TURN)
     async def run_turn(self, session: SessionRef) -> bool:
@@ -49,17 +51,43 @@ class TurnActivities:
         await _check_task_is_current()
         async with self._heartbeat():
             try:
-                result = await self._runner.run(session.organisation, session.session_id)
+                result = await self._run_to_end(session)
             except asyncio.CancelledError:
-                if activity.is_worker_shutdown():
-                    message = "The worker is stopping; another worker continues the turn."
-                    raise _retryable_error(message, "handover", after=_IMMEDIATELY) from None
-                raise
+                message = "The worker is stopping; another worker continues the turn."
+                raise _retryable_error(message, "handover", after=_IMMEDIATELY) from None
             except Unavailable as error:
                 raise _retryable_error(error.message, error.code) from error
         if isinstance(result, RetryTurn):
             raise _retryable_error(result.reason, "try_again", after=timedelta(seconds=result.delay))
         return result.has_more
+
+    async def _run_to_end(self, session: SessionRef) -> TurnEnded | RetryTurn:
+        """Runs the turn until it ends or this worker stops, even if Temporal cancels the activity.
+
+        Temporal cancels an activity that it does not know, for example after it has lost its state or was restored from
+        a copy. The turn is not lost then: its claim in the database decides whether it may continue.
+        """
+        turn = asyncio.create_task(self._runner.run(session.organisation, session.session_id))
+        stopping = asyncio.create_task(self._cancel_after_drain(turn))
+        try:
+            while not turn.done():
+                try:
+                    await asyncio.wait([turn])
+                except asyncio.CancelledError:
+                    if not activity.is_worker_shutdown():
+                        log.warning(
+                            "Temporal cancelled the activity of a running turn; the turn continues",
+                            action="turn.orphaned",
+                            reason=repr(activity.cancellation_details()),
+                        )
+        finally:
+            stopping.cancel()
+        return turn.result()
+
+    async def _cancel_after_drain(self, turn: "asyncio.Task[TurnEnded | RetryTurn]") -> None:
+        await activity.wait_for_worker_shutdown()
+        await asyncio.sleep(self._drain)
+        turn.cancel()
 
     @asynccontextmanager
     async def _heartbeat(self) -> AsyncIterator[None]:

@@ -118,7 +118,9 @@ class TurnRunner:
         services.lease.check()
         if services.stopping.is_set():
             return _RETRY_AFTER_HANDOVER
-        earlier_turn = services.lease.find_turn(session_id)
+        if (earlier_turn := services.lease.find_turn(session_id)) is not None:
+            # Temporal has forgotten the attempt that runs here, and started another one.
+            await earlier_turn.done.wait()
         claim = await services.claims.claim(organisation, session_id, services.lease.worker_id)
         live = services.live.open_turn(organisation, session_id)
         await live.publish(claim.positions)
@@ -131,7 +133,9 @@ class TurnRunner:
         telemetry = TurnTelemetry(claim)
         try:
             with telemetry.running():
-                await self._wait_for_old_holder(claim, earlier_turn)
+                if claim.old_holder_may_live:
+                    # The old holder sees the new epoch at its next renewal; without one, its commands die in this time.
+                    await asyncio.sleep(services.limits.lease_seconds)
                 return await _Turn(services, claim, held, live, telemetry).run()
         finally:
             services.lease.remove_turn(held)
@@ -141,15 +145,6 @@ class TurnRunner:
         """Prewarm a new session for its first turn, unless this worker is stopping."""
         if not self._services.stopping.is_set():
             self._services.prewarmer.prepare(organisation, session_id)
-
-    async def _wait_for_old_holder(self, claim: Claim, earlier_turn: HeldTurn | None) -> None:
-        """Wait until no command of the last attempt can be alive."""
-        if earlier_turn is not None:
-            earlier_turn.mark_lost()
-            await earlier_turn.done.wait()
-        elif claim.old_holder_may_live:
-            # The old holder sees the new epoch at its next renewal; without one, its commands die in this time.
-            await asyncio.sleep(self._services.limits.lease_seconds)
 
 
 class _Turn:

@@ -128,7 +128,8 @@ update session_heads set status = $3 where session_id = $1 and epoch = $2
 
 -- name: end_turn
 -- Ends or parks a turn. The caller holds the head's lock and has appended the last events in the same transaction. Returns
--- whether the session has more work. A parked turn whose results have all arrived already is not idle: the next claim
+-- whether the session has more work, and sets the wake flag if so: if Temporal loses its state now, the sweep finds the
+-- session. A parked turn whose results have all arrived already is not idle: the next claim
 -- resumes it. A parked turn that resumes obeys only interrupts that arrived after it was parked.
 with turn as (
     update turns
@@ -145,22 +146,29 @@ with turn as (
 update session_heads h
 set status = case when $7 then 'running' else 'idle' end, holder = null,
     turn_id = case when $6 then null else turn_id end,
-    active_seconds = active_seconds + extract(epoch from now() - h.claimed_at)
+    active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
+    wake = h.wake or exists (
+        select from steps q where q.session_id = $1 and q.position between h.taken_position + 1 and h.seq and q.state = 'queued'
+    ),
+    wake_at = coalesce(h.wake_at, now())
 from turn
 where h.session_id = $1 and h.epoch = $2
-returning h.wake or exists (
-    select from steps q where q.session_id = $1 and q.position between h.taken_position + 1 and h.seq and q.state = 'queued'
-) as more
+returning h.wake as more
 
 -- name: finish_turn
 -- Ends a turn that waits for nothing in one statement: appends its last events, stores its result and sets the session to
--- idle. Returns no row if another worker has claimed the session, or if an interrupt must be consumed first.
+-- idle, with the wake flag if there is more work (see `end_turn`). Returns no row if another worker has claimed the session,
+-- or if an interrupt must be consumed first.
 with head as (
     update session_heads h
     set seq = seq + cardinality($7::text[]), status = 'idle', holder = null, turn_id = null,
-        active_seconds = active_seconds + extract(epoch from now() - h.claimed_at)
+        active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
+        wake = h.wake or exists (
+            select from steps q where q.session_id = $1 and q.position between h.taken_position + 1 and h.seq and q.state = 'queued'
+        ),
+        wake_at = coalesce(h.wake_at, now())
     where session_id = $1 and organisation = $2 and epoch = $3 and control_seq < $11
-    returning seq, entries, wake, taken_position
+    returning seq, entries, wake
 ), turn as (
     update turns set status = $5, result = $6, ended_at = now() from head where session_id = $1 and id = $4 returning position
 ), step as (
@@ -175,10 +183,7 @@ with head as (
     from head, unnest($7::text[], $8::text[], $9::text[], $10::text[])
         with ordinality as b (event_id, type, body, object_key, n)
 )
-select seq, now() as created_at, wake or exists (
-    select from steps q where q.session_id = $1 and q.position between head.taken_position + 1 and head.seq and q.state = 'queued'
-) as more
-from head
+select seq, now() as created_at, wake as more from head
 
 -- name: fail_once
 update turns set failures = failures + 1 where session_id = $1 and id = $2 returning failures

@@ -1,0 +1,108 @@
+"""Temporal loses its state, or is restored from an older copy: every accepted message is processed, once."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from tests.integration.engine.cell import DONE, Engine
+
+from footplate.domain import ids
+from footplate.domain.errors import Unavailable
+from footplate.domain.ports.harness import TurnContext
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.stack.services.temporal import Temporal
+from footplate.stack.temporal_connection import connect_temporal
+
+pytestmark = pytest.mark.timing
+
+
+@dataclass(slots=True)
+class BlockedTurns:
+    """Turns that wait until they are released. `attempts` has one entry for each that started."""
+
+    attempts: list[int] = field(default_factory=list)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, turn: TurnContext) -> TurnOutcome:
+        self.attempts.append(turn.attempt)
+        self.started.set()
+        await self.release.wait()
+        return DONE
+
+    async def wait_for_start(self) -> None:
+        async with asyncio.timeout(30):
+            await self.started.wait()
+        self.started.clear()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def temporal(tmp_path: Path) -> AsyncIterator[Temporal]:
+    server = Temporal(tmp_path / "temporal", log_file=tmp_path / "temporal.log")
+    await server.start()
+    yield server
+    await server.stop()
+
+
+async def connect_engine(engine: Engine, temporal: Temporal) -> Engine:
+    settings = engine.settings.model_copy(
+        update={"temporal_address": temporal.address, "task_queue": ids.new_id("queue"), "sweep_interval": 1}
+    )
+    return replace(engine, client=await connect_temporal(temporal.address), settings=settings)
+
+
+async def replace_state(temporal: Temporal, copy: Path | None = None) -> None:
+    """Kills the server, deletes its files, and starts it with those in `copy`."""
+    await temporal.kill()
+    for path in list(temporal.directory.glob("temporal.db*")):
+        path.unlink()
+    for path in copy.glob("temporal.db*") if copy is not None else ():
+        shutil.copy(path, temporal.directory)
+    await temporal.start()
+
+
+async def test_lost_state_disturbs_no_turn_and_strands_no_message(idle_engine: Engine, temporal: Temporal) -> None:
+    engine, turns = await connect_engine(idle_engine, temporal), BlockedTurns()
+    async with engine.worker():
+        running, waiting = await engine.session(turns.run), await engine.session(turns.run)
+        await engine.send(running, "one", "two")
+        await turns.wait_for_start()
+        await temporal.kill()
+        with pytest.raises(Unavailable):
+            await engine.send(waiting, "sent while Temporal is down")
+        await replace_state(temporal)
+        await turns.wait_for_start()  # the other session's turn
+        await asyncio.sleep(engine.settings.heartbeat_timeout)  # Temporal has refused a heartbeat of the first one
+        turns.release.set()
+        ended = [*await engine.wait_for_ended_turns(running, 2), *await engine.wait_for_ended_turns(waiting)]
+    assert [(turn.status, turn.attempt) for turn in ended] == [(TurnStatus.COMPLETED, 1)] * 3
+    assert turns.attempts == [1, 1, 1]
+
+
+async def test_an_older_copy_repeats_no_turn(idle_engine: Engine, temporal: Temporal, tmp_path: Path) -> None:
+    """The copy was taken during the first turn. The second one runs when the copy is restored."""
+    engine, turns = await connect_engine(idle_engine, temporal), BlockedTurns()
+    async with engine.worker():
+        session_id = await engine.session(turns.run)
+        await engine.send(session_id, "one")
+        await turns.wait_for_start()
+        copy = tmp_path / "copy"
+        shutil.copytree(temporal.directory, copy, ignore=shutil.ignore_patterns("*.sock"))
+        turns.release.set()
+        await engine.wait_for_ended_turns(session_id)
+        turns.release.clear()
+        await engine.send(session_id, "two")
+        await turns.wait_for_start()
+        await replace_state(temporal, copy)
+        await asyncio.sleep(
+            2 * engine.settings.heartbeat_timeout
+        )  # the restored attempt has timed out and was repeated
+        turns.release.set()
+        await engine.wait_for_ended_turns(session_id, 2)
+        await engine.send(session_id, "three")
+        ended = await engine.wait_for_ended_turns(session_id, 3)
+    assert [(turn.status, turn.attempt) for turn in ended] == [(TurnStatus.COMPLETED, 1)] * 3
