@@ -22,6 +22,7 @@ GROUPS: Final = {
     "guard": "Attacks on a running server",
     "fast": "Speed",
     "plain": "Names, English and evidence",
+    "ready": "Ready for a team",
     "ci": "CI",
 }
 _HEAD: Final = """\

@@ -88,6 +88,7 @@ NAMES: Final[Mapping[str, str]] = {
     "fast-8": "comparison_with_peers",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",
+    "ready-2": "temporal_state_lost",
     "ci-1": "ci_duration",
     "ci-2": "timing_tests_under_load",
     "ci-3": "mutations_are_caught",

@@ -14,14 +14,17 @@ _ORGANISATION: Final = "default"
 _DAEMON: Final = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)"
 
 
-def build_script() -> Replies:
-    """Makes single calls and three at once, so that some calls wait for their start when the worker dies."""
-    three = reply(_call("{n}.a"), _call("{n}.b"), _call("{n}.c"))
+def build_script(name: str = "{n}") -> Replies:
+    """Makes single calls and three at once, so that some calls wait for their start when the worker dies.
+
+    `name`: the line that a call writes; it must be unique in the session.
+    """
+    three = reply(_call(f"{name}.a"), _call(f"{name}.b"), _call(f"{name}.c"))
     return replies(
-        [_call("{n}", _DAEMON)],
-        reply(_call("{n}"), repeat=2),
+        [_call(name, _DAEMON)],
+        reply(_call(name), repeat=2),
         three,
-        reply(_call("{n}"), repeat=3),
+        reply(_call(name), repeat=3),
         three,
         [text("All lines are there.")],
     )

@@ -1,13 +1,13 @@
 """Temporal loses its state, or is restored from an older copy: every accepted message is processed, once."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from bench.support.crash import temporal_state
 from tests.integration.engine.cell import DONE, Engine
 
 from footplate.domain import ids
@@ -56,12 +56,8 @@ async def connect_engine(engine: Engine, temporal: Temporal) -> Engine:
 
 
 async def replace_state(temporal: Temporal, copy: Path | None = None) -> None:
-    """Kills the server, deletes its files, and starts it with those in `copy`."""
     await temporal.kill()
-    for path in list(temporal.directory.glob("temporal.db*")):
-        path.unlink()
-    for path in copy.glob("temporal.db*") if copy is not None else ():
-        shutil.copy(path, temporal.directory)
+    temporal_state.replace_state(temporal, copy)
     await temporal.start()
 
 
@@ -90,8 +86,8 @@ async def test_an_older_copy_repeats_no_turn(idle_engine: Engine, temporal: Temp
         session_id = await engine.session(turns.run)
         await engine.send(session_id, "one")
         await turns.wait_for_start()
-        copy = tmp_path / "copy"
-        shutil.copytree(temporal.directory, copy, ignore=shutil.ignore_patterns("*.sock"))
+        copy = tmp_path / "copy.db"
+        temporal_state.copy_state(temporal, copy)
         turns.release.set()
         await engine.wait_for_ended_turns(session_id)
         turns.release.clear()

@@ -58,11 +58,15 @@ class Temporal(Service):
         return f"{LOOPBACK}:{self.port}" if self.exposure else f"{UNIX_PREFIX}{self._socket}"
 
     @property
+    def database_file(self) -> Path:
+        return self.directory / "temporal.db"
+
+    @property
     def program(self) -> Path:
         return binaries.find_temporal()
 
     def arguments(self) -> Sequence[str]:
-        storage = [] if self._in_memory else ["--db-filename", str(self.directory / "temporal.db"), *_PRAGMAS]
+        storage = [] if self._in_memory else ["--db-filename", str(self.database_file), *_PRAGMAS]
         dynamic = [f"--dynamic-config-value={key}={json.dumps(value)}" for key, value in self._dynamic_config.items()]
         return [
             *("server", "start-dev", "--headless", "--log-level", "warn"),

@@ -1,0 +1,1 @@
+"""Claims about operation by a team: lost services, identities, roles and limits."""
