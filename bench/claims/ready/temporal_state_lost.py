@@ -46,8 +46,8 @@ def _figure(cell: Cell, losses: int, restores: int) -> Figure:
     summary = (
         f"Temporal's state was deleted {losses} times and replaced by an older copy {restores} times while turns ran: "
         f"all {found.turns} accepted messages were processed, in {found.attempts} attempts; none of {found.calls} "
-        f"calls ran twice, {found.unknown} have an unknown outcome; {found.positions} positions without gap, duplicate or "
-        f"loss; no process was restarted by hand"
+        f"calls ran twice, {found.unknown} have an unknown outcome; {found.positions} positions without gap, duplicate "
+        f"or loss; no process was restarted by hand"
     )
     if found.faults:
         headline = f"{losses + restores} losses: {len(found.faults)} faults"
