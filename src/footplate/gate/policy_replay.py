@@ -1,8 +1,8 @@
 """Evaluates proposed rules against past tool calls, without side effects.
 
 The environment of a past call no longer exists, so the targets of symbolic links are unknown. Each call is therefore
-evaluated twice: as if there were no links, and as if no link could be resolved. If the results differ, the result is
-marked as depending on links. Hooks do not run again.
+evaluated twice: as if no path were a symbolic link, and as if any path could be a link with an unknown target. If the
+results differ, the result is marked as depending on links. Hooks do not run again.
 """
 
 import posixpath

@@ -208,7 +208,8 @@ class TurnGate:
             return None  # a single file has been decided already, and a missing directory shows nothing
         except OSError as error:
             return Decision(
-                PermissionOutcome.ASK, f"The files that this search would show cannot be listed: {error.strerror}."
+                PermissionOutcome.ASK,
+                f"The gate cannot determine which files this search would read: {error.strerror}.",
             )
         resolved_search = replace(search, directory=FileTarget(search.directory.path, real_path))
         return await asyncio.to_thread(

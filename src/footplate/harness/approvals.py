@@ -1,8 +1,8 @@
 """Tracks tool calls that need a person's approval. All harnesses use this module, and it does no I/O.
 
-A request for approval is an event in the log and a mark (an entry in the conversation), written in one commit. The API
-appends the decision as another event. Before an approved call starts, a second mark is written. If a later attempt of
-the turn finds this second mark but no result, it does not run the call again.
+A request for approval is recorded as an event in the log and as a marker entry (a mark) in the conversation, both in
+one commit. The API appends the decision as another event. Before an approved call starts, a second mark is written. If
+a later attempt of the turn finds this second mark but no result, it does not run the call again.
 """
 
 import json

@@ -1,5 +1,7 @@
-"""Serves an ASGI application on sockets that are opened and closed with turns. It uses uvicorn's protocol without
-uvicorn's server.
+"""Serves an ASGI application on sockets that are opened and closed while the worker runs. It uses uvicorn's protocol
+without uvicorn's server.
+
+A turn's sandbox or container can have a socket of its own, which is opened and closed with the turn's environment.
 
 The client may be an untrusted process in a sandbox. Three limits therefore apply: the size of the request head
 (enforced by h11), the time to send it, and the number of connections. Connections use file descriptors, which all turns

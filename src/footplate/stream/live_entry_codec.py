@@ -3,11 +3,11 @@ r"""Encodes and decodes the entries of the live streams in Redis. The functions 
 An entry of the Redis stream `footplate:live:{NN}` names the session (`s`) and its organisation (`o`). Its field `b` is
 a JSON list of `[kind, body]` pairs in chronological order:
 
-| kind       | body                                                | meaning                                  |
-|------------|-----------------------------------------------------|------------------------------------------|
-| `events`   | `[[seq, event in its wire format], …]`              | durable positions, ascending by seq      |
-| `start`    | `{"id", "type", "after_seq"}`                       | a preview starts                         |
-| `delta`    | `{"id", "offset", "text"}`                          | more text of the preview                 |
+| kind     | body                                   | meaning                                                         |
+|----------|----------------------------------------|-----------------------------------------------------------------|
+| `events` | `[[seq, event in its wire format], …]` | events that are already in the log, in ascending order of `seq` |
+| `start`  | `{"id", "type", "after_seq"}`          | a preview starts                                                |
+| `delta`  | `{"id", "offset", "text"}`             | more text of the preview                                        |
 
 `offset` is the number of characters before the text, and `after_seq` the last log position that the writer knew.
 """

@@ -1,8 +1,9 @@
-"""Defines all Prometheus metrics. Counters belong to one process and start at zero with it.
+"""Defines all Prometheus metrics.
 
-The process that writes an event counts it after the log has acknowledged it. A process that is killed in between does
-not count it, so use `GET /v1/usage`, which reads the log, for exact numbers. Label values come from a fixed set or are
-the first hundred values seen, never free text from a client.
+Each process has its own counters, which start at zero when the process starts. A process counts an event after it has
+written the event to the log. If it is killed between the two steps, the event is not counted. For exact numbers, use
+`GET /v1/usage`, which reads the log. Label values come from a fixed set or are the first hundred values seen, never
+free text from a client.
 """
 
 from collections.abc import Collection
@@ -53,7 +54,7 @@ TURN_SECONDS: Final = Histogram(
 )
 ATTEMPTS: Final = Counter(
     "footplate_turn_attempts",
-    "Attempts to run turns. The kind 'again' means a retry after a lost worker, or a resumed turn.",
+    "Attempts to run turns, by kind: 'again' counts retries, for example after a lost worker, and resumed turns.",
     ["kind", "harness"],
     registry=REGISTRY,
 )

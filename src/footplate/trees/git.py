@@ -112,8 +112,8 @@ class Git:
     git_dir: Path
     work_tree: Path | None = None
     runs_in_work_tree: bool = False
-    """Whether git runs inside the work tree. Commands that write an index need this: git rechecks files that are as
-    recent as the index, by their path relative to git's working directory.
+    """Whether git runs inside the working tree. Commands that write an index need this: git rechecks files that are
+    as recent as the index, by their path relative to git's working directory.
     """
     index: Path | None = None
     """An index file to use instead of the git directory's own."""

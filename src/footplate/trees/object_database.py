@@ -1,6 +1,6 @@
 """Reads and writes git objects in the worker's process, without starting git.
 
-It opens only the object directory, and never reads configuration, references or work trees.
+It opens only the object directory, and never reads configuration, references or working trees.
 """
 
 import io

@@ -1,5 +1,5 @@
-"""Manages the working trees of sessions on this host: chooses the base commit, checks out the files, takes snapshots
-and collects commits.
+"""Manages the working trees of sessions on this host: chooses the base commit, checks out the files and takes
+snapshots. It also collects the commits that the agent made, so that they are stored with the snapshot.
 """
 
 import asyncio

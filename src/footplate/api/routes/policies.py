@@ -85,8 +85,8 @@ async def replay_policy(request: Request, principal: Caller) -> Response:
     """Evaluates proposed rules against past calls, newest first. Each response covers one page of calls, and its totals
     count only that page.
 
-    If a page takes more than two seconds of CPU time, the response ends early. Pass `next_page` to continue. Concurrent
-    replays of an organisation run one after the other.
+    If a page takes more than two seconds of CPU time, the response ends early. Pass `next_page` to continue. Each API
+    server runs an organisation's replays one at a time; further requests wait.
     """
     body, _ = await read_body(request, ReplayRequest)
     cursor = pagination.decode_row_cursor(_CURSOR_KIND, body.page, "desc")

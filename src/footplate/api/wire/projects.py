@@ -165,7 +165,7 @@ def parse_project_choice(
         raise InvalidRequest(
             "context.directory: cannot be combined with projects",
             field="context.directory",
-            help_text="Send either projects or `context.directory`.",
+            help_text="Send either a project (`project_ids` or `workspace_id`) or `context.directory`, not both.",
         )
     return ProjectSelection(project_ids or (), workspace_id)
 

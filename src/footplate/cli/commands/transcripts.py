@@ -45,7 +45,8 @@ def import_transcripts(
             exists=True,
             file_okay=False,
             resolve_path=True,
-            help="Working directory. Requires `footplate dev` on this machine.  [default: a directory of the session]",
+            help="Working directory of the session. Requires `footplate dev` on this machine.  "
+            "[default: a new directory for the session]",
         ),
     ] = None,
     title: Annotated[

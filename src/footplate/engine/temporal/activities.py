@@ -1,6 +1,7 @@
 """The Temporal activities of a worker: running a turn, prewarming a session, and the sweep.
 
-The sweep is a periodic job that wakes sessions whose wake signal was lost, and starts other background jobs.
+The sweep is a periodic job that wakes sessions whose wake signal or worker was lost, and starts maintenance tasks, for
+example the sealing of audit entries.
 """
 
 import asyncio
@@ -139,7 +140,7 @@ class SweepActivities:
 
     @activity.defn(name=SWEEP)
     async def sweep(self) -> None:
-        """Wake sessions whose signal was lost, delete expired records, and start the chores."""
+        """Wake sessions whose wake signal or worker was lost, delete expired records, and start the chores."""
         for organisation, session_id in await self._store.find_sessions_to_wake(older_than=5, lost_for=60, limit=1000):
             log.info("session woken by the sweep", action="sweep.wake", session=session_id)
             await self._waker.wake(organisation, session_id)

@@ -1,5 +1,7 @@
-"""Creates and repairs the Temporal schedule of the sweep. The sweep is a periodic job that wakes sessions whose wake
-signal or worker was lost, and seals audit entries.
+"""Creates and repairs the Temporal schedule of the sweep.
+
+The sweep is a periodic job that wakes sessions whose wake signal or worker was lost, and starts maintenance tasks, for
+example the sealing of audit entries.
 
 Anyone with access to Temporal can pause, change or delete a schedule, and a pause survives restarts. Each worker
 therefore checks the schedule every few seconds.

@@ -1,5 +1,7 @@
-"""The Temporal workflows. `SessionWorkflow` runs the turns of a session. `SweepWorkflow` runs the sweep, a periodic job
-that wakes sessions whose wake signal or worker was lost.
+"""The Temporal workflows. `SessionWorkflow` runs the turns of a session. `SweepWorkflow` runs the sweep.
+
+The sweep is a periodic job that wakes sessions whose wake signal or worker was lost, and starts maintenance tasks, for
+example the sealing of audit entries.
 
 The histories of the workflows contain ids and flags, never a prompt, an output or a token, and each turn adds a small,
 fixed number of history events.
@@ -99,7 +101,7 @@ async def _prepare(session: SessionRef) -> None:
 
 @workflow.defn(name="SweepWorkflow")
 class SweepWorkflow:
-    """Runs the sweep, which wakes sessions whose signal was lost. Started by a schedule."""
+    """Runs the sweep once. Started by a schedule."""
 
     @workflow.run
     async def run(self) -> None:

@@ -2,7 +2,7 @@
 commit is the commit that the session starts from.
 
 If the worker dies right afterwards, the next worker reads the same base commits and creates the same trees, on any
-host.
+host. This module also loads the instructions that the first project has at its base commit.
 """
 
 from dataclasses import replace

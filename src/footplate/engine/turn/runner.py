@@ -1,7 +1,7 @@
 """Runs one turn in this process: claims the turn, runs the harness (the agent loop), and commits the outcome.
 
-All writes of the harness go through `FencedLog`, which rejects them after another worker has claimed the turn. All
-commands of the turn have ended before the last commit of the turn, which is one transaction.
+All writes of the harness go through `FencedLog`, which rejects them after another worker has claimed the turn. The
+outcome is committed in one database transaction, after all commands of the turn have ended.
 """
 
 import asyncio

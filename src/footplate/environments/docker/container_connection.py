@@ -1,9 +1,10 @@
 """Starts the container of one turn and connects the worker to the init process inside it.
 
-Docker, not the worker, is the parent of the container's processes, so they would survive the worker. The turn's
-guardian process therefore starts an anchor process, which holds a socket connection (the lifeline) to the init process.
-When the anchor process dies, the lifeline closes and the init process exits. The kernel then kills all other processes
-in the container, and Docker removes the container.
+The guardian is a process on the host. It kills the processes of its turn when the worker dies, or when the lease
+expires: a deadline that the worker must renew. The processes in a container are children of Docker, so the guardian
+cannot kill them directly. It starts an anchor process instead, which holds a socket connection (the lifeline) to the
+init process. When the guardian kills the anchor process, the lifeline closes and the init process exits. The kernel
+then kills all other processes in the container, and Docker removes the container.
 """
 
 import asyncio

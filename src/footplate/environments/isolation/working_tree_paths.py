@@ -1,4 +1,6 @@
-"""Determines the paths of a session's working trees, both on this host and inside the session's environment."""
+"""Determines the paths of a session's working trees, both on this host and inside the session's environment, and checks
+out the session's projects there.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Runs a program next to the shell until the turn ends, and communicates with it through its standard streams.
+"""Runs a program independently of the environment's shell, and communicates with it through its standard streams.
 
-The program blocks if its output is not read, so a slow reader costs little memory.
+The worker buffers a limited amount of output. When the buffer is full, the program blocks until its output is read.
 """
 
 import asyncio

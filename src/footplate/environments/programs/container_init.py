@@ -1,10 +1,16 @@
 """The first process that Footplate runs in a container: connects to the worker, and then runs the init process.
 
-    container_init FILTERS SOCKET UID GID [LIMIT… SOCKET…]
+    container_init FILTERS SOCKET UID GID [LIMIT=NUMBER…] [PORT=PATH…]
+
+- `FILTERS` is the directory of the seccomp filters.
+- `SOCKET` is the path of the worker's socket. The program connects to it twice. The first connection is the lifeline:
+  when it closes, all processes of the turn end. The second connection carries the worker's requests.
+- `UID` and `GID` are the agent's user and group, for a program that is not started as process 1.
+- `LIMIT=NUMBER` sets a resource limit, such as `RLIMIT_NOFILE`.
+- `PORT=PATH` forwards a loopback port to the socket at the path.
 
 The program runs in a mounted copy of the worker's Python interpreter (see `portable_python`), so the image needs no
-Python. The first connection is the lifeline: when it closes, all processes of the turn end. The second connection
-carries the worker's requests.
+Python.
 """
 
 from __future__ import annotations

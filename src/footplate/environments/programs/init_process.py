@@ -1,8 +1,11 @@
 """The init process of a sandbox or container: starts the turn's commands inside, and reads and writes files there.
 
-The init process uses the guardian's event loop, but has no lease: the guardian outside holds the lease and ends the
-whole sandbox. It has no more privileges than the agent's commands. In a sandbox it is process 1 of the pid namespace:
-commands cannot signal it, and all commands die with it.
+The guardian is a process on the host. It ends the whole sandbox or container when the worker dies, or when the lease
+expires: a deadline that the worker must renew. The init process runs the same event loop as the guardian, but without a
+lease. It has no more privileges than the agent's commands.
+
+In a sandbox, the init process is process 1 of the pid namespace. Commands therefore cannot signal it, and all commands
+die with it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Runs the reaper in a worker, at start-up and then every few seconds, and starts the death watch process.
+"""Runs the reaper in a worker, at start-up and then every few seconds.
 
-The reaper removes processes, control groups and directories whose turn or session has ended.
+The reaper removes processes, control groups and directories whose turn or session has ended. This module also starts
+the death watch, a separate process that waits for the worker's end. If the worker is killed, the death watch removes
+the processes and control groups of the worker's turns.
 """
 
 import asyncio

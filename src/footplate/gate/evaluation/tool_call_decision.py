@@ -117,7 +117,8 @@ def _decide_file(policy: Policy, tool: str, file_target: FileTarget, context: Pa
     if part is not None and tool == EDIT:
         return Decision(
             PermissionOutcome.ASK,
-            f"Programs may execute {part} or read it as configuration, and no rule allows it explicitly.",
+            f"Writing to {part} needs a rule that allows it explicitly, "
+            "because programs may execute its contents or read them as configuration.",
         )
     return Decision(PermissionOutcome.ASK, f"No rule allows {file_target.path}.")
 

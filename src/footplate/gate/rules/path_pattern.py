@@ -1,13 +1,14 @@
-"""Matches paths against path rules: gitignore patterns with one of four anchors, as in Claude Code.
+"""Matches paths against path rules: gitignore patterns in one of four forms, as in Claude Code.
 
 - `//x` is relative to the root of the file system.
 - `~/x` is relative to the home directory.
 - `/x` is relative to the root of the working tree.
 - `x`, without an anchor, follows gitignore below the working tree: a name without a slash matches at any depth.
 
-The meaning of two forms without an anchor depends on the kind of rule, so that deny and ask rules match more than allow
-rules. `./x` means `/x` in an allow rule, and `x` in a deny or ask rule. `src/**` matches only at the root of the
-working tree in an allow rule, and at any depth in a deny or ask rule.
+In two cases, a pattern without an anchor matches more in a deny or ask rule than in an allow rule:
+
+- `./x` means `/x` in an allow rule, and `x` in a deny or ask rule.
+- `src/**` matches only at the root of the working tree in an allow rule, and at any depth in a deny or ask rule.
 """
 
 import re

@@ -1,8 +1,9 @@
 """Converts entries of the conversation to messages of pydantic-ai, and back.
 
-An entry is a prompt, a model response or a tool result. Models require another order: the results of a response's calls
-come directly after the response, then the user's messages. A running turn and a resumed turn use the same code, so the
-model receives the same messages after a crash.
+An entry is a prompt, a model response or a tool result. Entries are stored in the order in which they are committed. A
+call that waits for approval, for example, has its result after the results of later calls. Model APIs require all
+results directly after the response, before the user's messages. This module also sorts the results in the order of
+their calls. A running turn and a resumed turn use the same code, so the model receives the same messages after a crash.
 """
 
 from bisect import insort

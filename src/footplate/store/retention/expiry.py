@@ -1,7 +1,7 @@
 """Deletes sessions that have been inactive for a configured time.
 
-A session is not deleted while it has an unfinished turn, a queued step, a pending approval or an existing fork. Expired
-sessions are deleted in the same way as sessions that a client deletes.
+A session is not deleted while it has an unfinished turn, a queued message, a pending approval or an existing fork.
+Expired sessions are deleted in the same way as sessions that a client deletes.
 """
 
 from collections.abc import AsyncIterator

@@ -1,4 +1,5 @@
-"""Creates commits from a session's files and merges them with a branch. It needs only git objects, not a work tree.
+"""Creates commits from a session's files and merges them with a branch. It needs only git objects, not a working
+tree.
 
 The same input gives the same commit id, except for the merge commit on a branch, which contains the current time. A
 merge commit is created only if the branch does not contain the session's commit yet.
@@ -43,7 +44,7 @@ _REASONS: Final = {
     "rename/add": "a file was renamed to this name on one side, and a file with this name was added on the other",
     "file/directory": "a file on one side and a directory on the other",
     "distinct types": "a file on one side and a link or submodule on the other",
-    "directory rename split": "its directory was split into several on one side, so its new path is unclear",
+    "directory rename split": "this directory was renamed on one side, but its files were moved to several directories",
     "submodule": "the submodule was changed to different commits on both sides",
 }
 _DELETED: Final = {"modify/delete": "changed", "rename/delete": "renamed"}

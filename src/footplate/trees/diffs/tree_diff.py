@@ -151,5 +151,5 @@ def _count(text: bytes) -> int | None:
 
 
 def _git(git_dir: Path) -> Git:
-    """Returns git without a work tree, so that no attributes are read."""
+    """Returns git without a working tree, so that no attributes are read."""
     return Git(git_dir=git_dir, configuration={**SNAPSHOT_GIT_CONFIGURATION, "core.bare": "true"})

@@ -1,4 +1,4 @@
-"""Finds the paths in a work tree that a snapshot has to read, with git and the project's ignore rules.
+"""Finds the paths in a working tree that a snapshot has to read, with git and the project's ignore rules.
 
 git only lists files and compares them with the index, which is in the host's git directory for this tree. It stores no
 contents of files. Its results are only hints: each path is checked again before it is read.

@@ -1,4 +1,4 @@
-"""Takes a full snapshot: stores all files of a work tree as git trees, through a temporary index that the host owns.
+"""Takes a full snapshot: stores all files of a working tree as git trees, through a temporary index that the host owns.
 
 git finds the changed paths (`changed_paths.py`), but the worker reads the files itself (`staging_area.py`). The agent's
 git directory is stored as plain bytes (`sidecar_tree.py`), and its configuration is never used. The same files have the

@@ -43,8 +43,8 @@ def _escape_name(name: bytes) -> bytes:
 
 
 def find_git_directories(work_tree: Path, directories: Iterable[bytes]) -> set[bytes]:
-    """Finds git directories, and files that stand for one, in these directories and in the root of the work tree. The
-    result is a hint: each path is inspected again before it is read.
+    """Finds git directories, and files that stand for one, in these directories and in the root of the working tree.
+    The result is a hint: each path is inspected again before it is read.
     """
     root = os.fsencode(work_tree) + b"/"
     found = {GIT_DIR_NAME} if os.path.lexists(root + GIT_DIR_NAME) else set()

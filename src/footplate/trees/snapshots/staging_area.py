@@ -1,4 +1,4 @@
-"""Copies the files of a work tree to a directory that the agent cannot access, before git stores them in a snapshot.
+"""Copies the files of a working tree to a directory that the agent cannot access, before git stores them in a snapshot.
 
 Each file is opened only once, so the agent cannot replace it between the check and the read. The copies are numbered,
 and their real paths are passed to git separately.

@@ -1,4 +1,4 @@
-"""Watches a work tree with inotify, so that a snapshot reads only files that were touched since the last snapshot.
+"""Watches a working tree with inotify, so that a snapshot reads only files that were touched since the last snapshot.
 
 Reported paths are only hints: each path is checked again before it is read. Some writes are not reported: through
 memory mappings, or through a hard link that is deleted or outside the watched directories. The last snapshot of a turn

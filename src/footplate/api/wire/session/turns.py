@@ -1,5 +1,5 @@
-"""Wire models of turns, a Footplate extension of the reference API. The field names are the same as in sessions and
-events.
+"""Wire models of turns, a Footplate extension of the reference API (Anthropic's managed agents). The field names are
+the same as in sessions and events.
 """
 
 from typing import Annotated

@@ -1,6 +1,7 @@
 """Runs the `PostToolUse` hooks after a tool call.
 
-The `claude` harness also uses this module, for calls that the worker makes.
+The `claude` harness also uses this module, for calls that were approved while their turn was suspended. The worker runs
+these calls itself, before it starts the Claude Code CLI again.
 """
 
 from dataclasses import replace
