@@ -63,5 +63,5 @@ async def _find_needed_packs(connection: asyncpg.Connection, by_folder: Mapping[
                 )
                 for row in rows:
                     packs = find_pack_chain(names, row["number"], Snapshot(row["files"], row["apart"]))
-                    found |= {f"{folder_of_name[name]}/{name}" for pack in packs for name in pack}
+                    found |= {f"{folder_of_name[name]}/{name}" for pack in packs for name in pack.names}
     return found

@@ -48,10 +48,14 @@ class FakeTrees:
     stuck: bool = False
     incremental: list[bool] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
+    consolidated: list[int] = field(default_factory=list)
 
     async def stop_watching(self, tree: SessionTree, *, merge_packs: bool = True) -> None:
         del merge_packs
         self.stopped.append(SCRATCH_TREE if tree.project is None else tree.project.id)
+
+    def consolidate_packs_later(self, tree: SessionTree, files: SessionFiles) -> None:
+        self.consolidated.append(files.snapshots[SCRATCH_TREE if tree.project is None else tree.project.id].number)
 
     async def collect_commits(self, *_: object) -> CollectedCommits:
         self.commit_requests += 1
