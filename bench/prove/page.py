@@ -21,6 +21,7 @@ GROUPS: Final = {
     "gate": "Rules, approvals and hooks",
     "guard": "Attacks on a running server",
     "fast": "Speed",
+    "ready": "Daily operation",
     "plain": "Names, English and evidence",
     "ci": "CI",
 }

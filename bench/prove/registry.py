@@ -86,6 +86,7 @@ NAMES: Final[Mapping[str, str]] = {
     "fast-6": "counts_per_turn",
     "fast-7": "usage_and_archiving_at_scale",
     "fast-8": "comparison_with_peers",
+    "ready-6": "long_session_restores_from_few_objects",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",
     "ci-1": "ci_duration",

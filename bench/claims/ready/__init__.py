@@ -1,0 +1,1 @@
+"""Claims about long sessions, large installations and daily operation."""
