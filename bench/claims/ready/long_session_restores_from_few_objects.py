@@ -38,7 +38,7 @@ from footplate.trees.snapshots import full_snapshot
 from footplate.trees.snapshots.upload import SnapshotUploader
 
 _CALLS_PER_TURN: Final = 10
-_TURNS, _TURNS_QUICK = 100, 4
+_TURNS, _TURNS_QUICK = 100, 2
 _KILLS, _KILLS_QUICK = 20, 2
 _RESTORES, _RESTORES_QUICK = 9, 2
 _EARLIER, _EARLIER_QUICK = 25, 3

@@ -6,10 +6,10 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tests.integration.trees.snapshot_fixtures import Contents, World, contents, git, make_host, make_world
@@ -89,6 +89,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.uploader = SnapshotUploader(self.objects)
+        self.incremental = self.uploader.create_incremental_snapshots(self.location)
         self.consolidator = PackConsolidator(self.objects, self.uploader, self)
 
     async def load_snapshots(self, session_id: str, tree: str, numbers: Sequence[int]) -> Mapping[int, Snapshot]:
@@ -99,7 +100,8 @@ class Session:
         (self.location.tree / f"{number % 7}").write_text(f"version {number}\n" * 50)
         (self.location.tree / f"new-{number}").write_text(f"{number}\n")
         (self.location.tree / f"new-{number - 5}").unlink(missing_ok=True)
-        stored = await self.uploader.take_and_upload(self.location, self.log[-1] if self.log else None)
+        last = self.log[-1] if self.log else None
+        stored = await self.uploader.take_and_upload(self.location, last, incremental=self.incremental)
         self.log.append(stored)
         self.expected.append(contents(self.location.tree, git=False))
         if consolidate:
@@ -135,26 +137,38 @@ async def world(tmp_path: Path) -> World:
     return world
 
 
-async def start_session(world: World, name: str = "session", **changes: object) -> Session:
-    location = TreeLocation(
-        git_dir=await make_host(world.root / name / "host.git"),
-        tree=world.root / name / "tree",
-        prefix=f"org/{name}/trees/project",
-        base=git(world.files, "rev-parse", "HEAD").strip(),
-        base_prefix="org/projects/project/bases",
-    )
-    (location.git_dir / "objects" / "info" / "alternates").write_text(f"{world.files / '.git' / 'objects'}\n")
-    location.tree.mkdir()
-    assert location.base is not None
-    await Git(git_dir=location.git_dir, work_tree=location.tree).run("read-tree", "-m", "-u", location.base)
-    objects = CountingObjects.open(None, world.root / "data")
-    assert isinstance(objects, CountingObjects)
-    return Session(replace(location, **changes), objects)  # type: ignore[arg-type]
+StartSession = Callable[..., Awaitable[Session]]
 
 
-@pytest.mark.requirement("K11")
-async def test_every_snapshot_is_restored_from_few_objects(world: World) -> None:
-    session = await start_session(world)
+@pytest.fixture
+async def start_session(world: World) -> AsyncIterator[StartSession]:
+    sessions: list[Session] = []
+
+    async def start(name: str = "session", **changes: Any) -> Session:
+        location = TreeLocation(
+            git_dir=await make_host(world.root / name / "host.git"),
+            tree=world.root / name / "tree",
+            prefix=f"org/{name}/trees/project",
+            base=git(world.files, "rev-parse", "HEAD").strip(),
+            base_prefix="org/projects/project/bases",
+        )
+        (location.git_dir / "objects" / "info" / "alternates").write_text(f"{world.files / '.git' / 'objects'}\n")
+        location.tree.mkdir()
+        assert location.base is not None
+        await Git(git_dir=location.git_dir, work_tree=location.tree).run("read-tree", "-m", "-u", location.base)
+        objects = CountingObjects.open(None, world.root / "data")
+        assert isinstance(objects, CountingObjects)
+        sessions.append(Session(replace(location, **changes), objects))
+        return sessions[-1]
+
+    yield start
+    for session in sessions:
+        await session.incremental.close()
+
+
+@pytest.mark.requirement("K7")
+async def test_every_snapshot_is_restored_from_few_objects(start_session: StartSession) -> None:
+    session = await start_session()
     for number in range(_SNAPSHOTS):
         await session.write(number)
     for stored, expected in [*zip(session.log, session.expected, strict=True)][3::4]:
@@ -164,12 +178,12 @@ async def test_every_snapshot_is_restored_from_few_objects(world: World) -> None
     assert len(names) < _SNAPSHOTS * 1.4
 
 
-async def test_another_host_continues_to_merge(world: World) -> None:
-    session = await start_session(world)
+async def test_another_host_continues_to_merge(start_session: StartSession) -> None:
+    session = await start_session()
     for number in range(20):
         await session.write(number)
     names = {*await session.objects.list_names(session.location.prefix)}
-    other = await start_session(world, "other", prefix=session.location.prefix)
+    other = await start_session("other", prefix=session.location.prefix)
     shutil.rmtree(other.location.tree)
     other.location.tree.mkdir()
     other.log, other.expected = session.log, session.expected
@@ -183,16 +197,14 @@ async def test_another_host_continues_to_merge(world: World) -> None:
     assert max(merged) > 1
 
 
-async def test_a_fork_on_the_host_of_its_parent_merges_from_its_base(world: World) -> None:
+async def test_a_fork_on_the_host_of_its_parent_merges_from_its_base(start_session: StartSession) -> None:
     """The host has the objects of the fork's start, but not of the parent's snapshots before it."""
-    parent = await start_session(world, "parent")
+    parent = await start_session("parent")
     for number in range(20):
         await parent.write(number)
     at = 15
     prefix, parents = "org/fork/trees/project", [parent.location.prefix]
-    fork = await start_session(
-        world, "fork", prefix=prefix, parent_prefixes=parents, local_sources=[parent.location.git_dir]
-    )
+    fork = await start_session("fork", prefix=prefix, parent_prefixes=parents, local_sources=[parent.location.git_dir])
     shutil.rmtree(fork.location.tree)
     fork.location.tree.mkdir()
     await fork.uploader.restore_files(fork.location, parent.log[at])
@@ -203,8 +215,8 @@ async def test_a_fork_on_the_host_of_its_parent_merges_from_its_base(world: Worl
         assert await fork.count_restored(stored, expected, "elsewhere") <= MAX_CHAIN_PACKS + 1
 
 
-async def test_a_snapshot_that_the_log_no_longer_has_is_skipped(world: World) -> None:
-    session = await start_session(world)
+async def test_a_snapshot_that_the_log_no_longer_has_is_skipped(start_session: StartSession) -> None:
+    session = await start_session()
     for number in range(16):
         await session.write(number, consolidate=number == 12)
     del session.log[10:15], session.expected[10:15]
@@ -213,8 +225,8 @@ async def test_a_snapshot_that_the_log_no_longer_has_is_skipped(world: World) ->
     assert await session.count_restored(stored, session.expected[-1], "elsewhere") <= MAX_CHAIN_PACKS + 1
 
 
-async def test_two_workers_that_merge_the_same_packs_write_one_pack(world: World) -> None:
-    session = await start_session(world)
+async def test_two_workers_that_merge_the_same_packs_write_one_pack(start_session: StartSession) -> None:
+    session = await start_session()
     for number in range(12):
         stored = await session.write(number, consolidate=False)
     before = len(await session.objects.list_names(session.location.prefix))
@@ -224,8 +236,8 @@ async def test_two_workers_that_merge_the_same_packs_write_one_pack(world: World
     assert len(await session.objects.list_names(session.location.prefix)) == before + 1
 
 
-async def test_a_failed_merge_is_logged_and_tried_again_later(world: World) -> None:
-    session = await start_session(world)
+async def test_a_failed_merge_is_logged_and_tried_again_later(start_session: StartSession) -> None:
+    session = await start_session()
     for number in range(12):
         stored = await session.write(number, consolidate=False)
     session.objects.fails = True
@@ -239,7 +251,7 @@ async def test_a_failed_merge_is_logged_and_tried_again_later(world: World) -> N
     assert await session.count_restored(stored, session.expected[-1], "elsewhere") <= MAX_CHAIN_PACKS + 1
 
 
-@pytest.mark.requirement("K11")
+@pytest.mark.requirement("K7")
 async def test_a_process_that_is_killed_while_it_merges_loses_nothing(tmp_path: Path) -> None:
     world = await make_world(tmp_path)
     objects = Objects.open(None, tmp_path)

@@ -144,6 +144,7 @@ async def test_files_are_scanned_before_the_first_call_and_after_calls_that_may_
     assert await scan_if_needed(files, result(MCP), events.model_request_start()) == [
         TreeSnapshot(SCRATCH_TREE, make_snapshot(2))
     ]
+    assert trees.consolidated == [1, 2], "after each commit of a snapshot"
 
 
 @pytest.mark.parametrize("each_call", [True, False])
