@@ -162,16 +162,17 @@ def _digest(pack: Path) -> str:
 
 
 def find_pack_chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[Pack]:
-    """Returns the packs that lead to a snapshot, starting from `known`, in order: the chain with the fewest objects.
+    """Returns the packs that lead to a snapshot, starting from `known`, in order: the chain with the fewest packs. Of
+    equal chains, the one whose names come first is taken, so a fork prefers its own packs to its parents'.
 
     Some packs may be dead ends: the snapshot before them never reached the log and was garbage-collected.
     """
     begins = {NO_BASE} if known is None else {NO_BASE, short_id(known)}
     best: dict[PackPosition, tuple[int, Pack]] = {}
-    """The last pack of the shortest chain to each snapshot, and the number of objects of the chain."""
+    """The length of the shortest chain to each snapshot, and its last pack."""
     for position, found in sorted(complete_packs(names).items()):  # the base of a pack comes before it
         chains = [
-            (len(pack.names) + (0 if pack.base[1] in begins else best[pack.base][0]), pack)
+            (1 if pack.base[1] in begins else 1 + best[pack.base][0], pack)
             for pack in found
             if pack.base[1] in begins or pack.base in best
         ]
