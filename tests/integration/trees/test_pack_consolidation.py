@@ -251,6 +251,7 @@ async def test_a_failed_merge_is_logged_and_tried_again_later(start_session: Sta
     assert await session.count_restored(stored, session.expected[-1], "elsewhere") <= MAX_CHAIN_PACKS + 1
 
 
+@pytest.mark.timing
 @pytest.mark.requirement("K7")
 async def test_a_process_that_is_killed_while_it_merges_loses_nothing(tmp_path: Path) -> None:
     world = await make_world(tmp_path)
