@@ -26,6 +26,7 @@ POINTS: Final = (
 APPROVAL_POINTS: Final = ("after_ask",)
 
 TREE_POINTS: Final = ("tree_written", "files_kept")
+PACK_POINTS: Final = ("packs_merging", "packs_merged")
 
 API_POINTS: Final = ("before_answer",)
 DELIVERY_POINTS: Final = ("before_ref", "after_ref")

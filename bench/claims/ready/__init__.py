@@ -1,1 +1,1 @@
-"""Claims about operation by a team: lost services, identities, roles and limits."""
+"""Claims about operation by a team: lost services, long sessions, identities, roles and limits."""

@@ -10,6 +10,7 @@ from typing import Final
 import asyncpg
 
 from bench.support.cluster import Cluster
+from footplate.domain.files.pack_names import PACK_NAME
 from footplate.domain.files.snapshots import SCRATCH_TREE, Snapshot
 from footplate.trees.snapshots.packs import find_pack_chain
 
@@ -61,7 +62,9 @@ async def _find_needed_packs(connection: asyncpg.Connection, by_folder: Mapping[
                     "select number, files, apart from snapshots where session_id = $1 and tree = $2 and seq <= $3",
                     *(owner, tree, last),
                 )
+                single = [name for name in names if (match := PACK_NAME.fullmatch(name)) and match["steps"] is None]
                 for row in rows:
-                    packs = find_pack_chain(names, row["number"], Snapshot(row["files"], row["apart"]))
-                    found |= {f"{folder_of_name[name]}/{name}" for pack in packs for name in pack}
+                    for chosen in (single, names):  # merged packs are an addition to those of single steps
+                        packs = find_pack_chain(chosen, row["number"], Snapshot(row["files"], row["apart"]))
+                        found |= {f"{folder_of_name[name]}/{name}" for pack in packs for name in pack.names}
     return found

@@ -64,7 +64,7 @@ def _read_packs(objects: Path) -> Iterator[bytes]:
         match = PACK_NAME.fullmatch(path.name)
         require(holds=match is not None, otherwise=f"a pack with an unexpected name: {path.name}")
         assert match is not None
-        whole = str(path.with_name(match["number"] + match["before"] + match["snapshot"]))
+        whole = str(path.with_name(match["number"] + (match["steps"] or "") + match["before"] + match["snapshot"]))
         packs.setdefault((int(match["number"]), whole), {})[int(match["part"])] = path
     with tempfile.TemporaryDirectory(prefix="footplate-unpacked-") as git_dir:
         _git(git_dir, "init", "-q", "--bare")

@@ -40,6 +40,7 @@ from footplate.trees.git import Git
 from footplate.trees.projects import project_instructions
 from footplate.trees.projects.mirrors import Mirrors
 from footplate.trees.snapshots.incremental_snapshots import IncrementalSnapshots
+from footplate.trees.snapshots.pack_consolidation import PackConsolidator
 from footplate.trees.snapshots.upload import SnapshotUploader, TreeLocation
 from footplate.trees.tree_recovery import RecoveryRequest, is_based_on, record_base_snapshots, recover_tree
 
@@ -50,10 +51,19 @@ _MERGE_SECONDS: Final = 10.0
 
 
 class SessionTrees(Trees):
-    def __init__(self, data: Path, mirrors: Mirrors, uploader: SnapshotUploader, *, seconds: float) -> None:
+    def __init__(
+        self,
+        data: Path,
+        mirrors: Mirrors,
+        uploader: SnapshotUploader,
+        consolidator: PackConsolidator | None = None,
+        *,
+        seconds: float,
+    ) -> None:
         self._data = data.resolve()
         self._mirrors = mirrors
         self._uploader = uploader
+        self._consolidator = consolidator
         self._seconds = seconds
         self._incremental_snapshots: dict[Path, IncrementalSnapshots] = {}
         """Incremental snapshots of running turns, by the host's git directory."""
@@ -177,6 +187,12 @@ class SessionTrees(Trees):
         await pack_merging.merge_packs(host_git_dir, seconds=_MERGE_SECONDS)
         if tree.project is not None:
             self._mirrors.merge_packs_later(tree.organisation, tree.project.id)
+
+    def consolidate_packs_later(self, tree: SessionTree, files: SessionFiles) -> None:
+        name = _tree_name(tree)
+        if self._consolidator is not None:
+            location = self._locate_tree(tree, files)
+            self._consolidator.consolidate_later(location, files.snapshots[name], tree.session_id, name)
 
     async def collect_commits(
         self, tree: SessionTree, environment: Environment, inside_path: str, last: StoredSnapshot | None

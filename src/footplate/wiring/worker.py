@@ -35,6 +35,7 @@ from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
+from footplate.store.log.file_snapshots import SnapshotHistory
 from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
@@ -49,6 +50,7 @@ from footplate.stream.nudges import NudgeListener
 from footplate.stream.session_cleanup import SessionCleaner
 from footplate.stream.turn_publisher import TurnPublisher
 from footplate.trees.session_trees import SessionTrees
+from footplate.trees.snapshots.pack_consolidation import PackConsolidator
 from footplate.trees.snapshots.upload import SnapshotUploader
 from footplate.wiring.environment_backend import create_environment_backend
 from footplate.wiring.garbage_collection import collecting_daily
@@ -73,7 +75,12 @@ async def run(settings: Settings) -> None:
         objects = Objects.open(settings.objects_url, settings.data_dir)
         worker = ids.new_id(ids.WORKER)
         leases = WorkerLeases(database)
-        trees = _create_trees(settings, objects)
+        uploader = SnapshotUploader(objects)
+        consolidator = PackConsolidator(objects, uploader, SnapshotHistory(database))
+        exits.push_async_callback(consolidator.aclose)
+        trees = SessionTrees(
+            settings.data_dir, create_mirrors(settings), uploader, consolidator, seconds=settings.git_seconds
+        )
         backend = await create_environment_backend(
             settings, worker=worker, is_lease_expired=leases.has_expired, trees=trees
         )
@@ -205,12 +212,6 @@ def _web_access(settings: Settings) -> WebAccess:
         max_bytes=settings.web_fetch_bytes,
         max_seconds=settings.web_fetch_seconds,
         search=search,
-    )
-
-
-def _create_trees(settings: Settings, objects: Objects) -> SessionTrees:
-    return SessionTrees(
-        settings.data_dir, create_mirrors(settings), SnapshotUploader(objects), seconds=settings.git_seconds
     )
 
 

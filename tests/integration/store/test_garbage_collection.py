@@ -106,7 +106,7 @@ async def test_objects_of_an_interrupted_turn_are_removed(cell: Cell, principal:
     assert reasons(await collect.collect_session(principal.organisation, session_id, remove=True)) == expected
     remaining = await cell.objects.list_names(prefix(principal, session_id))
     assert sorted(remaining) == sorted([*names, young])
-    assert find_pack_chain(remaining, 1, snapshot(1)) == [[names[0]], [names[1]]]
+    assert [pack.names for pack in find_pack_chain(remaining, 1, snapshot(1))] == [[names[0]], [names[1]]]
 
 
 async def test_nothing_of_a_session_is_removed_while_its_turn_runs(cell: Cell, principal: Principal) -> None:

@@ -12,6 +12,7 @@ from footplate.domain.ports.api import DiffRequest, ForkPoint
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events
 from footplate.store.log.diff_snapshots import DiffSnapshots
+from footplate.store.log.file_snapshots import SnapshotHistory
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 
 from .cell import COMPLETED, Cell, new_principal
@@ -152,3 +153,20 @@ async def _end_turn(cell: Cell, principal: Principal, session_id: str) -> None:
 
 
 async def _forget_nothing(organisation: str, session_id: str) -> None: ...
+
+
+async def test_snapshots_are_found_by_number_also_those_that_a_fork_inherits(cell: Cell) -> None:
+    principal = new_principal()
+    session_id = await cell.session(principal)
+    _, second, _ = await turn(cell, principal, session_id, 1, 2, 3)
+    fork = await cell.fork(principal, session_id, second)
+    await turn(cell, principal, fork.id, 13)
+    history = SnapshotHistory(cell.database)
+    numbers = (1, 2, 3, 13, 99)
+    assert await history.load_snapshots(session_id, SCRATCH_TREE, numbers) == {
+        number: stored(number).snapshot for number in (1, 2, 3)
+    }
+    assert await history.load_snapshots(fork.id, SCRATCH_TREE, numbers) == {
+        number: stored(number).snapshot for number in (1, 2, 13)
+    }
+    assert await history.load_snapshots(session_id, "another tree", numbers) == {}

@@ -108,7 +108,7 @@ def test_a_pack_without_a_chain_does_not_hide_the_complete_chain() -> None:
     chain = [SnapshotStep(0, first, None).part_name(1, 1), SnapshotStep(1, last, first).part_name(1, 1)]
     dead_end = SnapshotStep(1, last, stray).part_name(1, 1)
     for names in ([dead_end, *chain], [*chain, dead_end]):
-        assert packs.find_pack_chain(names, 1, last) == [[name] for name in chain]
+        assert [pack.names for pack in packs.find_pack_chain(names, 1, last)] == [[name] for name in chain]
     with pytest.raises(Permanent, match="snapshot 1 is not in the object store"):
         packs.find_pack_chain([dead_end, chain[1]], 1, last)
 

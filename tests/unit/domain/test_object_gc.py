@@ -94,8 +94,30 @@ def test_every_snapshot_can_be_restored_and_nothing_else_remains(
     used: set[str] = set()
     for session, names in ((parent, parent.names), (fork, [*fork.names, *parent.names])):
         for number, snapshot in session.rows:
-            used |= {name for pack in packs.find_pack_chain(names, number, snapshot, known) for name in pack}
+            used |= {name for pack in packs.find_pack_chain(names, number, snapshot, known) for name in pack.names}
     assert used == parent.names | fork.names
+
+
+@given(count=st.integers(2, 20), merges=st.lists(st.tuples(st.integers(-1, 18), st.integers(2, 20)), max_size=6))
+def test_merged_packs_of_snapshots_in_the_log_are_retained_and_shorten_chains(
+    count: int, merges: list[tuple[int, int]]
+) -> None:
+    session = Session(FOLDER, None)
+    for content in range(count):
+        session.take_snapshot(content, committed=True)
+    for first, steps in merges:
+        if (last := first + steps) < count:
+            previous = None if first < 0 else session.rows[first][1]
+            session.names.add(packs.SnapshotStep(last, session.rows[last][1], previous, steps).part_name(0, 1))
+    cut_off = packs.SnapshotStep(count, Snapshot("c" * 40), session.rows[0][1], count).part_name(0, 1)
+    names = {*session.names}
+    session.names.add(cut_off)
+    session.collect()
+    assert session.names == names
+    for number, snapshot in session.rows:
+        chain = packs.find_pack_chain(names, number, snapshot)
+        assert sum(pack.steps for pack in chain) == number + 1
+        assert (len(chain) < number + 1) == any(first + steps <= number for first, steps in merges)
 
 
 def test_recent_objects_are_retained() -> None:
@@ -193,9 +215,8 @@ def test_parts_of_an_unfinished_pack_are_removed_once_it_is_written_again() -> N
         judge_session_objects(references, FOLDER, [make_object(name) for name in (half, *again)], before=NOW)
     )
     assert found == {half: RetentionReason.CUT_OFF, again[0]: RetentionReason.FILES, again[1]: RetentionReason.FILES}
-    assert [[name.rpartition("/")[2] for name in again]] == packs.find_pack_chain(
-        [name.rpartition("/")[2] for name in (half, *again)], 0, snapshot
-    )
+    (pack,) = packs.find_pack_chain([name.rpartition("/")[2] for name in (half, *again)], 0, snapshot)
+    assert pack.names == [name.rpartition("/")[2] for name in again]
     assert reasons_by_name(judge_session_objects(references, FOLDER, [make_object(half)], before=NOW)) == {
         half: RetentionReason.BROKEN
     }

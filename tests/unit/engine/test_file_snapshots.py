@@ -48,10 +48,14 @@ class FakeTrees:
     stuck: bool = False
     incremental: list[bool] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
+    consolidated: list[int] = field(default_factory=list)
 
     async def stop_watching(self, tree: SessionTree, *, merge_packs: bool = True) -> None:
         del merge_packs
         self.stopped.append(SCRATCH_TREE if tree.project is None else tree.project.id)
+
+    def consolidate_packs_later(self, tree: SessionTree, files: SessionFiles) -> None:
+        self.consolidated.append(files.snapshots[SCRATCH_TREE if tree.project is None else tree.project.id].number)
 
     async def collect_commits(self, *_: object) -> CollectedCommits:
         self.commit_requests += 1
@@ -140,6 +144,7 @@ async def test_files_are_scanned_before_the_first_call_and_after_calls_that_may_
     assert await scan_if_needed(files, result(MCP), events.model_request_start()) == [
         TreeSnapshot(SCRATCH_TREE, make_snapshot(2))
     ]
+    assert trees.consolidated == [1, 2], "after each commit of a snapshot"
 
 
 @pytest.mark.parametrize("each_call", [True, False])

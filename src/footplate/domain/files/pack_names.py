@@ -1,5 +1,6 @@
 """Names of git packs in the object store. Each snapshot of a session's files is stored as a pack. The pack's name
-contains the id of the new snapshot and the id of the snapshot that it builds on.
+contains the id of the snapshot that it builds on and the id of the new snapshot. In the name of a merged pack, the
+number of steps between them follows the number of the snapshot.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ from typing import Final
 from footplate.domain.files.snapshots import Snapshot
 
 PACK_NAME: Final = re.compile(
-    r"(?P<number>\d{8})-(?P<before>[0-9a-f]{16})-(?P<snapshot>[0-9a-f]{16})"
+    r"(?P<number>\d{8})-((?P<steps>\d{8})-)?(?P<before>[0-9a-f]{16})-(?P<snapshot>[0-9a-f]{16})"
     r"\.(?P<part>\d+)-(?P<parts>\d+)(-(?P<digest>[0-9a-f]{16}))?\.pack"
 )
 NO_BASE: Final = "0" * 16
@@ -42,22 +43,25 @@ class PackChain:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    base: str
+    base: PackPosition
+    steps: int
+    """How many steps of the session's history it covers. More than one: it is a merged pack."""
     names: Sequence[str]
     """The names of its parts, in order."""
 
 
 def complete_packs(names: Iterable[str]) -> Mapping[PackPosition, list[Pack]]:
     """Return the packs of which all parts are present, by the snapshot that they produce, in the order of the names."""
-    found: dict[PackPosition, dict[tuple[str, int, str | None], dict[int, str]]] = {}
+    found: dict[PackPosition, dict[tuple[str, int, int, str | None], dict[int, str]]] = {}
     for name in names:
         if (match := PACK_NAME.fullmatch(name)) is not None:
             packs = found.setdefault((int(match["number"]), match["snapshot"]), {})
-            packs.setdefault((match["before"], int(match["parts"]), match["digest"]), {})[int(match["part"])] = name
+            pack = (match["before"], int(match["steps"] or 1), int(match["parts"]), match["digest"])
+            packs.setdefault(pack, {})[int(match["part"])] = name
     return {
         place: [
-            Pack(before, [parts[part] for part in sorted(parts)])
-            for (before, count, _), parts in packs.items()
+            Pack((place[0] - steps, before), steps, [parts[part] for part in sorted(parts)])
+            for (before, steps, count, _), parts in packs.items()
             if len(parts) == count
         ]
         for place, packs in found.items()
@@ -82,5 +86,5 @@ def find_pack_chain(names: Iterable[str], wanted: Collection[PackPosition]) -> P
             ends.add(position[1])
         for pack in packs.get(position, ()):
             needed.update(pack.names)
-            queue.append((position[0] - 1, pack.base))
+            queue.append(pack.base)
     return PackChain(frozenset(needed), frozenset(ends))

@@ -329,6 +329,9 @@ class Trees(Protocol):
     async def stop_watching(self, tree: "SessionTree", *, merge_packs: bool = True) -> None:
         """Stop watching the tree at the end of a turn. `merge_packs`: also merge its packs on this host."""
 
+    def consolidate_packs_later(self, tree: "SessionTree", files: SessionFiles) -> None:
+        """Merge packs of the tree in the object store in the background, if there are many. `files`: as in the log."""
+
     async def collect_commits(
         self, tree: "SessionTree", environment: Environment, inside_path: str, last: StoredSnapshot | None
     ) -> CollectedCommits:

@@ -14,7 +14,13 @@ import stamina
 import structlog
 
 from footplate.domain.errors import FootplateError, Unavailable
-from footplate.domain.files.snapshots import CollectedCommits, StoredSnapshot, TreeSnapshot, may_have_written
+from footplate.domain.files.snapshots import (
+    CollectedCommits,
+    SessionFiles,
+    StoredSnapshot,
+    TreeSnapshot,
+    may_have_written,
+)
 from footplate.domain.ports.engine import Claim, OpenEnvironment, SessionTree, Trees, TurnStore
 from footplate.domain.sessions.events import TOOL_RESULTS, TOOL_USES, Event
 
@@ -143,6 +149,10 @@ class TurnFiles:
 
     def mark_committed(self, snapshots: Sequence[TreeSnapshot]) -> None:
         self._last |= {snapshot.tree: snapshot.stored for snapshot in snapshots}
+        if self._trees is not None:
+            files, trees = SessionFiles({**self._last}, self._claim.files.ancestors), self._session_trees
+            for snapshot in snapshots:
+                self._trees.consolidate_packs_later(trees[snapshot.tree], files)
 
     async def collect_commits(self, *, max_seconds: float | None = None) -> None:
         """Collect the agent's own commits with a program inside the environment, which must still be open.

@@ -376,6 +376,8 @@ class _Turn:
         except Fenced as error:
             return _retry_lost_turn(error)
         self._telemetry.record_outcome(outcome)
+        if self._log.files is not None:
+            self._log.files.mark_committed(self._final_snapshots)
         await failpoints.hit("after_turn_commit")
         await self._live.publish(positions)
         return TurnEnded(has_more=more)

@@ -1,10 +1,10 @@
-"""Finds the current snapshots of a session's files at a given position of its log."""
+"""Finds the snapshots of a session's files in its log: the current ones at a position, or those with given numbers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from footplate.domain.files.snapshots import NO_FILES, SCRATCH_TREE, SessionFiles, Snapshot, StoredSnapshot
-from footplate.store.database import SQL, Connection
+from footplate.store.database import SQL, Connection, Database
 from footplate.store.row_mapping import Row
 
 NEWEST_SEQ: Final = (1 << 63) - 1
@@ -37,3 +37,14 @@ def snapshots_by_tree(rows: Sequence[Row]) -> Mapping[str, StoredSnapshot]:
 def load_snapshot(row: Row) -> Snapshot:
     """The only reader of these columns. A column that is omitted here is also missing from the names of packs."""
     return Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items())), row["bundles"])
+
+
+class SnapshotHistory:
+    """Loads earlier snapshots of a session's files."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def load_snapshots(self, session_id: str, tree: str, numbers: Sequence[int]) -> Mapping[int, Snapshot]:
+        rows = await self._database.fetch("snapshots_by_number", session_id, tree, [*numbers])
+        return {row["number"]: load_snapshot(row) for row in rows}

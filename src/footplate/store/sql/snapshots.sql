@@ -25,6 +25,18 @@ select distinct on (tree, begins) tree, begins, number, files, apart, base, left
 from snapshots where session_id = $1 and tree = any($2::text[]) and seq >= $3 and turn_id = $4
 order by tree, begins, case when begins then seq else -seq end
 
+-- name: snapshots_by_number
+-- The snapshots of a tree with these numbers, including inherited ones. A snapshot that was replaced at its position is not
+-- found.
+select f.number, f.files, f.apart, f.commits, f.bundles
+from (
+    select $1::text as owner, 9223372036854775807 as last_seq
+    union all
+    select owner, last_seq from stretches where session_id = $1
+) o
+join snapshots f on f.session_id = o.owner and f.tree = $2 and f.seq <= o.last_seq
+where f.number = any($3::int[])
+
 -- name: departures
 -- The delivered snapshots of a tree, including inherited ones, and the newest snapshot, which may be delivered next.
 -- Deliveries that an owner made after it was forked are not included.

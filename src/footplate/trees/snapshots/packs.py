@@ -1,15 +1,17 @@
 """Stores snapshots in the object store: each snapshot adds one git pack with the objects that the previous one lacks.
 
 A pack is written before anything refers to it, and is never overwritten. Its name contains the ids of the previous and
-the new snapshot, so packs with the same name are interchangeable. Another host follows the names backwards from a
-snapshot to find all packs that it needs. A worker that was interrupted may leave packs to which nothing refers.
+the new snapshot, so packs with the same name are interchangeable. Another host finds the shortest chain of names that
+leads to a snapshot. A merged pack covers several steps and makes the chain shorter; the packs of the single steps stay
+(`pack_consolidation.py`). A worker that was interrupted may leave packs to which nothing refers.
 """
 
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -24,6 +26,7 @@ from footplate.trees.snapshots.pack_import import import_packs
 MAX_PART_BYTES: Final = 16 << 20
 """A larger pack is split into several objects, because a conditional write is one request with all content in memory.
 """
+_MERGE_CPU_SECONDS: Final = 120
 _COMMIT_IDENTITY: Final = "footplate <> 0 +0000"
 
 
@@ -47,19 +50,25 @@ class SnapshotStep:
     snapshot: Snapshot
     previous: Snapshot | None
     """None: this is the first snapshot, and its pack is complete."""
+    steps: int = 1
+    """How many steps `previous` is back. More than one: the pack is a merged pack."""
 
     def part_name(self, part: int, parts: int, digest: str = "") -> str:
         """Returns the name of a part. With several parts, `digest` identifies the pack, because git may pack the same
         objects differently.
         """
         before = NO_BASE if self.previous is None else short_id(self.previous)
+        steps = f"{self.steps:08d}-" if self.steps > 1 else ""
         suffix = f"-{digest}" if parts > 1 and digest else ""
-        return f"{self.number:08d}-{before}-{short_id(self.snapshot)}.{part}-{parts}{suffix}.pack"
+        return f"{self.number:08d}-{steps}{before}-{short_id(self.snapshot)}.{part}-{parts}{suffix}.pack"
 
 
 async def upload_pack(store: PackStore, prefix: str, git_dir: Path, step: SnapshotStep) -> int:
     """Uploads the pack of a step and returns the number of new bytes. Safe to retry after a crash."""
     git = Git(git_dir=git_dir, configuration=SNAPSHOT_GIT_CONFIGURATION)
+    if step.steps > 1:  # in the background: it may take longer, but must not take the processors from turns
+        configuration = {**SNAPSHOT_GIT_CONFIGURATION, "pack.threads": "1"}
+        git = replace(git, configuration=configuration, max_cpu_seconds=_MERGE_CPU_SECONDS)
     with scratch_directory(git_dir) as scratch_dir:
         revisions, pack = scratch_dir / "wanted", scratch_dir / "pack"
         known = [step.previous] if step.previous is not None else []
@@ -93,17 +102,26 @@ async def download_packs(
     """Downloads all objects of a snapshot into a git directory and returns the number of bytes. A fork also reads its
     parents' packs. The git directory already has all objects of `known`, where the chain of packs may start.
     """
-    names: dict[str, str] = {}
-    for prefix in prefixes:
-        names |= dict.fromkeys(await store.list_names(prefix), prefix)
+    names = await list_packs(store, prefixes)
     pack_chain = find_pack_chain(names, number, snapshot, known)
     if not pack_chain:
         return 0
     git = Git(git_dir=git_dir, configuration=SNAPSHOT_GIT_CONFIGURATION)
     with scratch_directory(git_dir) as scratch_dir:
         return await import_packs(
-            git, [[f"{names[name]}/{name}" for name in parts] for parts in pack_chain], store.read_chunks, scratch_dir
+            git,
+            [[f"{names[name]}/{name}" for name in pack.names] for pack in pack_chain],
+            store.read_chunks,
+            scratch_dir,
         )
+
+
+async def list_packs(store: PackStore, prefixes: Sequence[str]) -> dict[str, str]:
+    """Returns the names of all packs below the prefixes, each with its prefix."""
+    names: dict[str, str] = {}
+    for prefix in prefixes:
+        names |= dict.fromkeys(await store.list_names(prefix), prefix)
+    return names
 
 
 async def copy_snapshot(source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot | None = None) -> bool:
@@ -143,35 +161,29 @@ def _digest(pack: Path) -> str:
         return file.read()[:8].hex()
 
 
-def find_pack_chain(
-    names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None
-) -> list[Sequence[str]]:
-    """Returns the packs that lead to a snapshot, starting from `known`, in order. Each is given as the names of its
-    parts.
+def find_pack_chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[Pack]:
+    """Returns the packs that lead to a snapshot, starting from `known`, in order: the chain with the fewest packs. Of
+    equal chains, the one whose names come first is taken, so a fork prefers its own packs to its parents'.
+
+    Some packs may be dead ends: the snapshot before them never reached the log and was garbage-collected.
     """
     begins = {NO_BASE} if known is None else {NO_BASE, short_id(known)}
-    return _follow_back(complete_packs(names), number, short_id(snapshot), begins)[::-1]
-
-
-def _follow_back(
-    found: Mapping[PackPosition, Sequence[Pack]], number: int, target: str, begins: Collection[str]
-) -> list[Sequence[str]]:
-    """Follows the packs from the last to the first. If several packs lead to a snapshot, some may be dead ends: the
-    snapshot before them never reached the log and was garbage-collected.
-    """
-    if target in begins:
-        return []
-    path: list[Sequence[str]] = []
-    candidates = [iter(found.get((number, target), ()))]
-    while candidates:
-        if (pack := next(candidates[-1], None)) is None:
-            candidates.pop()
-            del path[-1:]
-            continue
-        path.append(pack.names)
-        if pack.base in begins:
-            return path
-        candidates.append(iter(found.get((number - len(path), pack.base), ())))
+    best: dict[PackPosition, tuple[int, Pack]] = {}
+    """The length of the shortest chain to each snapshot, and its last pack."""
+    for position, found in sorted(complete_packs(names).items()):  # the base of a pack comes before it
+        chains = [
+            (1 if pack.base[1] in begins else 1 + best[pack.base][0], pack)
+            for pack in found
+            if pack.base[1] in begins or pack.base in best
+        ]
+        if chains:
+            best[position] = min(chains, key=itemgetter(0))
+    position, chain = (number, short_id(snapshot)), list[Pack]()
+    while position[1] not in begins and position in best:
+        chain.append(best[position][1])
+        position = chain[-1].base
+    if position[1] in begins:
+        return chain[::-1]
     raise Permanent(
         f"The session's files cannot be restored: snapshot {number} is not in the object store.",
         help_text="Check whether objects were deleted by hand or by a bucket rule, and restore them from a backup.",

@@ -69,7 +69,7 @@ class SnapshotUploader:
         refers to. `collected`: the agent's own commits; None: unchanged. `incremental`: takes the snapshot; None: every
         file is scanned.
         """
-        base = await self._ensure_base(location)
+        base = await self.ensure_base(location)
         last = last or base
         tree = None if base is None else base.snapshot.tree
         if incremental is None:
@@ -118,7 +118,7 @@ class SnapshotUploader:
             )
         await restore.restore_snapshot(location.git_dir, stored.snapshot, location.tree, user=user)
 
-    async def _ensure_base(self, location: TreeLocation) -> StoredSnapshot | None:
+    async def ensure_base(self, location: TreeLocation) -> StoredSnapshot | None:
         """Returns the base, after making sure that it is in the object store."""
         if location.base is None or location.base_prefix is None:
             return None
