@@ -11,11 +11,13 @@ from footplate.api.middleware.host_and_origin_guard import ForeignRequestMiddlew
 from footplate.api.middleware.request_context import RequestContextMiddleware
 from footplate.api.routes import (
     agents,
+    api_keys,
     approvals,
     audit,
     environments,
     files,
     health,
+    members,
     policies,
     projects,
     unsupported,
@@ -73,6 +75,8 @@ def create_app(services: ApiServices) -> FastAPI:
             policies,
             approvals,
             audit,
+            members,
+            api_keys,
         ),
         health,
         unsupported,

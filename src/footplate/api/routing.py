@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from footplate.api.auth import authenticate
 from footplate.api.openapi import ERROR_RESPONSES
+from footplate.api.requests.route_permissions import check_route
 from footplate.api.service_container import get_services
 
 
@@ -31,6 +32,7 @@ class DirectRoute(APIRoute):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         principal = await authenticate(request)
+        check_route(principal, request.method, self.path)
         reservation = get_services(request).quotas.open_reservation(principal.id)
         scope["body_reservation"] = reservation
         try:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from footplate.client.response_models import (
     Agent,
+    ApiKey,
     Approval,
     AuditEntry,
     AuditVerification,
@@ -23,6 +24,7 @@ from footplate.client.response_models import (
     Event,
     File,
     FileConflict,
+    Member,
     Policy,
     PolicyReplay,
     Project,
@@ -286,6 +288,10 @@ SCHEMAS: Final[dict[str, Any]] = {
     "file": File | ErrorAnswer,
     "audit": list[AuditEntry] | ErrorAnswer,
     "audit-verify": AuditVerification | ErrorAnswer,
+    "members": list[Member] | ErrorAnswer,
+    "member": Member | ErrorAnswer,
+    "api-keys": list[ApiKey] | ErrorAnswer,
+    "api-key": ApiKey | ErrorAnswer,
     "approvals": list[Approval] | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,

@@ -24,6 +24,7 @@ from footplate.client.errors import (
 )
 from footplate.client.response_models import (
     Agent,
+    ApiKey,
     Approval,
     AuditEntry,
     AuditVerification,
@@ -40,6 +41,7 @@ from footplate.client.response_models import (
     FileConflict,
     ForkedFrom,
     ImportedRules,
+    Member,
     Page,
     Policy,
     PolicyReplay,
@@ -54,6 +56,7 @@ from footplate.client.response_models import (
 __all__ = [
     "Agent",
     "ApiError",
+    "ApiKey",
     "Approval",
     "AsyncFootplate",
     "AuditEntry",
@@ -76,6 +79,7 @@ __all__ = [
     "ForkedFrom",
     "ImportedRules",
     "InvalidRequest",
+    "Member",
     "NotFound",
     "Page",
     "Policy",

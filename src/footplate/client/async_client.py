@@ -8,6 +8,7 @@ from footplate.client.approvals import Approvals
 from footplate.client.audit import Audit
 from footplate.client.events import Events
 from footplate.client.files import Files
+from footplate.client.members import ApiKeys, Members
 from footplate.client.policies import Policies
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
 from footplate.client.transport import PATIENCE, TIMEOUT, Transport
@@ -39,6 +40,8 @@ class AsyncFootplate:
         self.turns = Turns(self._transport)
         self.approvals = Approvals(self._transport)
         self.audit = Audit(self._transport)
+        self.members = Members(self._transport)
+        self.api_keys = ApiKeys(self._transport)
         self.policies = Policies(self._transport)
         self.files = Files(self._transport)
         self.events = Events(self._transport)

@@ -44,6 +44,30 @@ class Agent(AgentDefinition):
     archived_at: datetime | None = None
 
 
+class Member(ResponseModel):
+    id: str
+    kind: str
+    name: str
+    roles: list[str]
+    created_at: datetime
+    disabled_at: datetime | None = None
+
+
+class ApiKey(ResponseModel):
+    id: str
+    name: str
+    member_id: str
+    member_name: str
+    roles: list[str]
+    created_at: datetime
+    created_by: str | None = None
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+    secret: str | None = None
+    """The key itself, only in the response that creates or rotates it."""
+
+
 class Environment(ResponseModel):
     id: str
     name: str

@@ -25,6 +25,7 @@ PROJECT: Final = "proj"
 WORKSPACE: Final = "wksp"
 FILE: Final = "file"
 RESOURCE: Final = "sesrsc"
+MEMBER: Final = "memb"
 
 
 def new_id(prefix: str) -> str:

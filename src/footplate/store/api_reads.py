@@ -12,6 +12,7 @@ from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
 from footplate.domain.errors import NotFound
 from footplate.domain.files.uploaded_files import StoredFile
+from footplate.domain.organisations.members import ApiKey, Member
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.policy.approvals import Approval
@@ -30,7 +31,7 @@ from footplate.store.log.fork_history import ForkHistory, LogSegment
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
-from footplate.store.resources import files, policies, policy_replay, projects
+from footplate.store.resources import files, members, policies, policy_replay, projects
 
 T = TypeVar("T")
 _ENTRIES_PER_READ: Final = 100
@@ -119,6 +120,20 @@ class ApiReads:
         return await self._fetch_page(
             projects.load_project, "projects", principal, page, {"s.path": path} if path else {}
         )
+
+    async def member(self, principal: Principal, member_id: str) -> Member:
+        return await self._fetch_one(
+            members.load_member, "member", member_id, "member", member_id, principal.organisation
+        )
+
+    async def members(self, principal: Principal, page: Page) -> Sequence[Member]:
+        return await self._fetch_page(members.load_member, "members", principal, page)
+
+    async def api_key(self, principal: Principal, key_id: str) -> ApiKey:
+        return await self._fetch_one(members.load_key, "API key", key_id, "api_key", key_id, principal.organisation)
+
+    async def api_keys(self, principal: Principal, page: Page) -> Sequence[ApiKey]:
+        return await self._fetch_page(members.load_key, "api_keys", principal, page)
 
     async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
         return await self._fetch_one(

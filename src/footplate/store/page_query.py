@@ -19,6 +19,9 @@ _SELECTS: Final = {
     " from approvals a join events e on e.session_id = a.session_id and e.seq = a.seq"
     " join sessions t on t.id = a.session_id where a.closed_at is null) s",
     "audit": "select s.* from (select a.*, null::timestamptz as archived_at from audit a) s",
+    "members": "select s.* from (select p.*, disabled_at as archived_at from principals p) s",
+    "api_keys": "select s.* from (select k.*, p.name as member_name, k.revoked_at as archived_at"
+    " from api_keys k join principals p on p.id = k.principal) s",
     "workspaces": "select s.* from workspaces s",
     "sessions": "select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests,"
     " h.cost_microusd, h.active_seconds from sessions s join session_heads h on h.session_id = s.id",

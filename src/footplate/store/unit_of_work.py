@@ -38,7 +38,7 @@ from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
 from footplate.store.object_store import Objects
-from footplate.store.resources import files, policies, projects
+from footplate.store.resources import files, members, policies, projects
 from footplate.store.retention.session_deletion import delete_session_rows
 
 log = structlog.get_logger(__name__)
@@ -84,7 +84,7 @@ class UnitOfWorkFactory:
             log.warning("stored response could not be discarded", action="answer.kept", answer=response_id)
 
 
-class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.PolicyUnitOfWork):
+class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.PolicyUnitOfWork, members.MemberUnitOfWork):
     def __init__(
         self,
         connection: Connection,

@@ -7,6 +7,7 @@ Start-up must be fast, because processes are restarted often and the first turn 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 from footplate.config import Settings
 from footplate.domain.projects.project import DEFAULT_ORGANISATION as DEFAULT_ORGANISATION
@@ -18,13 +19,15 @@ async def migrate(settings: Settings) -> None:
     await upgrade_schema(settings.database_url)
 
 
-async def create_key(settings: Settings, organisation: str, name: str, roles: list[str]) -> str:
+async def create_key(
+    settings: Settings, organisation: str, name: str, roles: list[str], *, expires_at: datetime | None = None
+) -> str:
     """Create an API key and return its secret, which cannot be read again."""
     from footplate.store.resources.api_keys import ApiKeys
     from footplate.wiring.shared_components import open_database
 
     async with open_database(settings) as database:
-        return await ApiKeys(database).create_key(organisation, name, roles)
+        return await ApiKeys(database).create_key(organisation, name, roles, expires_at=expires_at)
 
 
 async def bootstrap_key(settings: Settings) -> str:

@@ -181,7 +181,10 @@ async def test_no_key_is_created_for_an_organisation_name_with_a_path(cell: Cell
     async with cell.database.connection() as connection:
         await connection.execute("insert into organisations (id, name) values ('../x', '../x')")
         await connection.execute(
-            "insert into api_keys (id, organisation, name, secret_hash, roles) values ('key_x', '../x', 'k', $1, '{}')",
+            "with owner as (insert into principals (id, organisation, kind, name, roles)"
+            " values ('key_x', '../x', 'service', 'k', '{}') returning id)"
+            " insert into api_keys (id, organisation, principal, name, secret_hash, roles)"
+            " select id, '../x', id, 'k', $1, '{}' from owner",
             hashlib.sha256(b"fp_old").digest(),
         )
     with pytest.raises(InvalidRequest, match="cannot be used as a directory name"):

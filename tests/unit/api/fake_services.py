@@ -37,6 +37,7 @@ from footplate.domain.sessions.threads import is_visible
 from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 
 from .fake_files import FakeFileUnit, FileWorld
+from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
 from .fake_projects import FakeProjectUnit, ProjectWorld
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,6 +66,7 @@ class World:
     inputs: list[Input] = field(default_factory=list)
     projects: ProjectWorld = field(default_factory=ProjectWorld)
     files: FileWorld = field(default_factory=FileWorld)
+    members: MemberWorld = field(default_factory=MemberWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -102,8 +104,9 @@ def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
     return matching[start : start + page.limit]
 
 
-class FakeReads:
+class FakeReads(FakeMemberReads):
     def __init__(self, world: World) -> None:
+        self.member_world = world.members
         self._world = world
 
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent:
@@ -247,9 +250,10 @@ class FakeReads:
         return [turn for turn in rows if before is None or turn.id < before][:limit]
 
 
-class FakeUnit(FakeProjectUnit, FakeFileUnit):
+class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
+        self.member_world = world.members
         self._world = world
         self._files = world
         self._reads = FakeReads(world)

@@ -11,8 +11,8 @@ from footplate.api.service_container import get_services
 from footplate.domain.errors import FootplateError, Unauthenticated
 from footplate.domain.organisations.principals import Principal
 
-CHECK_SECONDS: Final = 5.0
-"""Interval between two checks. The server caches a key for some seconds, so a stream ends within 15 seconds."""
+CHECK_SECONDS: Final = 2.0
+"""Interval between two checks. The server caches a key for 2 seconds, so a stream ends within 5 seconds."""
 
 log = structlog.get_logger(__name__)
 

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from footplate.cli.render import terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
 from footplate.cli.render.tool_call_format import lay_out_call
-from footplate.client import Agent, Approval, AuditEntry, Environment, File, Project, Session, Turn
+from footplate.client import Agent, ApiKey, Approval, AuditEntry, Environment, File, Member, Project, Session, Turn
 from footplate.domain.text.approval_display import ShownCall, describe_call
 
 _STATUS_COLOURS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
@@ -216,6 +216,49 @@ def print_audit(found: Sequence[AuditEntry]) -> None:
         for each in found
     ]
     print_rows(["AGE", "KIND", "OUTCOME", "BY", "TOOL", "WHY"], rows)
+
+
+def print_members(found: Sequence[Member]) -> None:
+    if not found:
+        _print_note("No members. Add one: footplate members add NAME")
+        return
+    rows: list[list[Cell]] = [
+        [
+            each.id,
+            each.kind,
+            "disabled" if each.disabled_at else "active",
+            UntrustedText(", ".join(each.roles)),
+            UntrustedText(each.name),
+        ]
+        for each in found
+    ]
+    print_rows(["ID", "KIND", "STATE", "ROLES", "NAME"], rows)
+
+
+def print_keys(found: Sequence[ApiKey]) -> None:
+    if not found:
+        _print_note("No API keys.")
+        return
+    rows: list[list[Cell]] = [
+        [
+            each.id,
+            _key_state(each),
+            value_formatting.format_age(each.last_used_at) if each.last_used_at else "never",
+            UntrustedText(", ".join(each.roles)),
+            UntrustedText(each.member_name),
+            UntrustedText(each.name),
+        ]
+        for each in found
+    ]
+    print_rows(["ID", "STATE", "USED", "ROLES", "OWNER", "NAME"], rows)
+
+
+def _key_state(key: ApiKey) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is None:
+        return "active"
+    return "expired" if key.expires_at <= datetime.now(UTC) else f"until {key.expires_at:%Y-%m-%d}"
 
 
 def print_project(detail: Project) -> None:

@@ -1,6 +1,13 @@
-"""Defines `Principal`: an authenticated caller, who belongs to one organisation."""
+"""Principals: authenticated callers, each in one organisation."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class PrincipalKind(StrEnum):
+    PERSON = "person"
+    SERVICE = "service"
+    TEAM = "team"
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,3 +16,4 @@ class Principal:
     id: str
     name: str
     roles: frozenset[str]
+    """The roles of the API key that the owner of the key has too."""

@@ -16,6 +16,7 @@ from footplate.domain.audit import AuditReads, AuditUnit
 from footplate.domain.files.snapshots import FileChange, TreeDiff
 from footplate.domain.files.uploaded_files import FileReads, FileUnit
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.members import MemberReads, MemberUnit
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Order, Page
 from footplate.domain.policy.approvals import ApprovalReads
@@ -127,7 +128,7 @@ class EventPage:
     """The thread of a subagent. None: the primary thread, which is the session's own event list."""
 
 
-class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, ReplayReads, Protocol):
+class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, ReplayReads, MemberReads, Protocol):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
     async def agent_versions(
@@ -150,7 +151,7 @@ class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Rep
         """Return turns, newest first. `before` is a turn id."""
 
 
-class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
+class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, AuditUnit, Protocol):
     """One transaction of the API."""
 
     @property

@@ -1,64 +1,54 @@
-"""Creates and authenticates API keys.
+"""Authenticates API keys, and creates keys without the API, for example the first one."""
 
-Only SHA-256 hashes are stored, which is safe because the secrets are long and random.
-"""
-
-import hashlib
-import secrets
+import hmac
 import time
+from datetime import datetime
 from typing import Final
 
-from footplate.domain import ids
 from footplate.domain.errors import Unauthenticated
 from footplate.domain.organisations.organisation_names import check_new_name, directory_name
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.roles import restrict_roles
 from footplate.store.database import SQL, Database
+from footplate.store.resources.members import hash_secret, insert_key
 
-_PREFIX: Final = "fp_"
-_CACHE_SECONDS: Final = 10.0
+CACHE_SECONDS: Final = 2.0
+"""A key that was revoked, has expired or lost its owner may work for this time longer. Most requests need no query."""
 _MAX_CACHED_KEYS: Final = 10_000
 
 
 class ApiKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
-        # A cache: a revoked key may work for up to `_CACHE_SECONDS` longer, but most requests need no query.
         self._cache: dict[bytes, tuple[float, Principal]] = {}
 
     async def authenticate(self, secret: str) -> Principal:
-        digest = _hash(secret)
+        digest = hash_secret(secret)
         cached = self._cache.get(digest)
         if cached is not None and cached[0] > time.monotonic():
             return cached[1]
         row = await self._database.fetchrow("key_principal", digest)
-        if row is None:
+        if row is None or not hmac.compare_digest(row["secret_hash"], digest):
             self._cache.pop(digest, None)
             raise Unauthenticated(
-                "The API key is not valid.",
+                "The API key is not valid: it does not exist, is revoked or has expired, or its owner is disabled.",
                 help_text="Create a key with `footplate api-keys create`, and send it as `Authorization: Bearer …` or "
                 "`x-api-key`.",
             )
         directory_name(row["organisation"])
-        principal = Principal(row["organisation"], row["id"], row["name"], frozenset(row["roles"]))
+        roles = restrict_roles(row["key_roles"], row["roles"])
+        principal = Principal(row["organisation"], row["id"], row["name"], roles)
         if len(self._cache) >= _MAX_CACHED_KEYS:
             self._cache.clear()
-        self._cache[digest] = (time.monotonic() + _CACHE_SECONDS, principal)
+        self._cache[digest] = (time.monotonic() + CACHE_SECONDS, principal)
         return principal
 
-    async def create_key(self, organisation: str, name: str, roles: list[str]) -> str:
-        """Creates a key and returns its secret, which cannot be read again."""
-        secret = _PREFIX + secrets.token_urlsafe(32)
-        await self.register_key(organisation, name, roles, secret)
-        return secret
-
-    async def register_key(self, organisation: str, name: str, roles: list[str], secret: str) -> None:
+    async def create_key(
+        self, organisation: str, name: str, roles: list[str], *, expires_at: datetime | None = None
+    ) -> str:
+        """Creates a key with a service account of its own, and returns its secret, which cannot be read again."""
         check_new_name(organisation)
         async with self._database.transaction() as connection:
             await connection.execute(SQL["insert_organisation"], organisation, organisation)
-            await connection.execute(
-                SQL["insert_key"], ids.new_id(ids.API_KEY), organisation, name, _hash(secret), roles
-            )
-
-
-def _hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()
+            _, secret = await insert_key(connection, organisation, name, roles, expires_at=expires_at)
+        return secret

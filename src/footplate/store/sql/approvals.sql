@@ -20,9 +20,9 @@ where id = $1 and not coalesce(permissions -> 'allow', '[]') ? $2
 
 -- name: who_asked
 -- The author of the message that the turn processes.
-select e.principal as id, k.name
+select e.principal as id, p.name
 from turns t join events e on e.session_id = t.session_id and e.event_id = t.input_event_id and e.ref_seq is null
-left join api_keys k on k.id = e.principal
+left join principals p on p.id = e.principal
 where t.session_id = $1 and t.id = $2
 
 -- name: edits

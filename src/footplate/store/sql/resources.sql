@@ -1,4 +1,4 @@
--- Agents, environments, sessions, API keys and stored responses.
+-- Agents, environments, sessions and stored responses.
 
 -- name: insert_agent
 with head as (
@@ -124,15 +124,6 @@ where t.session_id = $1 and t.id = $2
         and (e.type = 'user.custom_tool_result' and e.body ->> 'custom_tool_use_id' = call.event_id
              or e.type = 'user.tool_confirmation' and e.body ->> 'tool_use_id' = call.event_id))
 order by call.seq
-
--- name: key_principal
-select id, organisation, name, roles from api_keys where secret_hash = $1 and revoked_at is null
-
--- name: insert_organisation
-insert into organisations (id, name) values ($1, $2) on conflict (id) do nothing
-
--- name: insert_key
-insert into api_keys (id, organisation, name, secret_hash, roles) values ($1, $2, $3, $4, $5)
 
 -- name: lock_answer
 -- A retry waits here for an earlier attempt that still runs.

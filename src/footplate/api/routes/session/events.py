@@ -20,6 +20,7 @@ from footplate.api.wire import response_models
 from footplate.api.wire.session import events
 from footplate.api.wire.session.events import ListEvents, SendEvents, StreamEvents
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.roles import check_permission
 from footplate.domain.pagination import Order
 from footplate.domain.ports.api import Cursor, EventPage, UnitOfWork
 from footplate.domain.sessions.events import to_wire
@@ -33,6 +34,8 @@ router = create_router("/v1/sessions/{session_id}/events", "events")
 async def send_events(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_message_body(request, SendEvents)
     inputs = events.to_inputs(body.events)
+    for sent in inputs:
+        check_permission(principal, events.required_permission(sent.type))
     await check_input_references(get_services(request), principal, inputs)
 
     async def work(unit: UnitOfWork) -> ChangeResult:

@@ -19,6 +19,7 @@ from footplate.api import errors
 from footplate.api.auth import authenticate, extract_api_key
 from footplate.api.middleware.request_context import REQUEST_ID_HEADER
 from footplate.api.requests.parsing import read_query
+from footplate.api.requests.route_permissions import check_route
 from footplate.api.routes.session.events import parse_start_cursor
 from footplate.api.service_container import get_services
 from footplate.api.streams.key_revocation import wait_for_revocation
@@ -51,6 +52,7 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
     services = get_services(socket)
     secret = _extract_api_key(socket)
     principal = await services.keys.authenticate(secret)
+    check_route(principal, "GET", PATH)
     services.quotas.check_streams(principal.id)
     session_id: str = socket.path_params["session_id"]
     if "\x00" in session_id:

@@ -10,6 +10,7 @@ from footplate.api.wire.policy.permissions import AllowRule
 from footplate.api.wire.request_base import Body, Context, Id, Parameters, Text, Unsupported, UtcTime, dump_sent_fields
 from footplate.api.wire.session.content import MessageContent, ResultContent
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.organisations.roles import Permission
 from footplate.domain.ports.api import AcceptedInputs, Input
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import WhenBusy
@@ -142,6 +143,11 @@ class SendEvents(Body):
     events: Annotated[
         list[Annotated[UserEvent, Field(discriminator="type")]], Field(min_length=1, max_length=MAX_EVENTS)
     ]
+
+
+def required_permission(event_type: str) -> Permission:
+    """Returns the permission that sending an event requires."""
+    return Permission.APPROVE if event_type == events.USER_TOOL_CONFIRMATION else Permission.OPERATE
 
 
 def to_inputs(sent: Sequence[UserEvent]) -> list[Input]:

@@ -1,0 +1,37 @@
+"""The permission that each route requires. This is the only place where the API checks roles for a route.
+
+A request that reads requires `view`, and one that writes requires `operate`. The exceptions are listed here. Two routes
+check more themselves: sending events, where each kind of event has its own permission, and changing a project, where
+only its rules require `change_policy`.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.roles import Permission, check_permission
+
+_READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
+    ("POST", "/v1/sessions/{session_id}/events"): (Permission.OPERATE, Permission.APPROVE),
+    ("POST", "/v1/approvals/{event_id}"): (Permission.APPROVE,),
+    ("POST", "/v1/policies"): (Permission.CHANGE_POLICY,),
+    ("POST", "/v1/policies/import"): (Permission.VIEW,),
+    ("POST", "/v1/policies/replay"): (Permission.VIEW,),
+    ("POST", "/v1/projects"): (Permission.OPERATE, Permission.CHANGE_POLICY),
+    ("POST", "/v1/projects/{project_id}"): (Permission.OPERATE, Permission.CHANGE_POLICY),
+    ("POST", "/v1/projects/{project_id}/archive"): (Permission.OPERATE, Permission.CHANGE_POLICY),
+}
+_MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys")
+
+
+def required_permissions(method: str, path: str) -> tuple[Permission, ...]:
+    """Return the permissions of which a caller of the route needs one. `path` is the route's pattern."""
+    if path.startswith(_MEMBER_ROUTES):
+        return (Permission.MANAGE_MEMBERS,)
+    default = Permission.VIEW if method in _READING_METHODS else Permission.OPERATE
+    return _EXCEPTIONS.get((method, path), (default,))
+
+
+def check_route(principal: Principal, method: str, path: str) -> None:
+    check_permission(principal, *required_permissions(method, path))

@@ -1,0 +1,75 @@
+"""Members of an organisation (people and service accounts) and their API keys, and the interfaces that store them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from footplate.domain.organisations.principals import Principal, PrincipalKind
+from footplate.domain.pagination import Page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    id: str
+    kind: PrincipalKind
+    name: str
+    roles: Sequence[str]
+    created_at: datetime
+    disabled_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """An API key without its secret, of which only a hash is stored."""
+
+    id: str
+    name: str
+    member_id: str
+    member_name: str
+    roles: Sequence[str]
+    """The roles that were given to the key. It has only those that the member has too."""
+    created_at: datetime
+    created_by: str | None = None
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+    """Recorded at most once a minute."""
+
+
+class MemberReads(Protocol):
+    async def members(self, principal: Principal, page: Page) -> Sequence[Member]: ...
+    async def member(self, principal: Principal, member_id: str) -> Member: ...
+    async def api_keys(self, principal: Principal, page: Page) -> Sequence[ApiKey]: ...
+    async def api_key(self, principal: Principal, key_id: str) -> ApiKey: ...
+
+
+class MemberUnit(Protocol):
+    """The part of the API's unit of work that changes members and API keys. Every change is in the audit trail."""
+
+    async def create_member(
+        self, principal: Principal, *, kind: PrincipalKind, name: str, roles: Sequence[str]
+    ) -> Member: ...
+
+    async def update_member(
+        self, principal: Principal, member_id: str, *, roles: Sequence[str] | None, disabled: bool | None
+    ) -> Member:
+        """Change the roles, disable or enable a member. A disabled member's keys do not work."""
+
+    async def create_api_key(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        member_id: str | None,
+        roles: Sequence[str],
+        expires_at: datetime | None,
+    ) -> tuple[ApiKey, str]:
+        """Create a key and return its secret, which cannot be read again. Without a member, the key gets a service
+        account of its own.
+        """
+
+    async def revoke_api_key(self, principal: Principal, key_id: str) -> ApiKey: ...
+
+    async def rotate_api_key(self, principal: Principal, key_id: str) -> tuple[ApiKey, str]:
+        """Replace the secret. The old one stops working."""

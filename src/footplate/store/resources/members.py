@@ -1,0 +1,182 @@
+"""Stores the members of an organisation and their API keys.
+
+Only SHA-256 hashes of the secrets are stored, which is safe because the secrets are long and random.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import asyncpg
+
+from footplate.domain import audit, ids
+from footplate.domain.errors import Conflict, NotFound
+from footplate.domain.json import JsonObject
+from footplate.domain.organisations.members import ApiKey, Member, MemberUnit
+from footplate.domain.organisations.principals import Principal, PrincipalKind
+from footplate.store.database import SQL, Connection
+from footplate.store.resources.audit_trail import AuditUnitOfWork
+from footplate.store.row_mapping import Row
+
+_PREFIX: Final = "fp_"
+
+
+class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
+    """The methods of a unit of work that change members and API keys."""
+
+    _connection: Connection
+
+    async def create_member(
+        self, principal: Principal, *, kind: PrincipalKind, name: str, roles: Sequence[str]
+    ) -> Member:
+        member = await insert_member(self._connection, principal.organisation, kind, name, roles)
+        await self._record_change(principal, "member.create", member.id, {"name": name, "roles": [*roles]})
+        return member
+
+    async def update_member(
+        self, principal: Principal, member_id: str, *, roles: Sequence[str] | None, disabled: bool | None
+    ) -> Member:
+        row = await self._connection.fetchrow(
+            SQL["update_member"], member_id, principal.organisation, None if roles is None else [*roles], disabled
+        )
+        if row is None:
+            raise NotFound("member", member_id)
+        member = load_member(row)
+        details: JsonObject = {"roles": [*member.roles], "disabled": member.disabled_at is not None}
+        await self._record_change(principal, "member.update", member.id, details)
+        return member
+
+    async def create_api_key(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        member_id: str | None,
+        roles: Sequence[str],
+        expires_at: datetime | None,
+    ) -> tuple[ApiKey, str]:
+        if member_id is not None and await self._fetch("member", member_id, principal) is None:
+            raise NotFound("member", member_id)
+        key_id, secret = await insert_key(
+            self._connection,
+            principal.organisation,
+            name,
+            roles,
+            member_id=member_id,
+            expires_at=expires_at,
+            created_by=principal.id,
+        )
+        key = await self._load_key(principal, key_id)
+        details: JsonObject = {"name": name, "member": key.member_id, "roles": [*roles]}
+        await self._record_change(principal, "api_key.create", key_id, details)
+        return key, secret
+
+    async def revoke_api_key(self, principal: Principal, key_id: str) -> ApiKey:
+        await self._connection.execute(SQL["revoke_key"], key_id, principal.organisation)
+        key = await self._load_key(principal, key_id)
+        await self._record_change(principal, "api_key.revoke", key_id, {"name": key.name})
+        return key
+
+    async def rotate_api_key(self, principal: Principal, key_id: str) -> tuple[ApiKey, str]:
+        key = await self._load_key(principal, key_id)
+        secret = new_secret()
+        if not await self._connection.fetchval(
+            SQL["replace_secret"], key_id, principal.organisation, hash_secret(secret)
+        ):
+            raise Conflict(f"API key {key_id!r} is revoked.", help_text="Create a new key instead.")
+        await self._record_change(principal, "api_key.rotate", key_id, {"name": key.name})
+        return key, secret
+
+    async def _load_key(self, principal: Principal, key_id: str) -> ApiKey:
+        row = await self._fetch("api_key", key_id, principal)
+        if row is None:
+            raise NotFound("API key", key_id)
+        return load_key(row)
+
+    async def _fetch(self, query: str, item_id: str, principal: Principal) -> Row | None:
+        return await self._connection.fetchrow(SQL[query], item_id, principal.organisation)
+
+    async def _record_change(self, principal: Principal, action: str, item_id: str, details: JsonObject) -> None:
+        await self.record(principal, audit.build_change_entry(action, item_id, details))
+
+
+async def insert_member(
+    connection: Connection,
+    organisation: str,
+    kind: PrincipalKind,
+    name: str,
+    roles: Sequence[str],
+    *,
+    member_id: str | None = None,
+) -> Member:
+    try:
+        row = await connection.fetchrow(
+            SQL["insert_member"], member_id or ids.new_id(ids.MEMBER), organisation, kind.value, name, [*roles]
+        )
+    except asyncpg.UniqueViolationError:
+        raise Conflict(f"There is already a member with the name {name!r}.", help_text="Choose another name.") from None
+    assert row is not None
+    return load_member(row)
+
+
+async def insert_key(
+    connection: Connection,
+    organisation: str,
+    name: str,
+    roles: Sequence[str],
+    *,
+    member_id: str | None = None,
+    expires_at: datetime | None = None,
+    created_by: str | None = None,
+) -> tuple[str, str]:
+    """Inserts a key and returns its id and secret. Without a member, it gets a service account with its own id."""
+    key_id, secret = ids.new_id(ids.API_KEY), new_secret()
+    if member_id is None:
+        await insert_member(connection, organisation, PrincipalKind.SERVICE, name, roles, member_id=key_id)
+    try:
+        await connection.execute(
+            SQL["insert_key"],
+            *(key_id, organisation, member_id or key_id, name, hash_secret(secret), [*roles], expires_at, created_by),
+        )
+    except asyncpg.UniqueViolationError:
+        raise Conflict(
+            f"This member already has an API key with the name {name!r}.",
+            help_text="Choose another name, or replace the secret of that key: footplate api-keys rotate",
+        ) from None
+    return key_id, secret
+
+
+def new_secret() -> str:
+    return _PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_secret(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def load_member(row: Row) -> Member:
+    return Member(
+        id=row["id"],
+        kind=PrincipalKind(row["kind"]),
+        name=row["name"],
+        roles=row["roles"],
+        created_at=row["created_at"],
+        disabled_at=row["disabled_at"],
+    )
+
+
+def load_key(row: Row) -> ApiKey:
+    return ApiKey(
+        id=row["id"],
+        name=row["name"],
+        member_id=row["principal"],
+        member_name=row["member_name"],
+        roles=row["roles"],
+        created_at=row["created_at"],
+        created_by=row["created_by"],
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+        last_used_at=row["last_used_at"],
+    )
