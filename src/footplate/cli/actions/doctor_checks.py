@@ -45,6 +45,7 @@ async def run_checks(settings: Settings) -> Sequence[Finding]:
         check_schema,
         check_redis,
         check_temporal,
+        check_objects,
         check_git,
         check_bash,
         check_namespaces,
@@ -136,6 +137,17 @@ async def check_temporal(settings: Settings) -> Finding:
     except (RuntimeError, OSError, TimeoutError):  # the client's message is a page of internal details
         return Finding(name, "failed", f"{settings.temporal_address} does not respond", fix)
     return Finding(name, "ok", f"namespace {namespace!r} at {settings.temporal_address}")
+
+
+async def check_objects(settings: Settings) -> Finding:
+    from footplate.wiring.shared_components import open_objects
+
+    name = "Object store"
+    try:
+        await open_objects(settings)
+    except FootplateError as error:
+        return Finding(name, "failed", error.message, error.help_text)
+    return Finding(name, "ok", settings.objects_url or str(settings.data_dir / "objects"))
 
 
 async def check_git(_settings: Settings) -> Finding:

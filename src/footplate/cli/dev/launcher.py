@@ -72,7 +72,9 @@ async def _serve_until_signal(stack: Stack, settings: Settings, workers: int, sc
 
 async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path | None) -> None:
     from footplate import wiring
+    from footplate.wiring.shared_components import create_data_directory
 
+    create_data_directory(settings)
     if not is_port_free(settings.port, settings.host):
         raise Conflict(
             f"Port {settings.port} is in use.",
@@ -94,6 +96,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path 
             }
         )
         await wiring.migrate(settings)
+        await wiring.check_services(settings)
         console.print("Starting the API and the workers …")
         model, endpoint = create_scripted_model(stack, scenario) if scenario else (None, {})
         programs: list[Service] = [
