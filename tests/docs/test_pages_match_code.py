@@ -6,6 +6,8 @@ from pathlib import Path
 
 from bench.prove import registry
 
+from footplate.domain.errors import DOCS
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "footplate"
 
@@ -55,6 +57,7 @@ def test_every_error_code_is_explained() -> None:
     explained = set(re.findall(r"^\| `([a-z_]+)` \|", _read("docs/errors.md"), re.MULTILINE))
     assert {"internal", "no_sandbox"} <= codes
     assert codes - explained == set()
+    assert codes - set(re.findall(r'<a id="([a-z_]+)"', _read(DOCS))) == set()
 
 
 def test_the_glossary_has_every_term() -> None:

@@ -1,6 +1,5 @@
 """Builds the components of an API process, and runs the process."""
 
-import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -24,7 +23,6 @@ from footplate.domain.ports.engine import Waker
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
-from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.log.deliverable_work import Deliveries
 from footplate.store.log.diff_snapshots import DiffSnapshots
@@ -32,12 +30,14 @@ from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.usage_report import UsageReader
 from footplate.store.unit_of_work import UnitOfWorkFactory
+from footplate.stream import redis_connections
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeSender
 from footplate.stream.stream_hub import StreamHub
 from footplate.telemetry import metrics
 from footplate.trees.delivery.merge_push_bundle import Deliverer
 from footplate.trees.diffs.diff_reader import DiffReader
+from footplate.wiring.api_health import ApiHealth, checks_of_api
 from footplate.wiring.shared_components import (
     check_redis,
     connect_temporal,
@@ -80,6 +80,8 @@ async def run(settings: Settings) -> None:
         nudger = NudgeSender(settings.redis_url)
         exits.push_async_callback(nudger.aclose)
         objects = await open_objects(settings)
+        redis = redis_connections.create_command_client(settings.redis_url)
+        exits.push_async_callback(redis.aclose)
         reads = ApiReads(database, objects)
         hub = await exits.enter_async_context(StreamHub(settings.redis_url, reads, keepalive=settings.keepalive))
         metrics.STREAMS.set_function(lambda: hub.open_streams)
@@ -90,7 +92,7 @@ async def run(settings: Settings) -> None:
             notifier=_Notifier(live, nudger, waker),
             tails=hub,
             keys=ApiKeys(database),
-            health=_Health(database),
+            health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
             usage=UsageReader(database),
             diffs=_Diffs(DiffSnapshots(database, objects), reader),
             delivery=_DeliveryService(
@@ -233,16 +235,3 @@ class _DeliveryService:
     async def bundle(self, delivery: Delivery) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._log.record_delivery(delivery) as known, self._deliverer.bundle(known) as pieces:
             yield pieces
-
-
-class _Health:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def check(self) -> dict[str, str]:
-        try:
-            async with asyncio.timeout(2):
-                await self._database.fetch("heads", [])
-        except (FootplateError, TimeoutError) as error:
-            return {"database": str(error) or "does not respond"}
-        return {"database": "ok"}

@@ -3,7 +3,9 @@
 import asyncio
 import re
 import socket
+import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -12,6 +14,9 @@ import pytest_asyncio
 from bench.support import databases
 from tests.integration.cli.conftest import Footplate
 
+from footplate.cli.actions import doctor_checks
+from footplate.cli.actions.doctor_checks import Finding
+from footplate.config import Settings
 from footplate.stack import Stack
 
 _EMPTY = "startup_errors"
@@ -103,6 +108,28 @@ async def test_doctor_reports_a_missing_object_store(footplate: Footplate, servi
     done = await footplate("doctor", **{**services, "FOOTPLATE_OBJECTS_URL": "file:///no/such/place"})
     assert done.code == 1
     assert re.search(r"failed +Object store +The object store at file:///no/such/place cannot be used", done.out)
+
+
+@pytest.mark.timing
+async def test_doctor_connects_before_it_does_anything_slow(
+    stack: Stack, services: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def block(_settings: Settings) -> Finding:
+        time.sleep(4)  # noqa: ASYNC251 - as an import does on a busy machine
+        return Finding("Blocked", "ok", "")
+
+    monkeypatch.setattr(doctor_checks, "_TIMEOUT", 3.0)
+    for name in ("environment", "leftovers", "harnesses"):
+        monkeypatch.setattr(doctor_checks, f"check_{name}", block)
+    found = await doctor_checks.run_checks(
+        Settings(
+            database_url=services["database"],
+            redis_url=stack.settings.redis_url,
+            temporal_address=stack.settings.temporal_address,
+            data_dir=tmp_path,
+        )
+    )
+    assert {finding.name for finding in found if finding.state == "failed"} == set()
 
 
 async def test_a_database_url_may_have_an_sslmode(footplate: Footplate, services: dict[str, str]) -> None:
