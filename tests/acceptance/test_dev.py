@@ -30,7 +30,14 @@ class Dev:
         self._home = home
         self._started: list[asyncio.subprocess.Process] = []
 
-    async def start(self) -> asyncio.subprocess.Process:
+    async def start_again(self) -> str:
+        """Starts it while it runs. Returns its error message."""
+        process = await self._spawn()
+        _, output = await process.communicate()
+        assert process.returncode == 1
+        return output.decode()
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", "dev"),
             *("--port", str(self.port), "--data-dir", str(self.data)),
@@ -44,6 +51,10 @@ class Dev:
             stderr=asyncio.subprocess.PIPE,
         )
         self._started.append(process)
+        return process
+
+    async def start(self) -> asyncio.subprocess.Process:
+        process = await self._spawn()
         assert process.stdout is not None
         async with asyncio.timeout(120):
             while line := await process.stdout.readline():
@@ -87,6 +98,8 @@ async def test_dev_starts_again_after_a_kill_and_restarts_a_service_that_dies(de
     second = await dev.start()
     assert dev_server.load_api_key(dev.data) == secret
     assert await dev.responds()
+    done = await dev.start_again()
+    assert f"process {second.pid}, at http://127.0.0.1:{dev.port}." in done
     assert second.stderr is not None
     for title, program in (("Redis", "redis-server"), ("Worker 0", "footplate worker"), ("API", "footplate api")):
         os.kill(dev.find_process(program), signal.SIGKILL)

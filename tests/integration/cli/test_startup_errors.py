@@ -107,6 +107,7 @@ async def test_a_startup_error_is_one_paragraph_with_a_remedy(
 async def test_doctor_reports_a_missing_object_store(footplate: Footplate, services: dict[str, str]) -> None:
     done = await footplate("doctor", **{**services, "FOOTPLATE_OBJECTS_URL": "file:///no/such/place"})
     assert done.code == 1
+    assert [line for line in done.out.splitlines() if line != line.rstrip()] == []
     assert re.search(r"failed +Object store +The object store at file:///no/such/place cannot be used", done.out)
 
 

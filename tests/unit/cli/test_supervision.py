@@ -9,6 +9,8 @@ import pytest
 from footplate.cli.dev import supervision
 from footplate.stack import ServiceFailed
 
+pytestmark = pytest.mark.timing
+
 
 class DyingService:
     """Ends immediately, as often as it is started, until it has no more exit codes."""
@@ -43,7 +45,7 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waited.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(supervision.asyncio, "sleep", skip)
+    monkeypatch.setattr(asyncio, "sleep", skip)
     return waited
 
 

@@ -66,6 +66,12 @@ async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path 
     from footplate.wiring.shared_components import create_data_directory
 
     create_data_directory(settings)
+    if (running := dev_server.find_dev_server(settings.data_dir)) is not None:
+        raise Conflict(
+            f"A `footplate dev` already runs with the data directory {settings.data_dir}: process {running.pid}, at "
+            f"{running.base_url}.",
+            help_text="Use it: `footplate run` finds it. To start another one, choose --data-dir and --port.",
+        )
     if not is_port_free(settings.port, settings.host):
         raise Conflict(
             f"Port {settings.port} is in use.",
@@ -224,7 +230,7 @@ def _print_services(stack: Stack, programs: Sequence[Service], base_url: str, se
         if own is None:
             table.add_row(title, "external", "", "")
     console = terminal_io.out()
-    console.print(table)
+    terminal_io.print_table(table)
     console.print(f"\nLogs     {stack.directory / 'logs'}")
     console.print(f"API      [bold]{base_url}[/]")
     console.print(f"API key  [bold]{secret}[/]")
