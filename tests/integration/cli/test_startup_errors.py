@@ -71,7 +71,6 @@ async def services(stack: Stack) -> AsyncIterator[dict[str, str]]:
         ("api", {"FOOTPLATE_REDIS_URL": "http://:se-cret@127.0.0.1"}, "not a valid Redis URL", "redis://"),
         ("worker", {"FOOTPLATE_REDIS_URL": "redis://:se-cret@{redis}/0"}, "refused the credentials", "redis://"),
         ("api", {"FOOTPLATE_TEMPORAL_NAMESPACE": "nowhere"}, "no namespace 'nowhere'", "namespace create"),
-        ("worker", {"FOOTPLATE_TEMPORAL_ADDRESS": "127.0.0.1:1"}, "Temporal at 127.0.0.1:1", "set FOOTPLATE_TEMPORAL"),
         ("api", {"FOOTPLATE_OBJECTS_URL": "file:///no/such/place"}, "directory does not exist", "Create the directory"),
         (
             "worker",
@@ -85,7 +84,6 @@ async def services(stack: Stack) -> AsyncIterator[dict[str, str]]:
             "404 Not Found",
             "Create the directory or the bucket",
         ),
-        ("api", {"FOOTPLATE_DATA_DIR": "/proc/none"}, "data directory '/proc/none' cannot be", "FOOTPLATE_DATA_DIR"),
         ("api", {"FOOTPLATE_PORT": "{used_port}"}, "Address already in use", "--port"),
         ("dev", {"FOOTPLATE_DATA_DIR": "/proc/none"}, "data directory '/proc/none' cannot be", "FOOTPLATE_DATA_DIR"),
     ],
