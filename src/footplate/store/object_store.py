@@ -176,7 +176,7 @@ def _unusable_store(place: str, error: Exception) -> Unavailable:
     return Unavailable(
         f"The object store at {place} cannot be used: {reason}.",
         help_text="Create the directory or the bucket, mount its file system, or correct FOOTPLATE_OBJECTS_URL and the "
-        "credentials of the bucket. `footplate doctor` checks it.",
+        "credentials of the bucket.",
     )
 
 
