@@ -391,6 +391,12 @@ class Settings(BaseSettings, RequestLimits):
         return self
 
     @property
+    def model_providers(self) -> tuple[str, ...]:
+        """The providers whose API key is set."""
+        keys = {"anthropic": self.anthropic_api_key, "openai": self.openai_api_key}
+        return tuple(provider for provider, key in keys.items() if key is not None)
+
+    @property
     def docker_image_names(self) -> list[str]:
         """All images that environments may select."""
         return [name.strip() for name in f"{self.docker_image or ''},{self.docker_images}".split(",") if name.strip()]

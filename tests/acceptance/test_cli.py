@@ -130,7 +130,7 @@ async def test_the_prompt_can_be_read_from_a_pipe(cell: Cell) -> None:
 async def test_a_failed_turn_exits_with_1(cell: Cell) -> None:
     done = await cell.run("run", "[[script:bad]]")
     assert done.code == 1
-    assert "that model does not exist" in done.err
+    assert 'The provider said: "that model does not exist". Check' in done.err
     assert "failed" in done.err
 
 

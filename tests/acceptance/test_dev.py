@@ -1,4 +1,4 @@
-"""Kills and restarts `footplate dev`, and kills one of its services.
+"""Kills and restarts `footplate dev`, and kills its services.
 
 The `cell` fixture checks that it stops on SIGTERM.
 """
@@ -30,7 +30,14 @@ class Dev:
         self._home = home
         self._started: list[asyncio.subprocess.Process] = []
 
-    async def start(self) -> asyncio.subprocess.Process:
+    async def start_again(self) -> str:
+        """Starts it while it runs. Returns its error message."""
+        process = await self._spawn()
+        _, output = await process.communicate()
+        assert process.returncode == 1
+        return output.decode()
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", "dev"),
             *("--port", str(self.port), "--data-dir", str(self.data)),
@@ -44,6 +51,10 @@ class Dev:
             stderr=asyncio.subprocess.PIPE,
         )
         self._started.append(process)
+        return process
+
+    async def start(self) -> asyncio.subprocess.Process:
+        process = await self._spawn()
         assert process.stdout is not None
         async with asyncio.timeout(120):
             while line := await process.stdout.readline():
@@ -60,6 +71,10 @@ class Dev:
     async def has_no_orphans(self) -> bool:
         return not cluster_processes.find_cluster_processes(MARK, self.data)
 
+    def find_process(self, program: str) -> int:
+        found = cluster_processes.find_cluster_processes(MARK, self.data)
+        return next(pid for pid, command in found.items() if program in command and "dev" not in command.split())
+
     def end(self) -> None:
         for process in self._started:
             if process.returncode is None:
@@ -73,7 +88,7 @@ async def dev(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dev]:
     made.end()
 
 
-async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_service_dies(dev: Dev) -> None:
+async def test_dev_starts_again_after_a_kill_and_restarts_a_service_that_dies(dev: Dev) -> None:
     first = await dev.start()
     secret = dev_server.load_api_key(dev.data)
     assert await dev.responds()
@@ -83,16 +98,19 @@ async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_service_
     second = await dev.start()
     assert dev_server.load_api_key(dev.data) == secret
     assert await dev.responds()
-    redis = next(
-        pid
-        for pid, command in cluster_processes.find_cluster_processes(MARK, dev.data).items()
-        if "redis-server" in command
-    )
-    os.kill(redis, signal.SIGKILL)
-    assert await second.wait() == 1
+    done = await dev.start_again()
+    assert f"process {second.pid}, at http://127.0.0.1:{dev.port}." in done
     assert second.stderr is not None
-    output = (await second.stderr.read()).decode()
-    assert "Redis was killed by SIGKILL" in output
-    assert "redis.log" in output
-    assert await dev.has_no_orphans()
+    for title, program in (("Redis", "redis-server"), ("Worker 0", "footplate worker"), ("API", "footplate api")):
+        os.kill(dev.find_process(program), signal.SIGKILL)
+        output = ""
+        async with asyncio.timeout(90):
+            while f"{title} runs again" not in output:
+                output += (await second.stderr.readline()).decode()
+        assert f"{title} was killed by SIGKILL. Restarting it; its log is at" in output
+    assert await dev.responds()
+    assert dev_server.find_dev_server(dev.data) is not None  # with the process id of the new API
+    second.terminate()
+    assert await second.wait() == 0
+    assert await wait_until(dev.has_no_orphans, 30)
     assert dev_server.find_dev_server(dev.data) is None

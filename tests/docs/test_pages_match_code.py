@@ -4,7 +4,10 @@ import re
 import tomllib
 from pathlib import Path
 
+from anthropic.resources.messages import DEPRECATED_MODELS
 from bench.prove import registry
+
+from footplate.domain.errors import DOCS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "footplate"
@@ -55,6 +58,19 @@ def test_every_error_code_is_explained() -> None:
     explained = set(re.findall(r"^\| `([a-z_]+)` \|", _read("docs/errors.md"), re.MULTILINE))
     assert {"internal", "no_sandbox"} <= codes
     assert codes - explained == set()
+    assert codes - set(re.findall(r'<a id="([a-z_]+)"', _read(DOCS))) == set()
+
+
+def test_no_model_is_deprecated() -> None:
+    """The official SDK's own table says which models are."""
+    names = re.compile("|".join(rf"{re.escape(name)}(?![\w-])" for name in DEPRECATED_MODELS))
+    files = [path for folder in ("src", "docs", "tests") for path in (ROOT / folder).rglob("*.*")]
+    found = [
+        f"{path.relative_to(ROOT)}: {names.search(text)}"
+        for path in [*ROOT.glob("*.md"), *files]
+        if path.suffix in {".py", ".md", ".json", ".toml", ".txt"} and names.search(text := path.read_text())
+    ]
+    assert found == []
 
 
 def test_the_glossary_has_every_term() -> None:

@@ -219,6 +219,16 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     "DELETE /v1/files/{file_id}": "removes bytes that no rule is read from",
     "POST /v1/sessions/{session_id}/resources": "puts a file into a session's tree, and rules are in none of them",
     "DELETE /v1/sessions/{session_id}/resources/{resource_id}": "removes a file from a session's list",
+    **dict.fromkeys(
+        (
+            "POST /v1/members",
+            "POST /v1/members/{member_id}",
+            "POST /v1/api_keys",
+            "POST /v1/api_keys/{key_id}/revoke",
+            "POST /v1/api_keys/{key_id}/rotate",
+        ),
+        "requires the role admin",
+    ),
     "POST /v1/policies/import": "reads rules and stores nothing",
     "POST /v1/policies/replay": "evaluates rules against past calls and stores nothing",
 }

@@ -34,6 +34,7 @@ _CONNECTION_ERRORS: Final = (
     asyncpg.InternalClientError,  # the connection broke in the middle of a response
 )
 _ACCESS_ERRORS: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+_CONNECT_SECONDS: Final = 10.0
 _PARAMETER: Final = re.compile(r"\$(\d+)")
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
@@ -81,13 +82,20 @@ def _translate_open_errors(dsn: str) -> Iterator[None]:
     """
     try:
         yield
-    except (*_CONNECTION_ERRORS, *_ACCESS_ERRORS) as error:
+    except (*_CONNECTION_ERRORS, *_ACCESS_ERRORS, ValueError) as error:
+        # The text of a plain ValueError may quote the password, for example as an invalid port.
+        reason = "the URL is not valid" if type(error) is ValueError else str(error).rstrip(".")
         raise Unavailable(
-            f"Cannot connect to the database at {address_without_secrets(dsn)}: "
-            f"{str(error).rstrip('.') or type(error).__name__}.",
+            f"Cannot connect to the database at {address_without_secrets(dsn)}: {reason or type(error).__name__}.",
             help_text="Start the database or correct FOOTPLATE_DATABASE_URL. `footplate dev` starts its own database; "
             "`footplate doctor` checks every service.",
         ) from error
+
+
+async def connect(dsn: str) -> _BaseConnection:
+    """Opens a single connection, for a process that needs no pool."""
+    with _translate_open_errors(dsn):
+        return await asyncpg.connect(dsn, timeout=_CONNECT_SECONDS)
 
 
 def address_without_secrets(dsn: str) -> str:
@@ -123,7 +131,7 @@ class Database:
                 connection_class=_PooledConnection,
                 server_settings={"plan_cache_mode": plan_cache_mode},
                 command_timeout=60,
-                timeout=10,
+                timeout=_CONNECT_SECONDS,
                 # The set of statements is fixed. A timer per statement would keep the turn that first ran it in memory.
                 max_cached_statement_lifetime=0,
             )

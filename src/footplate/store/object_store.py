@@ -9,6 +9,8 @@ import os
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
 import orjson
 from obstore.exceptions import AlreadyExistsError, BaseError
@@ -20,6 +22,8 @@ from footplate.domain.files.object_gc import StoredObject
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.text.event_truncation import INLINE_LIMIT, truncate_body
 
+_MAX_REASON: Final = 300
+
 
 class Objects:
     def __init__(self, store: ObjectStore) -> None:
@@ -27,9 +31,31 @@ class Objects:
 
     @classmethod
     def open(cls, url: str | None, data_dir: Path) -> "Objects":
-        if url is None:
-            return cls(LocalStore(data_dir / "objects", mkdir=True))
-        return cls(from_url(url))
+        """Opens the store. Creates only the default directory: a missing one that was configured is probably a network
+        file system that is not mounted.
+        """
+        try:
+            if url is None:
+                return cls(LocalStore(data_dir / "objects", mkdir=True))
+            if (split := urlsplit(url)).scheme == "file":
+                _check_directory(Path(unquote(split.path)))
+            return cls(from_url(url))
+        except (BaseError, OSError, ValueError) as error:
+            raise _unusable_store(url or str(data_dir / "objects"), error) from error
+
+    async def check_access(self) -> None:
+        """Raises `Unavailable` if the directory or bucket does not exist, or cannot be used."""
+        if (folder := self._local_directory) is not None:
+            try:
+                _check_directory(folder)
+            except OSError as error:
+                raise _unusable_store(str(folder), error) from error
+            return
+        try:
+            async for _ in self._store.list(prefix="no-such-folder/"):
+                pass
+        except BaseError as error:
+            raise _unusable_store("FOOTPLATE_OBJECTS_URL", error) from error
 
     async def fit_body(self, organisation: str, session_id: str, body: JsonObject) -> tuple[str, str]:
         """Returns the JSON text for the row, and the object key of the complete body. The key is empty if the row has
@@ -40,12 +66,14 @@ class Objects:
         if len(whole) <= INLINE_LIMIT:
             return whole.decode(), ""
         key = f"{organisation}/{session_id}/{ids.new_id('body')}.json"
-        await self._store.put_async(key, whole)
+        with _translate_store_errors():
+            await self._store.put_async(key, whole)
         return orjson.dumps(truncate_body(body, size=len(whole))).decode(), key
 
     async def load_body(self, key: str) -> JsonObject:
-        result = await self._store.get_async(key)
-        body: JsonObject = orjson.loads(bytes(await result.bytes_async()))
+        with _translate_store_errors():
+            result = await self._store.get_async(key)
+            body: JsonObject = orjson.loads(bytes(await result.bytes_async()))
         return body
 
     async def write_object(self, key: str, pieces: AsyncIterator[bytes]) -> None:
@@ -134,6 +162,22 @@ def _translate_store_errors() -> Iterator[None]:
             retry_after=1,
             help_text="Try again in a moment. If it persists, check FOOTPLATE_OBJECTS_URL and its credentials.",
         ) from error
+
+
+def _check_directory(folder: Path) -> None:
+    if not folder.is_dir():
+        raise NotADirectoryError("the directory does not exist")
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise PermissionError("this user may not write to the directory")
+
+
+def _unusable_store(place: str, error: Exception) -> Unavailable:
+    reason = str(error).partition("\n")[0].rstrip(".")[:_MAX_REASON]
+    return Unavailable(
+        f"The object store at {place} cannot be used: {reason}.",
+        help_text="Create the directory or the bucket, mount its file system, or correct FOOTPLATE_OBJECTS_URL and the "
+        "credentials of the bucket.",
+    )
 
 
 def _sync_to_disk(root: Path, path: Path) -> None:

@@ -5,9 +5,13 @@ import threading
 from importlib.resources import files
 from typing import Final
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from sqlalchemy.exc import DBAPIError
+
+from footplate.domain.errors import Permanent
 
 _UPGRADE_LOCK: Final = threading.Lock()
 """Alembic has module-level state, so only one upgrade may run at a time in a process."""
@@ -16,7 +20,7 @@ _UPGRADE_LOCK: Final = threading.Lock()
 def alembic_config(dsn: str) -> Config:
     result = Config()
     result.set_main_option("script_location", str(files("footplate.store") / "migrations"))
-    result.set_main_option("sqlalchemy.url", _sqlalchemy_url(dsn).replace("%", "%%"))
+    result.attributes["dsn"] = dsn
     return result
 
 
@@ -27,7 +31,15 @@ async def upgrade_schema(dsn: str) -> None:
 
 def _upgrade(dsn: str) -> None:
     with _UPGRADE_LOCK:
-        command.upgrade(alembic_config(dsn), "head")
+        try:
+            command.upgrade(alembic_config(dsn), "head")
+        except DBAPIError as error:
+            if error.orig is None or not isinstance(error.orig.__cause__, asyncpg.InsufficientPrivilegeError):
+                raise
+            raise Permanent(
+                f"The database refused the migration, and nothing was changed: {error.orig.__cause__}.",
+                help_text="Give the user in FOOTPLATE_DATABASE_URL the permission to create tables in this database.",
+            ) from error
 
 
 def newest_revision() -> str:
@@ -35,10 +47,3 @@ def newest_revision() -> str:
     head = ScriptDirectory.from_config(alembic_config("postgresql://unused")).get_current_head()
     assert head is not None
     return head
-
-
-def _sqlalchemy_url(dsn: str) -> str:
-    scheme, _, rest = dsn.partition("://")
-    if scheme not in {"postgres", "postgresql"}:
-        raise ValueError(f"The database URL must start with postgresql://, not {scheme}://.")
-    return f"postgresql+asyncpg://{rest}"

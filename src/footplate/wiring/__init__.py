@@ -19,6 +19,15 @@ async def migrate(settings: Settings) -> None:
     await upgrade_schema(settings.database_url)
 
 
+async def check_services(settings: Settings) -> None:
+    """Raise the error with which the API and the workers would not start: of Redis, Temporal or the object store."""
+    from footplate.wiring.shared_components import check_redis, connect_temporal, open_objects
+
+    await check_redis(settings)
+    await connect_temporal(settings)
+    await open_objects(settings)
+
+
 async def create_key(
     settings: Settings, organisation: str, name: str, roles: list[str], *, expires_at: datetime | None = None
 ) -> str:

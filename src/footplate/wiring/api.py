@@ -1,6 +1,5 @@
 """Builds the components of an API process, and runs the process."""
 
-import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -15,7 +14,7 @@ from footplate.api.app import create_app
 from footplate.api.server.http_protocol import LimitedConfig
 from footplate.api.service_container import ApiServices
 from footplate.config import Settings
-from footplate.domain.errors import FootplateError
+from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.files.delivery import BranchTarget, Delivery, DeliveryResult
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.organisations.principals import Principal
@@ -24,29 +23,32 @@ from footplate.domain.ports.engine import Waker
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
-from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.log.deliverable_work import Deliveries
 from footplate.store.log.diff_snapshots import DiffSnapshots
-from footplate.store.object_store import Objects
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.usage_report import UsageReader
 from footplate.store.unit_of_work import UnitOfWorkFactory
+from footplate.stream import redis_connections
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeSender
 from footplate.stream.stream_hub import StreamHub
 from footplate.telemetry import metrics
 from footplate.trees.delivery.merge_push_bundle import Deliverer
 from footplate.trees.diffs.diff_reader import DiffReader
+from footplate.wiring.api_health import ApiHealth, checks_of_api
 from footplate.wiring.shared_components import (
+    check_redis,
     connect_temporal,
+    create_data_directory,
     create_mirrors,
     freeze_loaded_objects,
     get_allowed_roots,
     get_backend,
     get_hook_access,
     open_database,
+    open_objects,
 )
 from footplate.wiring.telemetry import running_telemetry
 
@@ -67,14 +69,19 @@ _MAX_MESSAGE_BYTES: Final = 64 * 1024
 
 
 async def run(settings: Settings) -> None:
+    create_data_directory(settings)
     async with AsyncExitStack() as exits:
         await exits.enter_async_context(running_telemetry(settings, "api"))
         database = await exits.enter_async_context(open_database(settings))
-        waker = TemporalWaker(await connect_temporal(settings), settings)
+        await check_redis(settings)
+        temporal = await connect_temporal(settings)
+        waker = TemporalWaker(temporal, settings)
         live = await exits.enter_async_context(LivePublisher(settings.redis_url))
         nudger = NudgeSender(settings.redis_url)
         exits.push_async_callback(nudger.aclose)
-        objects = Objects.open(settings.objects_url, settings.data_dir)
+        objects = await open_objects(settings)
+        redis = redis_connections.create_command_client(settings.redis_url)
+        exits.push_async_callback(redis.aclose)
         reads = ApiReads(database, objects)
         hub = await exits.enter_async_context(StreamHub(settings.redis_url, reads, keepalive=settings.keepalive))
         metrics.STREAMS.set_function(lambda: hub.open_streams)
@@ -85,7 +92,7 @@ async def run(settings: Settings) -> None:
             notifier=_Notifier(live, nudger, waker),
             tails=hub,
             keys=ApiKeys(database),
-            health=_Health(database),
+            health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
             usage=UsageReader(database),
             diffs=_Diffs(DiffSnapshots(database, objects), reader),
             delivery=_DeliveryService(
@@ -132,7 +139,7 @@ async def run(settings: Settings) -> None:
         logging.getLogger("uvicorn.error").addFilter(_is_server_problem)
         logging.getLogger("python_multipart").setLevel(logging.ERROR)  # malformed forms are also the client's mistake
         freeze_loaded_objects()
-        await _Server(config, hub).serve(sockets=[_bind_socket(config)])
+        await _Server(config, hub).serve(sockets=[_bind_socket(settings.host, settings.port)])
 
 
 def _is_server_problem(record: logging.LogRecord) -> bool:
@@ -140,11 +147,22 @@ def _is_server_problem(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith(_CLIENT_ERRORS)
 
 
-def _bind_socket(config: uvicorn.Config) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     """Bind the socket. Connections inherit its options: packets are sent immediately, and the send buffer is small, so
     a client that does not read cannot make the kernel buffer megabytes.
     """
-    listener = config.bind_socket()
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise Conflict(
+            f"The API cannot listen on {host}:{port}: {reason}.",
+            help_text="Stop the program that uses this address, or choose another with --host and --port, or with "
+            "FOOTPLATE_HOST and FOOTPLATE_PORT.",
+        ) from error
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     return listener
@@ -217,16 +235,3 @@ class _DeliveryService:
     async def bundle(self, delivery: Delivery) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._log.record_delivery(delivery) as known, self._deliverer.bundle(known) as pieces:
             yield pieces
-
-
-class _Health:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def check(self) -> dict[str, str]:
-        try:
-            async with asyncio.timeout(2):
-                await self._database.fetch("heads", [])
-        except (FootplateError, TimeoutError) as error:
-            return {"database": str(error) or "does not respond"}
-        return {"database": "ok"}

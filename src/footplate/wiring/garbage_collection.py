@@ -20,7 +20,7 @@ from footplate.store.retention.expiry import SessionExpiry
 from footplate.store.retention.object_gc import ObjectGarbageCollector
 from footplate.store.session_existence import SessionRegistry
 from footplate.wiring.environment_backend import find_cgroup_directories
-from footplate.wiring.shared_components import open_database
+from footplate.wiring.shared_components import open_database, open_objects
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +51,7 @@ async def collect_garbage(settings: Settings, *, dry_run: bool) -> GcReport:
     """Remove unneeded objects, unless `dry_run`. Work that workers do by themselves is only reported."""
     report = GcReport()
     async with open_database(settings) as database:
-        objects = Objects.open(settings.objects_url, settings.data_dir)
+        objects = await open_objects(settings)
         async for verdict in ObjectGarbageCollector(database, objects, settings.gc_grace).collect(remove=not dry_run):
             report.add(verdict)
         report.expired = [

@@ -2,6 +2,7 @@
 environment backend and the git mirrors.
 """
 
+import asyncio
 import gc
 import os
 import pwd
@@ -10,20 +11,30 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+import asyncpg
 import stamina.instrumentation
+import structlog
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from footplate.config import Settings
 from footplate.domain.agents.environment_config import Backend
-from footplate.domain.errors import Unavailable
+from footplate.domain.errors import InvalidRequest, Unavailable
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.stack import temporal_connection
-from footplate.store.database import Database, PlanCacheMode
+from footplate.store.database import Database, PlanCacheMode, address_without_secrets
+from footplate.store.object_store import Objects
+from footplate.stream import redis_connections
 from footplate.trees.projects.mirrors import Mirrors
 
+log = structlog.get_logger(__name__)
+
+_CONNECT_SECONDS: Final = 30.0
 _HUMAN_USER_IDS: Final = range(1000, 60_000)
 """The range of user ids for human users on Debian and systemd."""
 
@@ -74,6 +85,17 @@ def create_mirrors(settings: Settings) -> Mirrors:
     )
 
 
+def create_data_directory(settings: Settings) -> None:
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise InvalidRequest(
+            f"The data directory {str(settings.data_dir)!r} cannot be created: {error.strerror}.",
+            field="FOOTPLATE_DATA_DIR",
+            help_text="Set FOOTPLATE_DATA_DIR to a directory that this user can create or write to.",
+        ) from error
+
+
 @asynccontextmanager
 async def open_database(
     settings: Settings, *, patience: float = 5.0, plans: PlanCacheMode = "auto"
@@ -84,21 +106,82 @@ async def open_database(
         settings.database_url, size=settings.database_pool, retry_seconds=patience, plan_cache_mode=plans
     )
     try:
+        await _check_schema(database, settings)
         yield database
     finally:
         await database.close()
 
 
-async def connect_temporal(settings: Settings) -> Client:
+async def _check_schema(database: Database, settings: Settings) -> None:
+    """Reads one table. `footplate doctor` compares the revision, which needs a library that is slow to load."""
     try:
-        return await temporal_connection.connect_temporal(
-            settings.temporal_address, namespace=settings.temporal_namespace
-        )
-    except RuntimeError as error:
+        await database.fetch("heads", [])
+    except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError) as error:
         raise Unavailable(
-            f"Temporal at {settings.temporal_address} does not respond.",
+            f"The database at {address_without_secrets(settings.database_url)} does not have the schema of this "
+            f"version: {error}.",
+            help_text="Run `footplate migrate` with the same FOOTPLATE_DATABASE_URL.",
+        ) from error
+
+
+async def open_objects(settings: Settings) -> Objects:
+    objects = Objects.open(settings.objects_url, settings.data_dir)
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            await objects.check_access()
+    except TimeoutError as error:
+        raise Unavailable(
+            f"The object store at {settings.objects_url} does not respond.",
+            help_text="Start it, or correct FOOTPLATE_OBJECTS_URL and AWS_ENDPOINT_URL.",
+        ) from error
+    return objects
+
+
+async def check_redis(settings: Settings) -> None:
+    """Raises an error for an invalid URL and for refused credentials. A server that does not respond is only logged:
+    sessions run without it, and it is used as soon as it responds.
+    """
+    help_text = "Correct FOOTPLATE_REDIS_URL, for example redis://:PASSWORD@127.0.0.1:6379/0."
+    try:
+        client = redis_connections.create_command_client(settings.redis_url)
+    except ValueError as error:
+        raise InvalidRequest(
+            "FOOTPLATE_REDIS_URL is not a valid Redis URL.", field="FOOTPLATE_REDIS_URL", help_text=help_text
+        ) from error
+    address = address_without_secrets(settings.redis_url)
+    try:
+        await client.ping()
+    except (AuthenticationError, AuthorizationError) as error:
+        raise Unavailable(f"Redis at {address} refused the credentials: {error}.", help_text=help_text) from error
+    except (RedisError, OSError) as error:
+        log.warning(
+            "Redis does not respond; events reach clients about a second later, and without previews",
+            action="redis.down",
+            address=address,
+            reason=str(error),
+        )
+    finally:
+        await client.aclose()
+
+
+async def connect_temporal(settings: Settings) -> Client:
+    address, namespace = settings.temporal_address, settings.temporal_namespace
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            client = await temporal_connection.connect_temporal(address, namespace=namespace)
+            await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
+    except (RuntimeError, OSError, TimeoutError, RPCError) as error:
+        if isinstance(error, RPCError) and error.status == RPCStatusCode.NOT_FOUND:
+            raise Unavailable(
+                f"Temporal at {address} has no namespace {namespace!r}.",
+                help_text=f"Create it with `temporal operator namespace create --namespace {namespace}`, or correct "
+                "FOOTPLATE_TEMPORAL_NAMESPACE.",
+            ) from error
+        raise Unavailable(
+            f"Temporal at {address} does not respond.",
             help_text="Start everything with `footplate dev`, or set FOOTPLATE_TEMPORAL_ADDRESS.",
         ) from error
+    return client
 
 
 def freeze_loaded_objects() -> None:

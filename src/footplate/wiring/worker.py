@@ -55,24 +55,29 @@ from footplate.trees.snapshots.upload import SnapshotUploader
 from footplate.wiring.environment_backend import create_environment_backend
 from footplate.wiring.garbage_collection import collecting_daily
 from footplate.wiring.shared_components import (
+    check_redis,
     connect_temporal,
+    create_data_directory,
     create_mirrors,
     freeze_loaded_objects,
     get_hook_access,
     open_database,
+    open_objects,
 )
 from footplate.wiring.telemetry import running_telemetry
 
 
 async def run(settings: Settings) -> None:
     _raise_open_file_limit()
+    create_data_directory(settings)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as exits:
         await exits.enter_async_context(running_telemetry(settings, "worker"))
         database = await exits.enter_async_context(open_database(settings, patience=30, plans="force_generic_plan"))
-        objects = Objects.open(settings.objects_url, settings.data_dir)
+        await check_redis(settings)
+        objects = await open_objects(settings)
         worker = ids.new_id(ids.WORKER)
         leases = WorkerLeases(database)
         uploader = SnapshotUploader(objects)

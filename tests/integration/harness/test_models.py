@@ -23,8 +23,8 @@ ENDPOINTS = {
 @pytest.mark.parametrize(
     ("name", "system", "url"),
     [
-        ("claude-sonnet-4-5", "anthropic", "http://127.0.0.1:9/a/"),
-        ("anthropic:claude-sonnet-4-5", "anthropic", "http://127.0.0.1:9/a/"),
+        ("claude-sonnet-5", "anthropic", "http://127.0.0.1:9/a/"),
+        ("anthropic:claude-sonnet-5", "anthropic", "http://127.0.0.1:9/a/"),
         ("openai:gpt-5", "openai", "http://127.0.0.1:9/o/"),
         ("openai-chat:gpt-5", "openai", "http://127.0.0.1:9/o/"),
         ("openai-responses:gpt-5", "openai", "http://127.0.0.1:9/o/"),
@@ -37,7 +37,7 @@ def test_model_names_select_providers(name: str, system: str, url: str) -> None:
 
 def test_models_and_clients_are_created_once() -> None:
     models = ModelResolver(ENDPOINTS)
-    assert models.resolve("claude-sonnet-4-5") is models.resolve("claude-sonnet-4-5")
+    assert models.resolve("claude-sonnet-5") is models.resolve("claude-sonnet-5")
     one, two = models.resolve("openai:gpt-5"), models.resolve("openai:gpt-4.1")
     assert one.client is two.client  # type: ignore[attr-defined]
 
@@ -46,7 +46,7 @@ def test_environment_variables_are_not_read(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://elsewhere")
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "leak")
     monkeypatch.setenv("OPENAI_API_KEY", "leak")
-    client = ModelResolver({"anthropic": Endpoint("key-a")}).resolve("claude-sonnet-4-5").client  # type: ignore[attr-defined]
+    client = ModelResolver({"anthropic": Endpoint("key-a")}).resolve("claude-sonnet-5").client  # type: ignore[attr-defined]
     assert (str(client.base_url), client.api_key, client.auth_token) == ("https://api.anthropic.com", "key-a", None)
     assert client.max_retries == 0
     with pytest.raises(ModelRefused, match="no endpoint for the provider 'openai'"):
@@ -79,7 +79,7 @@ def test_an_unknown_provider_is_refused_with_a_reason(name: str, problem: str) -
     ],
 )
 def test_settings(parameters: JsonObject, expected: dict[str, object]) -> None:
-    made = request_settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-sonnet-4-5"), parameters, "sesn_1")
+    made = request_settings.model_settings(ModelResolver(ENDPOINTS).resolve("claude-sonnet-5"), parameters, "sesn_1")
     assert expected.items() <= made.items()
     assert made["extra_headers"] == {"x-footplate-session": "sesn_1"}
 
@@ -92,7 +92,7 @@ def test_an_old_model_keeps_its_own_token_limit() -> None:
 def test_an_unknown_parameter_is_refused_by_name() -> None:
     with pytest.raises(ModelRefused, match="temprature"):
         request_settings.model_settings(
-            ModelResolver(ENDPOINTS).resolve("claude-sonnet-4-5"), {"temprature": 1}, "sesn_1"
+            ModelResolver(ENDPOINTS).resolve("claude-sonnet-5"), {"temprature": 1}, "sesn_1"
         )
 
 

@@ -22,6 +22,7 @@ from footplate.domain.ports.api import (
     Cursor,
     EventPage,
     ForkPoint,
+    HealthReport,
     Input,
     RequestAttempt,
     SessionFilter,
@@ -571,9 +572,10 @@ class FakeKeys:
 @dataclass
 class FakeHealth:
     parts: dict[str, str] = field(default_factory=lambda: {"database": "ok"})
+    is_ready: bool = True
 
-    async def check(self) -> dict[str, str]:
-        return self.parts
+    async def check(self) -> HealthReport:
+        return HealthReport(self.parts, self.is_ready)
 
 
 @dataclass

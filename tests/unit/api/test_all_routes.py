@@ -237,10 +237,14 @@ async def test_health_routes_report_each_service(api: Api) -> None:
     async with make_client(api.app, None) as client:
         assert (await client.get("/livez")).json() == {"status": "ok"}
         assert (await client.get("/readyz")).json() == {"status": "ok", "parts": {"database": "ok"}}
-        api.health.parts = {"database": "ok", "engine": "does not answer"}
+        api.health.parts = {"database": "ok", "redis": "does not respond"}
+        response = await client.get("/readyz")
+        assert response.status_code == 200
+        assert response.json() == {"status": "degraded", "parts": api.health.parts}
+        api.health.is_ready = False
         response = await client.get("/readyz")
         assert response.status_code == 503
-        assert response.json()["parts"]["engine"] == "does not answer"
+        assert response.json() == {"status": "unavailable", "parts": api.health.parts}
 
 
 async def test_openapi_describes_bodies_and_queries(api: Api) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from footplate.cli.actions import doctor_checks
 from footplate.cli.dev.child_process_definitions import select_environment
 from footplate.cli.profile import dev_server, dev_server_check
 
@@ -35,6 +36,16 @@ def test_addresses_come_from_a_running_dev(directory: Path) -> None:
     dev_server.publish_dev_server(directory, HERE)
     settings = dev_server.load_settings()
     assert (settings.database_url, settings.temporal_address) == ("postgresql://dev/x", "dev:1")
+
+
+async def test_doctor_knows_the_models_of_a_running_dev(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    dev_server.publish_dev_server(directory, HERE)
+    assert (await doctor_checks.check_credentials(dev_server.load_settings())).state == "warning"
+    dev_server.publish_dev_server(directory, replace(HERE, providers="scripted model"))
+    finding = await doctor_checks.check_credentials(dev_server.load_settings())
+    assert (finding.state, finding.detail) == ("ok", "scripted model, of the running `footplate dev`")
 
 
 def test_the_environment_wins(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ LOCAL = tuple(name for name in BUILT_IN_TOOLS if name not in WEB_TOOLS)
 AGENT: JsonObject = {
     "id": "agent_1",
     "version": 3,
-    "model": {"id": "claude-sonnet-4-5", "speed": "standard"},
+    "model": {"id": "claude-sonnet-5", "speed": "standard"},
     "system": "Be brief.",
     "tools": [{"type": "agent_toolset_20260401", "configs": [], "default_config": {"enabled": True}}],
 }
@@ -48,7 +48,7 @@ _configs = st.builds(
 def test_an_agent_without_overrides() -> None:
     assert resolve_config(AGENT, {}, default_harness="native") == ResolvedConfig(
         harness="native",
-        model="claude-sonnet-4-5",
+        model="claude-sonnet-5",
         system="Be brief.",
         tools=LOCAL,
         agent_id="agent_1",

@@ -353,5 +353,5 @@ class Error(ResponseModel):
 
 
 class Health(ResponseModel):
-    status: Literal["ok", "unavailable"]
+    status: Literal["ok", "degraded", "unavailable"]
     parts: dict[str, str] = {}

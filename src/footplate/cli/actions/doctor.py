@@ -33,4 +33,4 @@ def _print_findings(findings: Sequence[doctor_checks.Finding]) -> None:
         if finding.mend:
             text += f"\n[dim]{quote(finding.mend)}[/]"
         table.add_row(_STATE_MARKS[finding.state], finding.name, text)
-    terminal_io.out().print(table)
+    terminal_io.print_table(table)

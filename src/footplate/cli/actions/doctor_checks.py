@@ -17,13 +17,14 @@ from redis.exceptions import RedisError
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.service import RPCError
 
+from footplate.cli.profile import dev_server
 from footplate.config import Settings
 from footplate.domain.errors import FootplateError
 from footplate.stack.temporal_connection import connect_temporal
 
 CheckState = Literal["ok", "warning", "failed"]
-_TIMEOUT: Final = 15.0
-"""Seconds. A busy machine may need several to accept a connection."""
+_TIMEOUT: Final = 30.0
+"""Seconds. A busy machine may need many to accept a connection."""
 _MIN_POSTGRES: Final = 150_000
 _MIN_REDIS: Final = (6, 2)
 _START_HINT: Final = "Start everything with `footplate dev`, or"
@@ -40,11 +41,13 @@ class Finding:
 
 
 async def run_checks(settings: Settings) -> Sequence[Finding]:
+    """Connects to the services first, all at once. The other checks import much and start programs: on a busy machine
+    this could block the process for longer than a connection may take.
+    """
+    services = await asyncio.gather(check_postgres(settings), check_redis(settings), check_temporal(settings))
     checks: list[Callable[[Settings], Awaitable[Finding]]] = [
-        check_postgres,
         check_schema,
-        check_redis,
-        check_temporal,
+        check_objects,
         check_git,
         check_bash,
         check_namespaces,
@@ -53,7 +56,7 @@ async def run_checks(settings: Settings) -> Sequence[Finding]:
         check_harnesses,
         check_credentials,
     ]
-    return await asyncio.gather(*(check(settings) for check in checks))
+    return [*services, *[await check(settings) for check in checks]]
 
 
 async def check_postgres(settings: Settings) -> Finding:
@@ -136,6 +139,17 @@ async def check_temporal(settings: Settings) -> Finding:
     except (RuntimeError, OSError, TimeoutError):  # the client's message is a page of internal details
         return Finding(name, "failed", f"{settings.temporal_address} does not respond", fix)
     return Finding(name, "ok", f"namespace {namespace!r} at {settings.temporal_address}")
+
+
+async def check_objects(settings: Settings) -> Finding:
+    from footplate.wiring.shared_components import open_objects
+
+    name = "Object store"
+    try:
+        await open_objects(settings)
+    except FootplateError as error:
+        return Finding(name, "failed", error.message, error.help_text)
+    return Finding(name, "ok", settings.objects_url or str(settings.data_dir / "objects"))
 
 
 async def check_git(_settings: Settings) -> Finding:
@@ -250,8 +264,9 @@ async def check_harnesses(settings: Settings) -> Finding:
 
 async def check_credentials(settings: Settings) -> Finding:
     name = "Model credentials"
-    keys = {"anthropic": settings.anthropic_api_key, "openai": settings.openai_api_key}
-    present = [provider for provider, key in keys.items() if key is not None]
+    present = settings.model_providers
+    if not present and (running := dev_server.find_dev_server(settings.data_dir)) and running.providers:
+        return Finding(name, "ok", f"{running.providers}, of the running `footplate dev`")
     if not present:
         fix = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY where the workers run."
         return Finding(name, "warning", "none, so no model can be called", fix)

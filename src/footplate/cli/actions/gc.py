@@ -72,7 +72,7 @@ def _print_objects(found: "GcReport", *, dry: bool) -> None:
             else "kept"
         )
         table.add_row(done, str(count), format_size(found.bytes[reason]), quote(reason.text))
-    console.print(table)
+    terminal_io.print_table(table)
     _print_keys([one.stored.key for one in found.removed])
 
 

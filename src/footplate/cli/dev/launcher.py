@@ -1,16 +1,15 @@
 """Implements `footplate dev`: starts all services on this machine and stops them when the command ends.
 
-No service is restarted silently. If a service dies, the command reports its name and log file, stops the other services
-and fails. If the command itself is killed, the kernel ends its child processes (see `stack.spawn`). The next start
-continues with the same data.
+If a service dies, the command reports it and restarts it (`supervision.py`). If that does not help, it stops the other
+services and fails. If the command itself is killed, the kernel ends its child processes (see `stack.child_command`).
+The next start continues with the same data.
 """
 
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -18,26 +17,18 @@ from typing import Final
 from rich.table import Table
 
 from footplate.cli.defaults import DEFAULT_MODEL
-from footplate.cli.dev import demo_crash, scenario_lookup
+from footplate.cli.dev import demo_crash, scenario_lookup, supervision
 from footplate.cli.dev.child_process_definitions import create_api_program, create_scripted_model, create_worker_program
 from footplate.cli.profile import dev_server, dev_server_check
 from footplate.cli.render import terminal_io
 from footplate.cli.render.terminal_io import quote
 from footplate.config import Settings, default_data_dir
 from footplate.domain.errors import Conflict
-from footplate.stack import Service, ServiceFailed, Stack
+from footplate.stack import Service, Stack
 from footplate.stack.free_ports import LOOPBACK, find_free_port, is_port_free
 from footplate.stack.services.python_service import http_status
 
 _OPENAI_MODEL: Final = "openai:gpt-5.1"
-
-
-@dataclass(frozen=True, slots=True)
-class _ScriptedEndpoint:
-    """Address and key of the scripted model."""
-
-    address: str
-    key: str
 
 
 def run_dev(
@@ -72,7 +63,15 @@ async def _serve_until_signal(stack: Stack, settings: Settings, workers: int, sc
 
 async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path | None) -> None:
     from footplate import wiring
+    from footplate.wiring.shared_components import create_data_directory
 
+    create_data_directory(settings)
+    if (running := dev_server.find_dev_server(settings.data_dir)) is not None:
+        raise Conflict(
+            f"A `footplate dev` already runs with the data directory {settings.data_dir}: process {running.pid}, at "
+            f"{running.base_url}.",
+            help_text="Use it: `footplate run` finds it. To start another one, choose --data-dir and --port.",
+        )
     if not is_port_free(settings.port, settings.host):
         raise Conflict(
             f"Port {settings.port} is in use.",
@@ -94,6 +93,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path 
             }
         )
         await wiring.migrate(settings)
+        await wiring.check_services(settings)
         console.print("Starting the API and the workers …")
         model, endpoint = create_scripted_model(stack, scenario) if scenario else (None, {})
         programs: list[Service] = [
@@ -105,19 +105,25 @@ async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path 
             exit_stack.push_async_callback(program.stop)
             await program.start()
         base_url = f"http://{settings.host}:{settings.port}"
-        api_pid = next(program.pid for program in programs if program.title == "API") or 0
-        _publish_dev_server(
-            stack, settings, base_url, api_pid, scenario_lookup.SCRIPTED_MODEL if scenario else _default_model(settings)
-        )
+        api = next(program for program in programs if program.title == "API")
+
+        def publish() -> None:
+            _publish_dev_server(stack, settings, base_url, api.pid or 0, scenario)
+
+        publish()
         _print_services(stack, programs, base_url, await _ensure_api_key(settings))
         if settings.metrics_address != "off":
             terminal_io.out().print(f"Metrics  http://{settings.metrics_address}/metrics {_metrics_access(settings)}")
         _print_next_steps(settings, scenario)
-        scripted = _ScriptedEndpoint(model.address, endpoint["FOOTPLATE_ANTHROPIC_API_KEY"]) if model else None
-        await _wait_for_exit(
-            [*stack.services, *programs],
-            {programs[-1]: scripted} if scripted and _kills_demo_worker(scenario, workers) else {},
-        )
+        demo_exits = {}
+        if model and _kills_demo_worker(scenario, workers):
+            demo_exits[programs[-1]] = demo_crash.wait_and_kill_once(
+                programs[-1], model.address, endpoint["FOOTPLATE_ANTHROPIC_API_KEY"], console.print
+            )
+        try:
+            await _keep_all_running([*stack.services, *programs], demo_exits, publish)
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
 
 
 async def _choose_environment(settings: Settings) -> Settings:
@@ -170,28 +176,21 @@ def _kills_demo_worker(scenario: Path | None, workers: int) -> bool:
     return scenario_lookup.is_demo(scenario) and workers == 1
 
 
-async def _wait_for_exit(services: Sequence[Service], kill_targets: Mapping[Service, _ScriptedEndpoint]) -> None:
-    """Waits until a service ends. `kill_targets` maps the worker that the demo kills to its scripted model."""
-    exits = {asyncio.create_task(_wait_for_service(part, kill_targets.get(part))): part for part in services}
-    try:
-        ended, _ = await asyncio.wait(exits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for waiting in exits:
-            waiting.cancel()
-    first = next(iter(ended))
-    raise _exit_failure(exits[first], first.result())
+async def _keep_all_running(
+    services: Sequence[Service], demo_exits: Mapping[Service, Awaitable[int]], on_restart: Callable[[], None]
+) -> None:
+    """Restarts services that die. Raises `ServiceFailed` when one cannot be kept running."""
 
+    def notify(text: str) -> None:
+        terminal_io.err().print(quote(text))
 
-def _wait_for_service(service: Service, model: _ScriptedEndpoint | None) -> Coroutine[None, None, int]:
-    notify = terminal_io.err().print
-    return service.wait() if model is None else demo_crash.wait_and_kill_once(service, model.address, model.key, notify)
-
-
-def _exit_failure(service: Service, code: int) -> ServiceFailed:
-    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    return service.failure(
-        f"{how}; all other services were stopped", "Start `footplate dev` again: sessions continue where they stopped."
-    )
+    async with asyncio.TaskGroup() as group:
+        for service in services:
+            group.create_task(
+                supervision.keep_running(
+                    service, notify=notify, on_restart=on_restart, first_exit=demo_exits.get(service)
+                )
+            )
 
 
 def _default_model(settings: Settings) -> str:
@@ -200,7 +199,7 @@ def _default_model(settings: Settings) -> str:
     return next((model for model, key in keys.items() if key is not None), DEFAULT_MODEL)
 
 
-def _publish_dev_server(stack: Stack, settings: Settings, base_url: str, api_pid: int, model: str) -> None:
+def _publish_dev_server(stack: Stack, settings: Settings, base_url: str, api_pid: int, scenario: Path | None) -> None:
     running = dev_server.RunningDevServer(
         pid=os.getpid(),
         started=dev_server_check.start_time(os.getpid()),
@@ -209,7 +208,8 @@ def _publish_dev_server(stack: Stack, settings: Settings, base_url: str, api_pid
         redis_url=stack.settings.redis_url,
         temporal_address=stack.settings.temporal_address,
         base_url=base_url,
-        model=model,
+        model=scenario_lookup.SCRIPTED_MODEL if scenario else _default_model(settings),
+        providers="scripted model" if scenario else ", ".join(settings.model_providers),
     )
     dev_server.publish_dev_server(settings.data_dir, running)
     if dev_server.find_dev_server(settings.data_dir) is None:
@@ -230,7 +230,7 @@ def _print_services(stack: Stack, programs: Sequence[Service], base_url: str, se
         if own is None:
             table.add_row(title, "external", "", "")
     console = terminal_io.out()
-    console.print(table)
+    terminal_io.print_table(table)
     console.print(f"\nLogs     {stack.directory / 'logs'}")
     console.print(f"API      [bold]{base_url}[/]")
     console.print(f"API key  [bold]{secret}[/]")
@@ -244,7 +244,7 @@ def _metrics_access(settings: Settings) -> str:
 
 def _print_next_steps(settings: Settings, scenario: Path | None) -> None:
     console = terminal_io.out()
-    if scenario is None and settings.anthropic_api_key is None and settings.openai_api_key is None:
+    if scenario is None and not settings.model_providers:
         console.print("\n[yellow]No model can be called:[/] neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set here.")
         console.print("Set one and start again, or try the demo without a key: footplate dev --scripted demo")
     prompt = "Make the tests pass" if scenario else "Write a haiku into haiku.txt and read it to me"

@@ -34,6 +34,8 @@ class RunningDevServer:
     base_url: str
     model: str = ""
     """The default model for commands that name none."""
+    providers: str = ""
+    """The providers whose models its workers can call; `scripted model` if it plays a scenario."""
 
 
 def publish_dev_server(directory: Path, running: RunningDevServer) -> None:

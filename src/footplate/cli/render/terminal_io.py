@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
     from footplate.domain.errors import FootplateError
@@ -113,6 +114,15 @@ def write_streamed(console: Console, text: str) -> None:
 def erase_line(console: Console) -> None:
     console.file.write(_ERASE_LINE)
     console.file.flush()
+
+
+def print_table(table: Table) -> None:
+    """Prints a table. Rich fills each line up to the longest one, which a pipe does not need."""
+    console = out()
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        sys.stdout.write(f"{line if console.is_terminal else line.rstrip()}\n")
 
 
 def print_result(text: str = "") -> None:

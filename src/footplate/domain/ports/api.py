@@ -5,11 +5,11 @@ that is retried after a lost response takes effect only once. Methods that take 
 raise `NotFound` for an id of another organisation.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditReads, AuditUnit
@@ -296,6 +296,17 @@ class Diffs(Protocol):
         """Stream a patch for `git apply`. It is generated on demand; leaving the context early cancels it."""
 
 
+OK: Final = "ok"
+"""The state of a service that responds. Any other text is the problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    parts: Mapping[str, str]
+    """The state of each service that the API uses."""
+    is_ready: bool
+    """Whether the API can serve requests, possibly with fewer functions."""
+
+
 class Health(Protocol):
-    async def check(self) -> dict[str, str]:
-        """Return the status of each service: `ok`, or the problem."""
+    async def check(self) -> HealthReport: ...

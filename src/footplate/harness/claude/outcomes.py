@@ -5,7 +5,7 @@ from typing import Final
 
 from footplate.domain.errors import ModelRefused, Overloaded, RateLimited, Temporary
 from footplate.domain.sessions.turns import TurnOutcome
-from footplate.harness import turn_outcome_factories
+from footplate.harness import model_failure_text, turn_outcome_factories
 from footplate.harness.claude.transcripts.sdk_message_parser import RunEnded
 
 _FINISH_REASONS: Final = {
@@ -16,7 +16,6 @@ _FINISH_REASONS: Final = {
     "tool_use": "tool_call",
 }
 """The model's stop reasons as the finish reasons that every harness uses."""
-_MAX_LENGTH: Final = 2000
 _TOO_MANY, _OVERLOADED, _SERVER_ERROR, _CLIENT_ERROR = 429, 529, 500, 400
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
 _ADVICE: Final = {
@@ -34,8 +33,7 @@ def finished(text: str, stop_reason: str | None = None) -> TurnOutcome:
 def failure_error(ended: RunEnded, limited_until: float | None) -> Temporary | ModelRefused:
     """The error for a failed run. Its class decides whether the engine retries."""
     status = ended.status
-    status_text = f" ({status})" if status else ""
-    text = f"The model request failed{status_text}: {ended.text or ended.subtype}"[:_MAX_LENGTH]
+    text = model_failure_text.describe_failure(status, ended.text or ended.subtype, source="Claude Code")
     if status == _TOO_MANY:
         wait = max(limited_until - time.time(), 0.0) if limited_until is not None else None
         return RateLimited(text, retry_after=wait)

@@ -7,6 +7,8 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from footplate.store.database import connect
+
 _LOCK = 7_036_874_417  # any number, as long as it never changes
 
 
@@ -18,9 +20,9 @@ def _run(connection: Connection) -> None:
 
 
 async def _main() -> None:
-    url = context.config.get_main_option("sqlalchemy.url")
-    assert url is not None
-    engine = create_async_engine(url, poolclass=NullPool)
+    # asyncpg parses the URL, as everywhere else: SQLAlchemy does not know `sslmode`.
+    dsn: str = context.config.attributes["dsn"]
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=lambda: connect(dsn), poolclass=NullPool)
     async with engine.begin() as connection:
         await connection.run_sync(_run)
     await engine.dispose()

@@ -25,7 +25,7 @@ from footplate.testing.model_scripts import Script
 from footplate.testing.scripted_gate import ScriptedGate
 
 TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
-CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS)
+CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-5", system="Be brief.", tools=TOOLS)
 ASK_TOOL = CustomTool(name="ask", description="Ask the person.", input_schema={"type": "object"})
 
 

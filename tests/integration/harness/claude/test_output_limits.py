@@ -28,6 +28,7 @@ class FloodingProcess:
     """Prints lines until all of them are read."""
 
     stderr_tail = ""
+    code = 0
 
     def __init__(self, *lines: bytes) -> None:
         self._lines = [*lines]
@@ -36,7 +37,12 @@ class FloodingProcess:
         return self._lines.pop(0) if self._lines else b""
 
     async def wait(self) -> int:
-        return 0
+        return self.code
+
+    async def kill(self) -> None:
+        self.code = -9
+
+    async def end_input(self) -> None: ...
 
 
 def make_transport(frames: list[Frame], *lines: bytes) -> EnvironmentTransport:
@@ -58,6 +64,19 @@ async def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(cli_transport, "MAX_MESSAGE_BYTES", 1000)
     with pytest.raises(sdk.CLIJSONDecodeError):
         await anext(make_transport([], *[b"x" * 100] * 20).read_messages())
+
+
+async def test_only_a_process_that_died_by_itself_is_an_error() -> None:
+    """The SDK logs an exception of the reader as a fatal error."""
+    closed = make_transport([], b'{"type": "noise"}\n')
+    messages = closed.read_messages()
+    await anext(messages)
+    await closed.close()
+    assert [message async for message in messages] == []
+    dead = make_transport([], b'{"type": "noise"}\n')
+    await cast("FloodingProcess", dead._process).kill()
+    with pytest.raises(sdk.ProcessError):
+        _ = [message async for message in dead.read_messages()]
 
 
 async def test_a_deeply_nested_line_is_refused() -> None:

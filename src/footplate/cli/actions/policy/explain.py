@@ -90,7 +90,7 @@ def _print_verdict(verdict: CommandExplanation, rules: int, notes: Sequence[str]
             text += f"\n[dim]runs {quote(inner)}[/]"
         table.add_row(colour_outcome(part.decision.outcome.value), text, quote(part.decision.reason))
     console = terminal_io.out()
-    console.print(table)
+    terminal_io.print_table(table)
     decision = verdict.decision
     by = ""
     if decision.rule and decision.layer is not None:

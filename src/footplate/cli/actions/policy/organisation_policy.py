@@ -61,7 +61,7 @@ def _print_policy(policy: Policy) -> None:
                 table.add_row("hook", quote(f"{event} {group.get('matcher') or '*'}: {what}"))
     console = terminal_io.out()
     if table.row_count:
-        console.print(table)
+        terminal_io.print_table(table)
     else:
         console.print("The organisation has no rules. Sessions are limited only by their environment.")
     console.print(quote(f"Approvals: {_describe_approvals(policy.approvals)}."))

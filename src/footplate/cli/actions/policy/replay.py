@@ -80,7 +80,7 @@ def _print_replay(result: ReplayAnswer) -> None:
             table.add_row(
                 colour_outcome(call.was), f"→ {colour_outcome(call.would)}", _format_call(call), _format_reason(call)
             )
-        console.print(table)
+        terminal_io.print_table(table)
         if result.not_shown:
             console.print(f"[dim]and {result.not_shown:,} more; use --show N or --json[/]")
         console.print()

@@ -55,7 +55,7 @@ class EnvironmentTransport(sdk.Transport):
                 yield frame
         self._ended = True
         code = await process.wait()
-        if code != 0:
+        if code != 0 and self._process is process:  # otherwise `close` killed it, which is not an error
             raise sdk.ProcessError(f"Claude Code exited with code {code}", exit_code=code, stderr=process.stderr_tail)
 
     async def close(self) -> None:

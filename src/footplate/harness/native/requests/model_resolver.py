@@ -23,7 +23,7 @@ AnyModel: TypeAlias = Model[Any]
 ResolveModel: TypeAlias = Callable[[str], AnyModel]
 
 _ANTHROPIC: Final = "anthropic"
-_WARM_UP_MODEL: Final = "claude-sonnet-4-5"
+_WARM_UP_MODEL: Final = "claude-sonnet-5"
 _ANTHROPIC_URL: Final = "https://api.anthropic.com"
 _OPENAI_URL: Final = "https://api.openai.com/v1"
 _PROVIDER_BY_API: Final = {"openai-chat": "openai", "openai-responses": "openai"}

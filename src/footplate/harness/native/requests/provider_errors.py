@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from pydantic_ai import exceptions as pai
 
 from footplate.domain.errors import FootplateError, ModelRefused, Overloaded, RateLimited, Temporary
+from footplate.harness import model_failure_text
 
 _Rule: TypeAlias = "tuple[type[pai.ModelAPIError], type[Temporary | ModelRefused], str]"
 
@@ -30,7 +31,6 @@ _RULES: Final[tuple[_Rule, ...]] = (
 
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
 _SERVER_ERROR: Final = 500
-_MAX_LENGTH: Final = 2000
 
 
 def translate(error: Exception) -> FootplateError | None:
@@ -70,5 +70,5 @@ def _error_text(error: pai.ModelAPIError) -> str:
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else None
     message = inner.get("message") if isinstance(inner, dict) else None
-    status = f" ({error.status_code})" if isinstance(error, pai.ModelHTTPError) else ""
-    return f"The model request failed{status}: {message or error.message}"[:_MAX_LENGTH]
+    status = error.status_code if isinstance(error, pai.ModelHTTPError) else None
+    return model_failure_text.describe_failure(status, str(message or error.message), source="The provider")
