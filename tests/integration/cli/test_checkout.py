@@ -145,7 +145,17 @@ def test_a_conflict_is_explained_and_changes_nothing(user: Path, patch: Path) ->
     assert "text: you and the session changed the same lines" in caught.value.message
     assert "<<<<" not in caught.value.message
     assert "footplate export --branch" in caught.value.help
+    assert "stash" not in caught.value.help
     assert hash_files(user) == before
+
+
+def test_the_advice_for_uncommitted_conflicts_resolves_them(user: Path, patch: Path) -> None:
+    (user / "text").write_text(LINES.replace("line 3\n", "line drei\n"))
+    with pytest.raises(PatchConflict) as caught:
+        UserCheckout.find(user).apply_patch(patch, ["gone"])
+    assert "git stash" in caught.value.help
+    git(user, "stash", "-q")
+    assert UserCheckout.find(user).apply_patch(patch, ["gone"])
 
 
 def test_a_file_that_is_in_the_way_is_named(user: Path, patch: Path) -> None:
@@ -156,6 +166,7 @@ def test_a_file_that_is_in_the_way_is_named(user: Path, patch: Path) -> None:
     ) as caught:
         UserCheckout.find(user).apply_patch(patch, ["gone"])
     assert "text" not in caught.value.message.splitlines()[1]
+    assert "Move or delete" in caught.value.help
     assert hash_files(user) == before
 
 
