@@ -78,7 +78,7 @@ async def test_a_session_of_a_subdirectory_is_applied_to_its_repository_only(
     assert (other / "here.txt").is_file()
 
 
-async def test_a_directory_that_cannot_be_used_leaves_nothing_behind(cell: Cell, client: AsyncFootplate) -> None:
+async def test_a_directory_that_cannot_be_used_creates_nothing(cell: Cell, client: AsyncFootplate) -> None:
     plain = cell.home / "plain"
     plain.mkdir()
     (plain / "file").write_text("x")

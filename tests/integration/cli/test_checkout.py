@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from footplate.cli.actions.apply_to_checkout import PatchConflict, UserCheckout
-from footplate.client import ClientError
+from footplate.cli.actions.checkout_match import CheckoutMatcher
+from footplate.client import ClientError, Session
 
 LINES = "".join(f"line {number}\n" for number in range(1, 31))
 
@@ -181,6 +182,22 @@ def test_an_unrelated_repository_is_reported(tmp_path: Path, patch: Path) -> Non
     with pytest.raises(PatchConflict, match=r"does not exist here|does not have"):
         UserCheckout.find(other).apply_patch(patch, ["gone"])
     assert hash_files(other) == before
+
+
+def test_a_session_fits_only_a_repository_that_it_started_from(user: Path) -> None:
+    """Without a first commit, only the directory of its project."""
+    based, unbased = (
+        Session.model_construct(id="sesn_1", title="Work", project_ids=["proj_1"], bases={"proj_1": {"commit": commit}})
+        for commit in (git(user, "rev-parse", "HEAD"), None)
+    )
+    lost = based.model_copy(update={"bases": {"proj_1": {"commit": "0" * 40}}})
+    here, elsewhere = (CheckoutMatcher(UserCheckout(user), project_id) for project_id in ("proj_1", None))
+    here.check_base(based, "proj_1")
+    elsewhere.check_base(based, "proj_1")
+    here.check_base(unbased, "proj_1")
+    for matcher, session in ((here, lost), (elsewhere, lost), (elsewhere, unbased)):
+        with pytest.raises(ClientError, match=r"The session is sesn_1 \(Work\)"):
+            matcher.check_base(session, "proj_1")
 
 
 def test_nothing_is_written_outside_the_checkout(user: Path, tmp_path: Path) -> None:

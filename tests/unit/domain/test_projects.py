@@ -109,7 +109,7 @@ def test_an_unknown_trust_level_is_not_trusted() -> None:
 
 
 def test_a_session_can_select_commits_by_their_full_ids() -> None:
-    commits = {"proj_1": "a" * 40, "proj_2": "0" * 64}
+    commits: dict[str, Json] = {"proj_1": "a" * 40, "proj_2": "0" * 64}
     assert read_base_commits({"base_commits": commits}) == commits
     assert read_base_commits({}) == {}
     refused: list[Json] = [[], None, "a" * 40, {"proj_1": "main"}, {"proj_1": "--upload-pack=x"}, {"proj_1": None}]

@@ -93,10 +93,6 @@ class UserCheckout:
         found = run_git(self.root, "cat-file", "--batch-check", stdin=wanted, extra_env={"GIT_NO_LAZY_FETCH": "1"})
         return {line.split(" ")[0] for line in decode_output(found.stdout).splitlines() if " commit " in line}
 
-    @property
-    def has_commits(self) -> bool:
-        return run_git(self.root, "rev-parse", "--verify", "--quiet", "HEAD").returncode == 0
-
     def apply_patch(self, patch: Path, deleted: Sequence[str] = ()) -> bool:
         """Applies the patch and returns False if nothing had to be changed.
 

@@ -65,17 +65,16 @@ class CheckoutMatcher:
         title = f" ({session.title})" if session.title else ""
         raise ClientError(
             f"The repository {self.checkout.root} does not {missing}. The session is {session.id}{title}.",
-            help_text="Nothing was changed. Run the command in a checkout of the session's project, run `git fetch` "
-            "first, or pass the ID of another session.",
+            help_text="Nothing was changed. Run the command in a checkout of the session's project, after `git fetch`, "
+            "or pass the ID of another session. `footplate export --patch FILE` writes a patch without this check.",
         )
 
     def _fits(self, session: Session, project_id: str, present: set[str]) -> bool:
         """Returns whether the session's tree of the project started from this repository. If it started without a
-        commit, the checkout must be the project itself, or must have no commits either.
+        commit, the checkout must be the project itself.
         """
-        if (commit := _base_commit(session, project_id)) is not None:
-            return commit in present
-        return project_id == self.project_id or (project_id in session.bases and not self.checkout.has_commits)
+        commit = _base_commit(session, project_id)
+        return project_id == self.project_id if commit is None else commit in present
 
 
 def _base_commit(session: Session, project_id: str) -> str | None:
