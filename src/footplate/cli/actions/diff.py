@@ -1,6 +1,5 @@
 """Implements `footplate diff`: prints a session's changes as a patch or as a summary with one line per file."""
 
-import sys
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -37,7 +36,7 @@ def diff(options: DiffOptions, *, stat: bool, uses_pager: bool, as_json: bool, p
         query |= {**_event_parameter("from", options.since), **_event_parameter("to", options.until)}
         found = await client.sessions.diff(session_id, **query)
         if not stat and not as_json:
-            await _print_patches(client, found, query, patches if sys.stdout.isatty() else None)
+            await _print_patches(client, found, query, patches if terminal_io.is_terminal() else None)
         return found, await find_user_directory(client, session_id, found)
 
     found, directory = run_with_client(work, profile=profile, as_json=as_json)

@@ -5,10 +5,9 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, TextIO
+from typing import IO, Final
 
 from rich.syntax import Syntax
 
@@ -41,9 +40,9 @@ def _find_pager() -> str | None:
 
 
 @contextmanager
-def _open_output(pager: str | None) -> Iterator[TextIO]:
+def _open_output(pager: str | None) -> Iterator[IO[str]]:
     if pager is None:
-        yield sys.stdout
+        yield terminal_io.out().file
         return
     environment = {**_PAGER_DEFAULTS, **os.environ}
     process = subprocess.Popen(pager, shell=True, stdin=subprocess.PIPE, env=environment)  # noqa: S602 - as git does
