@@ -100,6 +100,8 @@ class Applied(BaseModel):
     """The output of `apply`."""
 
     session_id: str
+    title: str | None = None
+    """The title of the session."""
     status: Literal["applied", "unchanged"]
     """`unchanged`: the checkout already had all changes."""
     directory: str

@@ -95,6 +95,10 @@ class LazyEnvironment(OpenEnvironment):
         return self._opened.root
 
     @property
+    def working_directory(self) -> str:
+        return self._opened.working_directory
+
+    @property
     def home(self) -> str:
         return self._opened.home
 

@@ -32,6 +32,7 @@ class BaseEnvironment(Environment):
         *,
         deadline: float,
         home: str,
+        working_directory: str | None = None,
         env: Mapping[str, str] | None = None,
         grace: float = DEFAULT_GRACE,
         output_limit: int = DEFAULT_OUTPUT_LIMIT,
@@ -44,6 +45,7 @@ class BaseEnvironment(Environment):
         up after a worker that was killed.
         """
         self._root = root
+        self._working_directory = working_directory or root
         self._lease = lease
         self._deadline = deadline
         self._env = {"PATH": DEFAULT_PATH, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb", **(env or {})}
@@ -63,6 +65,10 @@ class BaseEnvironment(Environment):
     @property
     def root(self) -> str:
         return self._root
+
+    @property
+    def working_directory(self) -> str:
+        return self._working_directory
 
     @property
     def home(self) -> str:
@@ -154,13 +160,13 @@ class BaseEnvironment(Environment):
         """
         async with self._shell_lock:
             if self._shell is None or not self._shell.alive:
-                return self._root
+                return self._working_directory
             resolved = (await self.resolve_paths([f"/proc/{self._shell.pid}/cwd"]))[0]
         return None if resolved is None or resolved.startswith("/proc/") else resolved
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
         spawner = await self._ensure_spawner()
-        process = await StreamingProcess.start(spawner, argv, cwd=self._root, env={**self._env, **env})
+        process = await StreamingProcess.start(spawner, argv, cwd=self._working_directory, env={**self._env, **env})
         self._processes.append(process)
         return process
 
@@ -211,12 +217,15 @@ class BaseEnvironment(Environment):
         if self._shell is None:
             self._shell = await Shell.start(
                 spawner,
-                cwd=self._root,
+                cwd=self._working_directory,
                 env=self._env,
                 output_limit=self._output_limit,
                 dialect=await self._detect_dialect(spawner),
             )
         return self._shell
+
+    def _absolute_path(self, path: str) -> str:
+        return str(Path(self._working_directory, path))
 
     def _discard_output(self, output: CapturedOutput) -> None:
         """Continues to read and discard the output of background jobs, which would otherwise block or die when they

@@ -31,7 +31,7 @@ from footplate.environments.processes.process_identity import PROC
 from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
 from footplate.environments.session_directories import WORKSPACES, state_directory
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
-from footplate.environments.working_directory_choice import choose_working_directory
+from footplate.environments.working_directory_choice import choose_working_directory, find_subdirectory
 
 log = structlog.get_logger(__name__)
 
@@ -89,10 +89,12 @@ class UnsandboxedFactory(Environments):
             self._trees, organisation, session_id, projects, files, location, enclosed=False
         )
         lease = create_lease(self._data, organisation, session_id, variables)
+        subdirectory = find_subdirectory(location.tree, variables) if projects else ""
         return UnsandboxedEnvironment(
             str(directory),
             deadline=deadline,
             home=str(await asyncio.to_thread(_create_home, session_dir)),
+            working_directory=str(directory.absolute() / subdirectory),
             env={**variables, **working_tree_paths.project_variables(projects, checked_out)},
             lease=lease,
             trees=working_tree_paths.session_trees(checked_out, location.tree, named=location.named),
@@ -172,6 +174,7 @@ class SandboxFactory(Environments):
             socket_names=sockets.names if sockets else (),
             limits=self._limits,
             trees=checked_out,
+            subdirectory=find_subdirectory(location.tree, variables) if projects else "",
         )
         return SandboxEnvironment(
             view,

@@ -26,6 +26,7 @@ class UnsandboxedEnvironment(BaseEnvironment):
         *,
         deadline: float,
         home: str | None = None,
+        working_directory: str | None = None,
         env: Mapping[str, str] | None = None,
         grace: float = DEFAULT_GRACE,
         output_limit: int = DEFAULT_OUTPUT_LIMIT,
@@ -38,6 +39,7 @@ class UnsandboxedEnvironment(BaseEnvironment):
             absolute_root,
             deadline=deadline,
             home=home or absolute_root,
+            working_directory=working_directory,
             env={**(env or {}), **({LEASE_VARIABLE: lease.id} if lease is not None else {})},
             grace=grace,
             output_limit=output_limit,
@@ -55,14 +57,16 @@ class UnsandboxedEnvironment(BaseEnvironment):
         return {name: str(tree) for name, tree in self._trees.items() if name != SCRATCH_TREE}
 
     async def read(self, path: str) -> bytes:
-        return await asyncio.to_thread(local_files.read_file, self._resolve(path))
+        return await asyncio.to_thread(local_files.read_file, self._absolute_path(path))
 
     async def write(self, path: str, content: bytes) -> None:
         self._check_lease()
-        await asyncio.to_thread(local_files.write_file, self._resolve(path), content, before_replace=self._check_lease)
+        await asyncio.to_thread(
+            local_files.write_file, self._absolute_path(path), content, before_replace=self._check_lease
+        )
 
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
-        return await asyncio.to_thread(local_files.list_files, self._resolve(path))
+        return await asyncio.to_thread(local_files.list_files, self._absolute_path(path))
 
     async def resolve_paths(self, paths: Sequence[str]) -> Sequence[str | None]:
         return await asyncio.to_thread(local_files.resolve_paths, paths)
@@ -75,6 +79,3 @@ class UnsandboxedEnvironment(BaseEnvironment):
 
     async def _start_guardian(self, lease_id: str) -> Guardian:
         return await Guardian.start(self._deadline, namespaces=self._namespaces, lease_id=lease_id)
-
-    def _resolve(self, path: str) -> str:
-        return str(Path(self._root, path))

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.projects.allowed_directories import CONTEXT_FIELD, CONTEXT_KEY, AllowedRoots
+from footplate.domain.projects.project import read_subdirectory
 
 
 def choose_working_directory(
@@ -38,6 +39,16 @@ def choose_working_directory(
             help_text="Use a directory outside it. Otherwise an agent could add git hooks that run as another user.",
         )
     return resolved
+
+
+def find_subdirectory(tree: Path, variables: Mapping[str, str]) -> str:
+    """Returns the directory below the first project's tree in which programs start. Returns an empty string if the
+    session names none, or if it does not exist now, because the agent may have removed it. Links are not followed.
+    """
+    subdirectory = read_subdirectory(json.loads(variables.get("FOOTPLATE_CONTEXT", "{}")))
+    path = PurePosixPath(subdirectory)
+    steps = [tree / step for step in (path, *path.parents)]
+    return "" if any(step.is_symlink() or not step.is_dir() for step in steps) else subdirectory
 
 
 def _is_git_directory(directory: Path) -> bool:

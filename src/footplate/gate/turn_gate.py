@@ -182,6 +182,7 @@ class TurnGate:
                     if without_directory.outcome is PermissionOutcome.DENY
                     else Decision(PermissionOutcome.ASK, _UNKNOWN_DIRECTORY)
                 )
+        directory = directory or environment.working_directory
         context = PathContext(root=environment.root, home=environment.home, links=links)
         decision = await _decide_off_loop(policy, tool, tool_input, context, directory)
         for _ in range(_MAX_LINK_ROUNDS):

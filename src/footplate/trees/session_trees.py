@@ -73,8 +73,8 @@ class SessionTrees(Trees):
     def private_dir(self, organisation: str, session_id: str) -> Path:
         return private_dir_path(self._data, organisation, session_id)
 
-    async def resolve_base(self, organisation: str, project: SessionProject) -> BaseCommit:
-        return await self._mirrors.refresh(organisation, project)
+    async def resolve_base(self, organisation: str, project: SessionProject, commit: str | None = None) -> BaseCommit:
+        return await self._mirrors.refresh(organisation, project, commit)
 
     async def check_out(
         self,

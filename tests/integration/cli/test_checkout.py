@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from footplate.cli.actions.apply_to_checkout import PatchConflict, UserCheckout
-from footplate.client import ClientError
+from footplate.cli.actions.checkout_match import CheckoutMatcher
+from footplate.client import ClientError, Session
 
 LINES = "".join(f"line {number}\n" for number in range(1, 31))
 
@@ -145,7 +146,17 @@ def test_a_conflict_is_explained_and_changes_nothing(user: Path, patch: Path) ->
     assert "text: you and the session changed the same lines" in caught.value.message
     assert "<<<<" not in caught.value.message
     assert "footplate export --branch" in caught.value.help
+    assert "stash" not in caught.value.help
     assert hash_files(user) == before
+
+
+def test_the_advice_for_uncommitted_conflicts_resolves_them(user: Path, patch: Path) -> None:
+    (user / "text").write_text(LINES.replace("line 3\n", "line drei\n"))
+    with pytest.raises(PatchConflict) as caught:
+        UserCheckout.find(user).apply_patch(patch, ["gone"])
+    assert "git stash" in caught.value.help
+    git(user, "stash", "-q")
+    assert UserCheckout.find(user).apply_patch(patch, ["gone"])
 
 
 def test_a_file_that_is_in_the_way_is_named(user: Path, patch: Path) -> None:
@@ -156,6 +167,7 @@ def test_a_file_that_is_in_the_way_is_named(user: Path, patch: Path) -> None:
     ) as caught:
         UserCheckout.find(user).apply_patch(patch, ["gone"])
     assert "text" not in caught.value.message.splitlines()[1]
+    assert "Move or delete" in caught.value.help
     assert hash_files(user) == before
 
 
@@ -170,6 +182,22 @@ def test_an_unrelated_repository_is_reported(tmp_path: Path, patch: Path) -> Non
     with pytest.raises(PatchConflict, match=r"does not exist here|does not have"):
         UserCheckout.find(other).apply_patch(patch, ["gone"])
     assert hash_files(other) == before
+
+
+def test_a_session_fits_only_a_repository_that_it_started_from(user: Path) -> None:
+    """Without a first commit, only the directory of its project."""
+    based, unbased = (
+        Session.model_construct(id="sesn_1", title="Work", project_ids=["proj_1"], bases={"proj_1": {"commit": commit}})
+        for commit in (git(user, "rev-parse", "HEAD"), None)
+    )
+    lost = based.model_copy(update={"bases": {"proj_1": {"commit": "0" * 40}}})
+    here, elsewhere = (CheckoutMatcher(UserCheckout(user), project_id) for project_id in ("proj_1", None))
+    here.check_base(based, "proj_1")
+    elsewhere.check_base(based, "proj_1")
+    here.check_base(unbased, "proj_1")
+    for matcher, session in ((here, lost), (elsewhere, lost), (elsewhere, unbased)):
+        with pytest.raises(ClientError, match=r"The session is sesn_1 \(Work\)"):
+            matcher.check_base(session, "proj_1")
 
 
 def test_nothing_is_written_outside_the_checkout(user: Path, tmp_path: Path) -> None:

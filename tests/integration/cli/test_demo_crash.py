@@ -1,6 +1,7 @@
 """The demo's worker is killed once, during the slow command. Any other death of it is reported."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,3 +95,18 @@ async def test_another_death_is_reported_at_once(tmp_path: Path) -> None:
     await worker.kill()
     async with asyncio.timeout(10):
         assert await death == -9
+
+
+async def test_the_demos_work_has_no_compiled_files(tmp_path: Path) -> None:
+    steps = [step for reply in _demo().replies[:2] for step in reply.steps if isinstance(step, Tool)]
+    commands = [str(step.input["command"]) for step in steps]
+    script = "\n".join(["git init -q", *commands, "test -d __pycache__ && git status --porcelain"])
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-c", script),
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    listed, _ = await process.communicate()
+    assert listed.decode().splitlines()[-3:] == ["?? .gitignore", "?? middle.py", "?? test_middle.py"]

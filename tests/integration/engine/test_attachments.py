@@ -41,7 +41,7 @@ class FakeEnvironment:
     async def write(self, path: str, content: bytes) -> None:
         if self.failure is not None:
             raise self.failure
-        self.written[path] = content
+        self.written[path.removeprefix(f"{self.root}/")] = content
 
     async def run(self, argv: Sequence[str]) -> CommandResult:
         return await asyncio.to_thread(self._run, argv)

@@ -7,7 +7,9 @@ import pytest
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.environments.working_directory_choice import choose_working_directory
+from footplate.environments.processes.guardian_client import lease_clock
+from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.environments.working_directory_choice import choose_working_directory, find_subdirectory
 
 ANYWHERE = AllowedRoots({"org": ["/"]})
 
@@ -69,3 +71,38 @@ def test_a_git_directory_is_refused_under_any_name(tmp_path: Path, below: str) -
     (bare / "HEAD").write_text("ref: refs/heads/main\n")
     with pytest.raises(InvalidRequest, match="inside a git directory"):
         choose_working_directory(tmp_path / "own", "org", _context_variables(str(bare / below)), ANYWHERE)
+
+
+def _subdirectory_variables(given: str) -> dict[str, str]:
+    return {"FOOTPLATE_CONTEXT": json.dumps({"subdirectory": given})}
+
+
+def test_a_subdirectory_is_used_while_it_exists(tmp_path: Path) -> None:
+    """A link is not followed, wherever it leads."""
+    (tmp_path / "packages" / "website").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("packages")
+    assert find_subdirectory(tmp_path, {}) == ""
+    assert find_subdirectory(tmp_path, _subdirectory_variables("packages/website")) == "packages/website"
+    for given in ("missing", "link", "link/website"):
+        assert find_subdirectory(tmp_path, _subdirectory_variables(given)) == ""
+    for given in ("..", "/etc", "packages/../..", "./packages"):
+        with pytest.raises(InvalidRequest, match=r"context\.subdirectory"):
+            find_subdirectory(tmp_path, _subdirectory_variables(given))
+
+
+async def test_programs_start_in_the_subdirectory(tmp_path: Path) -> None:
+    """Footplate's own programs start in the root, which no agent can remove."""
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "file").write_text("x")
+    environment = UnsandboxedEnvironment(
+        str(tmp_path), deadline=lease_clock() + 60, working_directory=str(below), namespaces=False
+    )
+    try:
+        assert (await environment.shell_directory(), environment.root) == (str(below), str(tmp_path))
+        assert (await environment.shell("pwd; rm -r ../below", timeout=30)).stdout == f"{below}\n".encode()
+        assert (await environment.run(["pwd"])).stdout == f"{tmp_path}\n".encode()
+        await environment.write("file", b"y")
+        assert await environment.read("file") == (below / "file").read_bytes() == b"y"
+    finally:
+        await environment.aclose()

@@ -120,12 +120,17 @@ class LocalEnvironment:
     restarts: int = 0
     crash_in: str | None = None
     started: asyncio.Event = field(default_factory=asyncio.Event)
+    subdirectory: str = ""
 
     async def ensure_open(self) -> None: ...
 
     @property
     def root(self) -> str:
         return str(self.path)
+
+    @property
+    def working_directory(self) -> str:
+        return str(self.path / self.subdirectory)
 
     @property
     def home(self) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from footplate.domain.errors import Conflict, InvalidRequest
+from footplate.domain.errors import Conflict
 from footplate.domain.files.delivery import (
     BranchCheckedOut,
     Delivery,
@@ -518,15 +518,26 @@ async def test_work_is_delivered_to_a_project_behind_a_url(world: World, served:
     assert git(world.user, "rev-parse", "next") == delivered.commit
 
 
-async def test_a_merge_without_work_or_branch_is_refused(world: World) -> None:
+async def test_a_merge_creates_a_missing_branch(world: World) -> None:
+    """From the commit that the session started from, also if its own branch has moved on."""
+    session = await world.session()
+    change(session.tree, 3, "three")
+    await session.turn()
+    git(world.user, "commit", "-q", "--allow-empty", "-m", "later")
+    delivered = await session.merge("new")
+    assert (delivered.status, delivered.before) == ("fast_forwarded", None)
+    assert git(world.user, "rev-parse", "new") == delivered.commit
+    assert git(world.user, "rev-parse", "new~1") == git(world.user, "rev-parse", "main~1")
+    assert (await session.merge("new")).status == "unchanged"
+
+
+async def test_a_merge_without_work_or_repository_is_refused(world: World) -> None:
     session = await world.session()
     await session.turn()
     with pytest.raises(NothingToDeliver, match="has made no changes"):
         await session.merge()
     change(session.tree, 3, "three")
     await session.turn()
-    with pytest.raises(InvalidRequest, match="has no branch 'nowhere'"):
-        await session.merge("nowhere")
     shutil.rmtree(world.user / ".git")
     with pytest.raises(Conflict, match="is not a git repository"):
         await session.merge()

@@ -342,6 +342,34 @@ async def test_files_that_are_no_repository_are_not_touched(host: Host) -> None:
     assert [path.name for path in (host.root / "app").iterdir()] == ["file"]
 
 
+async def test_no_repository_is_created_inside_another(host: Host) -> None:
+    """Not in an empty, a missing or a full directory of it."""
+    user = repository(host.root / "app")
+    (user / "empty").mkdir()
+    (user / "full").mkdir()
+    (user / "full" / "file").write_text("x")
+    before = fingerprint(user)
+    for name in ("empty", "missing", "missing/below", "full"):
+        with pytest.raises(NoRepository, match=f"'{user}/{name}' .* is inside the repository '{user}'") as caught:
+            await host.trees.resolve_base("default", project(f"app/{name}"))
+        assert "git init" not in caught.value.help_text
+    assert fingerprint(user) == before
+
+
+async def test_a_session_starts_from_a_given_commit(host: Host) -> None:
+    """The commit is on no branch, as that of `run --include-uncommitted`."""
+    user = repository(host.root / "app")
+    (user / "file").write_text("two\n")
+    commit = git(user, "stash", "create")
+    git(user, "reset", "-q", "--hard")
+    base = await host.trees.resolve_base("default", project(), commit)
+    assert (base.commit, base.branch) == (commit, "main")
+    tree = await host.check_out(replace(project(), base=base))
+    assert (tree / "file").read_text() == "two\n"
+    with pytest.raises(NoRepository, match="cannot be fetched"):
+        await host.trees.resolve_base("default", project(), "0" * 39 + "1")
+
+
 async def test_a_missing_branch_is_reported(host: Host) -> None:
     repository(host.root / "app")
     with pytest.raises(InvalidRequest, match="no branch 'nothing'"):

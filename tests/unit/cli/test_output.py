@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import footplate.cli
-from footplate.cli.render import resource_tables, terminal_io
+from footplate.cli.render import patch_pager, resource_tables, terminal_io
 from footplate.cli.render.safe_console import SafeConsole
 from footplate.cli.render.terminal_io import ContentWriter
 from footplate.client import Agent, Approval
@@ -55,6 +55,11 @@ def test_no_other_module_of_the_command_line_writes() -> None:
 )
 def test_the_check_finds_writes(line: str) -> None:
     assert find_writes("some.py", line)
+
+
+def test_a_patch_on_a_terminal_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    patch_pager.show_patch(f"--- a\n+++ b\n@@ -0,0 +1,2 @@\n+{HOSTILE}\n+two \n".encode(), uses_pager=False)
+    assert capsys.readouterr().out == f"--- a\n+++ b\n@@ -0,0 +1,2 @@\n+{SHOWN}\n+two \n"
 
 
 def test_a_console_escapes_text_that_its_caller_did_not() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json
 from footplate.domain.projects.project import (
     SessionProject,
     Trust,
@@ -10,6 +11,7 @@ from footplate.domain.projects.project import (
     check_url,
     derive_name,
     normalize_path,
+    read_base_commits,
     resolve_projects_root,
 )
 
@@ -104,3 +106,13 @@ def test_the_default_name_comes_from_the_path_or_url(location: str, name: str) -
 def test_an_unknown_trust_level_is_not_trusted() -> None:
     assert SessionProject.load({"id": "p", "name": "n", "trust": "everything"}).trust is Trust.NOTHING
     assert SessionProject.load({"id": "p", "name": "n", "trust": "all"}).trust is Trust.ALL
+
+
+def test_a_session_can_select_commits_by_their_full_ids() -> None:
+    commits: dict[str, Json] = {"proj_1": "a" * 40, "proj_2": "0" * 64}
+    assert read_base_commits({"base_commits": commits}) == commits
+    assert read_base_commits({}) == {}
+    refused: list[Json] = [[], None, "a" * 40, {"proj_1": "main"}, {"proj_1": "--upload-pack=x"}, {"proj_1": None}]
+    for given in refused:
+        with pytest.raises(InvalidRequest, match=r"context\.base_commits"):
+            read_base_commits({"base_commits": given})

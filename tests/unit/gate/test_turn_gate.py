@@ -196,3 +196,10 @@ async def test_changed_rules_apply_to_running_turns(gate_setup: GateSetup, monke
     assert gate_setup.rules.reads == 1
     monkeypatch.setattr(turn_gate, "RELOAD_SECONDS", 0.0)
     assert (await gate.decide("bash", {"command": "make"})).outcome is PermissionOutcome.DENY
+
+
+async def test_rules_apply_to_the_whole_project_if_the_session_starts_in_a_subdirectory(gate_setup: GateSetup) -> None:
+    gate_setup.environment.subdirectory = "below"
+    gate_setup.rules.layers = {Layer.PROJECT: {"deny": ["Read(/secret)"]}}
+    assert (await gate_setup.decide("read", file_path="../secret")).outcome is PermissionOutcome.DENY
+    assert (await gate_setup.decide("read", file_path="secret")).outcome is PermissionOutcome.ALLOW

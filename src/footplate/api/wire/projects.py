@@ -21,7 +21,7 @@ from footplate.api.wire.request_base import (
     timestamp,
 )
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.projects.project import (
     MAX_PROJECTS,
     NAME_PATTERN,
@@ -33,6 +33,8 @@ from footplate.domain.projects.project import (
     check_url,
     derive_name,
     normalize_path,
+    read_base_commits,
+    read_subdirectory,
     resolve_projects_root,
 )
 
@@ -153,7 +155,7 @@ def make_workspace_update(body: WorkspaceUpdate) -> Callable[[Workspace], Worksp
 
 
 def parse_project_choice(
-    project_ids: list[str] | None, workspace_id: str | None, context: Mapping[str, object]
+    project_ids: list[str] | None, workspace_id: str | None, context: Mapping[str, Json]
 ) -> ProjectSelection:
     if project_ids and workspace_id is not None:
         raise InvalidRequest(
@@ -167,6 +169,9 @@ def parse_project_choice(
             field="context.directory",
             help_text="Send either a project (`project_ids` or `workspace_id`) or `context.directory`, not both.",
         )
+    if project_ids or workspace_id is not None:
+        read_subdirectory(context)
+        read_base_commits(context)
     return ProjectSelection(project_ids or (), workspace_id)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from footplate.cli.actions.user_git import decode_output, require_success, run_git
 from footplate.client import ClientError
 
 _MAX_REPORTED: Final = 20
@@ -30,6 +31,8 @@ _WRITE_ERROR_REASONS: Final = {
     "Is a directory": "the session added it, and a directory with this name exists here",
     "Not a directory": "the session added it, and its parent directory is a file here",
 }
+
+_IN_THE_WAY: Final = frozenset({_UNCOMMITTED_EXISTS, *_WRITE_ERROR_REASONS.values()})
 
 
 class PatchConflict(ClientError):
@@ -76,13 +79,19 @@ class UserCheckout:
 
     @classmethod
     def find(cls, directory: Path) -> "UserCheckout":
-        found = _git(directory, "rev-parse", "--show-toplevel")
+        found = run_git(directory, "rev-parse", "--show-toplevel")
         if found.returncode != 0 or not found.stdout.strip():
             raise ClientError(
                 f"{directory.absolute()} is not inside a checkout of a git repository.",
                 help_text="Change to the checkout that should receive the changes, or pass it with --directory.",
             )
         return cls(Path(os.fsdecode(found.stdout.rstrip(b"\n"))))
+
+    def find_commits(self, commits: Iterable[str]) -> set[str]:
+        """Returns those of the commits that this repository has."""
+        wanted = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
+        found = run_git(self.root, "cat-file", "--batch-check", stdin=wanted, extra_env={"GIT_NO_LAZY_FETCH": "1"})
+        return {line.split(" ")[0] for line in decode_output(found.stdout).splitlines() if " commit " in line}
 
     def apply_patch(self, patch: Path, deleted: Sequence[str] = ()) -> bool:
         """Applies the patch and returns False if nothing had to be changed.
@@ -99,15 +108,15 @@ class UserCheckout:
     def import_bundle(self, bundle: Path, branch: str, *, force: bool) -> str:
         """Creates a branch from a bundle and returns the commit at its head."""
         refspec = f"{'+' if force else ''}{_BUNDLE_REF}:refs/heads/{branch}"
-        fetched = _git(self.root, "fetch", "--no-tags", "--no-write-fetch-head", str(bundle), refspec)
+        fetched = run_git(self.root, "fetch", "--no-tags", "--no-write-fetch-head", str(bundle), refspec)
         if fetched.returncode != 0:
-            raise _branch_error(branch, _decode(fetched.stderr))
-        found = _git(self.root, "rev-parse", "--verify", f"refs/heads/{branch}")
+            raise _branch_error(branch, decode_output(fetched.stderr))
+        found = run_git(self.root, "rev-parse", "--verify", f"refs/heads/{branch}")
         return found.stdout.decode().strip()
 
     def _git_apply(self, patch: Path, *, check: bool) -> "subprocess.CompletedProcess[bytes]":
         options = ["--check"] if check else []
-        return _git(self.root, "apply", "--whitespace=nowarn", *options, str(patch))
+        return run_git(self.root, "apply", "--whitespace=nowarn", *options, str(patch))
 
     def _write_patch(self, patch: Path) -> bool:
         """Applies the patch to the files. Git checks the whole patch before it writes.
@@ -117,7 +126,7 @@ class UserCheckout:
         """
         checked = self._git_apply(patch, check=True)
         if checked.returncode != 0:
-            raise _conflict_error(_parse_reasons(_decode(checked.stderr)))
+            raise self._conflict_error(_parse_reasons(decode_output(checked.stderr)))
         names = self._touched_names(patch) | self._touched_names(patch, "-R")
         with tempfile.TemporaryDirectory(prefix="footplate-") as backup_dir:
             backup = FileBackup.create(self.root, names, Path(backup_dir))
@@ -128,39 +137,41 @@ class UserCheckout:
                 raise
             if applied.returncode != 0:
                 backup.restore()
-                raise _conflict_error(_parse_reasons(_decode(applied.stderr)))
+                raise self._conflict_error(_parse_reasons(decode_output(applied.stderr)))
         return True
 
     def _touched_names(self, patch: Path, *direction: str) -> set[bytes]:
         """Returns the file names after the patch. With `-R`, renamed files have their old names."""
-        output = _require_success(_git(self.root, "apply", *direction, "--numstat", "-z", str(patch)), "read the patch")
+        output = require_success(
+            run_git(self.root, "apply", *direction, "--numstat", "-z", str(patch)), "read the patch"
+        )
         return {line.split(b"\t", 2)[2] for line in output.split(b"\0") if line}
 
     def _merge_patch(self, patch: Path, scratch_dir: Path, deleted: Sequence[str]) -> Path:
         """Merges the patch with the files in the checkout and returns the patch that remains to be applied."""
         git_env = self._create_git_env(scratch_dir)
-        _require_success(_git(self.root, "add", "-u", "--", ":/", extra_env=git_env), "read your changes")
+        require_success(run_git(self.root, "add", "-u", "--", ":/", extra_env=git_env), "read your changes")
         before = (
-            _require_success(_git(self.root, "write-tree", extra_env=git_env), "read your checkout").decode().strip()
+            require_success(run_git(self.root, "write-tree", extra_env=git_env), "read your checkout").decode().strip()
         )
-        tracked = _git(self.root, "ls-files", "-z", extra_env=git_env).stdout.split(b"\0")
+        tracked = run_git(self.root, "ls-files", "-z", extra_env=git_env).stdout.split(b"\0")
         exclusions = [f"--exclude={_escape_glob(name)}" for name in {*deleted}.difference(map(_display_name, tracked))]
-        tried = _git(
+        tried = run_git(
             self.root, "apply", "--3way", "--cached", "--whitespace=nowarn", *exclusions, str(patch), extra_env=git_env
         )
         if tried.returncode != 0:
-            unmerged = _git(self.root, "ls-files", "-u", "-z", extra_env=git_env).stdout.split(b"\0")
+            unmerged = run_git(self.root, "ls-files", "-u", "-z", extra_env=git_env).stdout.split(b"\0")
             names = dict.fromkeys(line.split(b"\t", 1)[1] for line in unmerged if b"\t" in line)
             reasons = {_display_name(name): "you and the session changed the same lines" for name in names}
-            raise _conflict_error(reasons or _parse_reasons(_decode(tried.stderr)))
-        after = _require_success(_git(self.root, "write-tree", extra_env=git_env), "merge").decode().strip()
+            raise self._conflict_error(reasons or _parse_reasons(decode_output(tried.stderr)))
+        after = require_success(run_git(self.root, "write-tree", extra_env=git_env), "merge").decode().strip()
         before = self._add_untracked(before, after, git_env)
         merged = scratch_dir / "merged"
         options = ("-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-renames")
         prefixes = ("--src-prefix=a/", "--dst-prefix=b/")
         merged.write_bytes(
-            _require_success(
-                _git(self.root, "diff-tree", *options, *prefixes, before, after, extra_env=git_env), "compare"
+            require_success(
+                run_git(self.root, "diff-tree", *options, *prefixes, before, after, extra_env=git_env), "compare"
             )
         )
         return merged
@@ -171,21 +182,23 @@ class UserCheckout:
         existing = [name for name in new if _is_file(self.root / os.fsdecode(name))]
         if not existing:
             return before
-        _require_success(_git(self.root, "read-tree", before, extra_env=git_env), "read your checkout")
+        require_success(run_git(self.root, "read-tree", before, extra_env=git_env), "read your checkout")
         command = ("--literal-pathspecs", "add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul")
-        if _git(self.root, *command, extra_env=git_env, stdin=b"\0".join(existing)).returncode != 0:
+        if run_git(self.root, *command, extra_env=git_env, stdin=b"\0".join(existing)).returncode != 0:
             return before  # a path is blocked; applying the patch reports how
         found = (
-            _require_success(_git(self.root, "write-tree", extra_env=git_env), "read your checkout").decode().strip()
+            require_success(run_git(self.root, "write-tree", extra_env=git_env), "read your checkout").decode().strip()
         )
         differ = set(existing).intersection(self._changed_names(git_env, found, after))
         if differ:
-            raise _conflict_error({_display_name(name): _UNCOMMITTED_EXISTS for name in existing if name in differ})
+            raise self._conflict_error(
+                {_display_name(name): _UNCOMMITTED_EXISTS for name in existing if name in differ}
+            )
         return found
 
     def _changed_names(self, git_env: dict[str, str], *argv: str) -> list[bytes]:
-        found = _require_success(
-            _git(self.root, "diff-tree", "-r", "-z", "--name-only", *argv, extra_env=git_env), "compare"
+        found = require_success(
+            run_git(self.root, "diff-tree", "-r", "-z", "--name-only", *argv, extra_env=git_env), "compare"
         )
         return [name for name in found.split(b"\0") if name]
 
@@ -202,37 +215,32 @@ class UserCheckout:
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join([str(objects), *([alternates] if alternates else [])]),
         }
 
-    def _git_path(self, name: str) -> Path:
-        found = _require_success(_git(self.root, "rev-parse", "--git-path", name), "find your repository")
-        return self.root / os.fsdecode(found.rstrip(b"\n"))
-
-
-def _git(
-    directory: Path, *argv: str, extra_env: dict[str, str] | None = None, stdin: bytes | None = None
-) -> "subprocess.CompletedProcess[bytes]":
-    environment = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(extra_env or {})}
-    try:
-        return subprocess.run(
-            ["git", *argv], cwd=directory, env=environment, input=stdin, capture_output=True, check=False
+    def _conflict_error(self, reasons: Mapping[str, str]) -> PatchConflict:
+        lines = [f"  {path}: {why}" for path, why in list(reasons.items())[:_MAX_REPORTED]]
+        rest = [f"  and {len(reasons) - len(lines)} more"] if len(reasons) > len(lines) else []
+        return PatchConflict(
+            "\n".join(["The session's changes conflict with your checkout:", *lines, *rest]),
+            help_text=f"Nothing was changed. {self._conflict_advice(reasons)}",
         )
-    except FileNotFoundError:
-        if not directory.exists():
-            raise ClientError(
-                f"The directory {directory} does not exist.", help_text="Pass an existing checkout with --directory."
-            ) from None
-        raise ClientError("git is not installed on this machine.", help_text="Install git and try again.") from None
-    except NotADirectoryError:
-        raise ClientError(f"{directory} is not a directory.", help_text="Pass a checkout with --directory.") from None
 
+    def _conflict_advice(self, reasons: Mapping[str, str]) -> str:
+        """Returns what resolves the conflict. It depends on whether the user has committed the conflicting changes."""
+        if any(why in _IN_THE_WAY for why in reasons.values()):
+            return "Move or delete what is in the way of the session's new files, and run `footplate apply` again."
+        changed = run_git(self.root, "--literal-pathspecs", "diff", "--name-only", "HEAD", "--", *reasons)
+        if changed.stdout:
+            return (
+                "Run `git stash`, then `footplate apply`, then `git stash pop`: git marks the lines that conflict "
+                "with your uncommitted changes."
+            )
+        return (
+            "Run `footplate export --branch NAME`, then `git merge NAME`: git marks the lines that conflict with your "
+            "commits."
+        )
 
-def _require_success(process: "subprocess.CompletedProcess[bytes]", action: str) -> bytes:
-    if process.returncode != 0:
-        raise ClientError(f"git could not {action}: {_decode(process.stderr)}", help_text="Nothing was changed.")
-    return process.stdout
-
-
-def _decode(output: bytes) -> str:
-    return output.decode("utf-8", "replace").strip()
+    def _git_path(self, name: str) -> Path:
+        found = require_success(run_git(self.root, "rev-parse", "--git-path", name), "find your repository")
+        return self.root / os.fsdecode(found.rstrip(b"\n"))
 
 
 def _is_file(path: Path) -> bool:
@@ -267,16 +275,6 @@ def _parse_reasons(stderr: str) -> dict[str, str]:
             reason = "the session changed it, and it does not exist here"
         found[path] = reason
     return found or {"git": stderr or "no error message"}
-
-
-def _conflict_error(reasons: dict[str, str]) -> PatchConflict:
-    lines = [f"  {path}: {why}" for path, why in list(reasons.items())[:_MAX_REPORTED]]
-    rest = [f"  and {len(reasons) - len(lines)} more"] if len(reasons) > len(lines) else []
-    return PatchConflict(
-        "\n".join(["The session's changes conflict with your checkout:", *lines, *rest]),
-        help_text="Nothing was changed. Commit or stash your changes and try again, or run "
-        "`footplate export --branch NAME` and merge that branch.",
-    )
 
 
 def _branch_error(branch: str, stderr: str) -> ClientError:

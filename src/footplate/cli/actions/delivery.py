@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from footplate.cli.actions import diff
 from footplate.cli.actions.apply_to_checkout import UserCheckout
+from footplate.cli.actions.checkout_match import CheckoutMatcher
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.json_output_models import Applied, Exported
@@ -28,16 +29,18 @@ class DeliveryOptions:
 
 
 def apply(options: DeliveryOptions, directory: Path, *, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> Applied:
-        checkout = UserCheckout.find(directory)
-        session_id = await session_start.resolve_session_id(client, options.session)
+    async def work(client: AsyncFootplate, server: Server) -> Applied:
+        matcher = await CheckoutMatcher.create(client, server, UserCheckout.find(directory))
+        session, checkout = await matcher.find_session(client, options.session), matcher.checkout
         with tempfile.TemporaryDirectory(prefix="footplate-") as temp_dir:
             file = Path(temp_dir, "patch")
-            found = await _save_patch(client, session_id, options, file)
+            found = await _save_patch(client, session.id, options, file)
+            matcher.check_base(session, found.trees[0].project_id)
             deleted = [change.path for change in found.trees[0].files if change.status == "deleted"]
             changed = checkout.apply_patch(file, deleted)
         return Applied(
-            session_id=session_id,
+            session_id=session.id,
+            title=session.title,
             status="applied" if changed else "unchanged",
             directory=str(checkout.root),
             files=len(found.trees[0].files),
@@ -46,7 +49,9 @@ def apply(options: DeliveryOptions, directory: Path, *, as_json: bool, profile: 
     done = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(done.model_dump(mode="json"))
-    elif done.status == "unchanged":
+        return
+    terminal_io.err().print(f"[dim]Session {done.session_id}: {quote(done.title or 'without a title')}[/]")
+    if done.status == "unchanged":
         terminal_io.err().print("Nothing to do: your checkout already has all changes.", markup=False)
     else:
         files = "1 file" if done.files == 1 else f"{done.files} files"
@@ -110,13 +115,13 @@ def print_patch(options: DeliveryOptions, *, profile: str | None) -> None:
 def export_branch(
     options: DeliveryOptions, branch: str, directory: Path, *, force: bool, as_json: bool, profile: str | None
 ) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> Exported:
-        checkout = UserCheckout.find(directory)
-        session_id = await session_start.resolve_session_id(client, options.session)
+    async def work(client: AsyncFootplate, server: Server) -> Exported:
+        matcher = await CheckoutMatcher.create(client, server, UserCheckout.find(directory))
+        session_id = (await matcher.find_session(client, options.session)).id
         with tempfile.TemporaryDirectory(prefix="footplate-") as temp_dir:
             file = Path(temp_dir, "bundle")
             await _save_chunks(client.sessions.bundle(session_id, project_id=options.project), file)
-            commit = checkout.import_bundle(file, branch, force=force)
+            commit = matcher.checkout.import_bundle(file, branch, force=force)
         return Exported(session_id=session_id, branch=branch, commit=commit)
 
     done = run_with_client(work, profile=profile, as_json=as_json)
@@ -149,6 +154,9 @@ def _print_delivery(delivery: DeliveryResult, *, as_json: bool) -> None:
         "pushed": "Pushed as",
         "unchanged": "Nothing to do: all changes are already in",
     }
+    if delivery.status == "fast_forwarded" and delivery.before is None:
+        terminal_io.err().print(f"Created the branch {quote(delivery.branch)} at {delivery.commit[:12]}.")
+        return
     how = " (fast-forward)" if delivery.status == "fast_forwarded" else ""
     terminal_io.err().print(f"{phrases[delivery.status]} {quote(delivery.branch)}, now at {delivery.commit[:12]}{how}.")
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import terminal_io
+from footplate.cli.render import patch_pager, terminal_io
 from footplate.cli.render.terminal_io import print_json, quote
 from footplate.client import AsyncFootplate, ClientError, Diff, TreeDiff
 from footplate.domain.text.visible_text import show_line
@@ -26,14 +26,17 @@ class DiffOptions:
     project: str | None
 
 
-def diff(options: DiffOptions, *, stat: bool, as_json: bool, profile: str | None) -> None:
+def diff(options: DiffOptions, *, stat: bool, uses_pager: bool, as_json: bool, profile: str | None) -> None:
+    patches: list[bytes] = []
+    """For a terminal. They are shown after the connection is closed, because a user may read them for long."""
+
     async def work(client: AsyncFootplate, _server: Server) -> tuple[Diff, str | None]:
         session_id = await session_start.resolve_session_id(client, options.session)
         query = await build_diff_query(client, session_id, turn=options.turn, project=options.project)
         query |= {**_event_parameter("from", options.since), **_event_parameter("to", options.until)}
         found = await client.sessions.diff(session_id, **query)
         if not stat and not as_json:
-            await _print_patches(client, found, query)
+            await _print_patches(client, found, query, patches if terminal_io.is_terminal() else None)
         return found, await find_user_directory(client, session_id, found)
 
     found, directory = run_with_client(work, profile=profile, as_json=as_json)
@@ -45,6 +48,8 @@ def diff(options: DiffOptions, *, stat: bool, as_json: bool, profile: str | None
             f"There is no diff: the session works directly in your directory {quote(directory)}. Its changes are there."
         )
         return
+    if patches:
+        patch_pager.show_patch(b"".join(patches), uses_pager=uses_pager)
     for tree in found.trees:
         if stat:
             _print_summary(tree, named=len(found.trees) > 1)
@@ -80,17 +85,23 @@ def _event_parameter(name: str, event: str | None) -> dict[str, Any]:
     return {f"{name}_position": int(event)} if event.isdecimal() else {f"{name}_event_id": event}
 
 
-async def _print_patches(client: AsyncFootplate, found: Diff, query: dict[str, Any]) -> None:
-    """Prints the patch of each changed project: as exact bytes, or escaped on a terminal."""
+async def _print_patches(
+    client: AsyncFootplate, found: Diff, query: dict[str, Any], patches: list[bytes] | None
+) -> None:
+    """Prints the patch of each changed project as exact bytes, or adds it to `patches`."""
     changed = [tree for tree in found.trees if tree.files]
     for tree in changed:
-        if len(changed) > 1:
+        if len(changed) > 1 and patches is not None:
+            patches.append(f"# {tree.name} ({tree.project_id})\n".encode())
+        elif len(changed) > 1:
             terminal_io.err().print(f"[dim]{quote(tree.name)} ({tree.project_id})[/]")
         writer = terminal_io.ContentWriter()
         pieces = client.sessions.patch(found.session_id, **{**query, "project_id": tree.project_id})
         async with aclosing(cast("Any", pieces)) as patch:
             async for piece in patch:
-                if not writer.write(piece):
+                if patches is not None:
+                    patches.append(piece)
+                elif not writer.write(piece):
                     return
         writer.finish()
 

@@ -1,13 +1,17 @@
 """Implements `footplate projects`, and finds or creates the projects of `run --project`."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from footplate.cli.actions.project_directory import ProjectDirectory
 from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import resource_tables, terminal_io
-from footplate.cli.render.terminal_io import print_json
+from footplate.cli.render.terminal_io import print_json, quote
 from footplate.client import AsyncFootplate, ClientError, Conflict, Project
+
+_MAX_NAMED_FILES: Final = 5
 
 
 def list_projects(*, as_json: bool, profile: str | None) -> None:
@@ -33,7 +37,7 @@ def create_project(
     location: str, *, name: str | None, branch: str | None, trust: str, as_json: bool, profile: str | None
 ) -> None:
     async def work(client: AsyncFootplate, server: Server) -> Project:
-        where = {"url": location} if _is_url(location) else {"path": server_path(server, location)}
+        where = {"url": location} if _is_url(location) else {"path": _server_path(server, location)}
         return await client.projects.create(name=name, branch=branch, trust=trust, **where)
 
     _print_id(run_with_client(work, profile=profile, as_json=as_json), as_json=as_json)
@@ -46,12 +50,57 @@ def archive_project(project_id: str, *, as_json: bool, profile: str | None) -> N
     )
 
 
-async def resolve_project_ids(client: AsyncFootplate, server: Server, wanted: Sequence[str]) -> list[str] | None:
-    """Returns project ids. Each argument is an id, or a path for which a project is created on first use."""
-    return [await _resolve_project_id(client, server, each) for each in wanted] or None
+@dataclass(frozen=True, slots=True)
+class SelectedProjects:
+    """The projects of a new session, and the fields of its context that belong to them."""
+
+    ids: Sequence[str] = ()
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def _resolve_project_id(client: AsyncFootplate, server: Server, wanted: str) -> str:
+async def select_projects(
+    client: AsyncFootplate, server: Server, wanted: Sequence[str], *, include_uncommitted: bool
+) -> SelectedProjects:
+    """Selects the projects of a new session. Each argument is an id, or a path for which a project is created on first
+    use. All paths on this machine are checked before a project is created.
+    """
+    directories = {each: ProjectDirectory.find(each) for each in wanted if server.is_local and _is_path(each)}
+    if include_uncommitted and len(directories) < len(wanted):
+        raise ClientError(
+            "--include-uncommitted requires a `footplate dev` on this machine and a --project that is a path.",
+            help_text="Omit it. The session then starts from the last commit.",
+        )
+    ids = {each: await _resolve_project_id(client, each, directories.get(each)) for each in wanted}
+    commits: dict[str, str] = {}
+    for each, directory in directories.items():
+        if not (uncommitted := directory.list_uncommitted()):
+            continue
+        if include_uncommitted:
+            commits[ids[each]] = directory.commit_uncommitted()
+        else:
+            _warn_of_uncommitted(uncommitted)
+    context: dict[str, Any] = {"base_commits": commits} if commits else {}
+    first = directories.get(wanted[0]) if wanted else None
+    if first is not None and first.subdirectory:
+        if first.has_subdirectory(commits.get(ids[wanted[0]], "HEAD")):
+            context["subdirectory"] = first.subdirectory
+        else:
+            terminal_io.err().print(
+                f"{quote(first.subdirectory)} has no committed files, so the session starts in the top directory of "
+                f"{quote(str(first.repository))}."
+            )
+    return SelectedProjects([*dict.fromkeys(ids.values())], context)
+
+
+def _warn_of_uncommitted(files: Sequence[str]) -> None:
+    count = "1 uncommitted file is" if len(files) == 1 else f"{len(files)} uncommitted files are"
+    names = ", ".join(map(quote, files[:_MAX_NAMED_FILES])) + (", …" if len(files) > _MAX_NAMED_FILES else "")
+    terminal_io.err().print(
+        f"[yellow]{count} not in the session: {names}. Commit them first, or use --include-uncommitted.[/]"
+    )
+
+
+async def _resolve_project_id(client: AsyncFootplate, wanted: str, directory: ProjectDirectory | None) -> str:
     if wanted.startswith("proj_"):
         return wanted
     if _is_url(wanted):
@@ -59,7 +108,7 @@ async def _resolve_project_id(client: AsyncFootplate, server: Server, wanted: st
             f"{wanted} is a URL. --project accepts only a path or a project ID.",
             help_text=f"Create a project, then pass its ID: footplate projects create {wanted}",
         )
-    path = server_path(server, wanted)
+    path = wanted if directory is None else str(directory.repository)
     for _ in range(2):
         found = (await client.projects.list(path=path, limit=1).page()).data
         if found:
@@ -69,24 +118,25 @@ async def _resolve_project_id(client: AsyncFootplate, server: Server, wanted: st
         except Conflict as error:  # created concurrently, or the name is taken
             conflict = error
     raise ClientError(
-        conflict.message, help_text=f"Create it under another name: footplate projects create {wanted} --name …"
+        conflict.message, help_text=f"Create it under another name: footplate projects create {path} --name …"
     )
 
 
-def server_path(server: Server, given: str) -> str:
-    """Returns the path of a project on its server.
-
-    For a local server, it must be an existing directory, because the server would create a misspelt one. For a remote
-    server, it stays as written.
-    """
+def _server_path(server: Server, given: str) -> str:
+    """Returns the path of a new project on its server. The path on a remote server stays as written."""
     if not server.is_local:
         return given
-    path = Path(given).resolve()
-    if not path.is_dir():
+    found = ProjectDirectory.find(given)
+    if found.subdirectory:
         raise ClientError(
-            f"{path} is not a directory.", help_text="Pass a git repository, or create the directory first."
+            f"{found.repository / found.subdirectory} is a directory of the repository {found.repository}.",
+            help_text=f"Create a project for the repository: footplate projects create {found.repository}",
         )
-    return str(path)
+    return str(found.repository)
+
+
+def _is_path(text: str) -> bool:
+    return not text.startswith("proj_") and not _is_url(text)
 
 
 def _is_url(text: str) -> bool:

@@ -46,7 +46,8 @@ def apply(
 ) -> None:
     """Apply a session's changes to the files in your checkout: all changes, or none if there is a conflict.
 
-    Nothing is committed or staged, and your own changes are kept.
+    Nothing is committed or staged, and your own changes are kept. The default session is the last one that started from
+    a commit of your checkout's repository.
     """
     from footplate.cli.actions import delivery
 
@@ -59,7 +60,9 @@ def merge(
     into: Annotated[
         str | None,
         typer.Option(
-            "--into", metavar="BRANCH", help="Target branch.  [default: the branch that the session started from]"
+            "--into",
+            metavar="BRANCH",
+            help="Target branch. A missing branch is created.  [default: the branch that the session started from]",
         ),
     ] = None,
     message: Message = None,
@@ -70,7 +73,8 @@ def merge(
 ) -> None:
     """Merge a session's changes into a branch of its project's repository, on the server.
 
-    Fails if the branch is checked out in that repository. In this case, use `apply` or `export`.
+    Fails if the branch is checked out in that repository. In this case, merge into a new branch with --into and run
+    `git merge` in your checkout, or use `apply`.
     """
     from footplate.cli.actions import delivery
 

@@ -35,10 +35,15 @@ def diff(
         str | None, typer.Option("--project", "-p", metavar="ID", help="Only the changes in this project.")
     ] = None,
     stat: Annotated[bool, typer.Option("--stat", help="Print one line per file instead of the patch.")] = False,
+    no_pager: Annotated[
+        bool, typer.Option("--no-pager", help="Print directly to the terminal, not through $PAGER.")
+    ] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
     """Print the file changes of a session as a patch for `git apply`. Without options, prints all changes.
+
+    On a terminal, the patch is coloured and shown in $PAGER, or in `less` if PAGER is not set.
 
     If the session works on several projects, their patches are printed one after the other. Use --project to apply one.
     """
@@ -47,4 +52,4 @@ def diff(
     if turn and (since or until):
         raise typer.BadParameter("--turn cannot be combined with --from or --to.")
     wanted = actions.DiffOptions(session=session, turn=turn, since=since, until=until, project=project)
-    actions.diff(wanted, stat=stat, as_json=as_json, profile=profile)
+    actions.diff(wanted, stat=stat, uses_pager=not no_pager, as_json=as_json, profile=profile)

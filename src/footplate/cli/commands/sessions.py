@@ -92,6 +92,12 @@ def run(
             help="Work in a copy of this repository. May be repeated; further projects are placed next to the first.",
         ),
     ] = None,
+    include_uncommitted: Annotated[
+        bool,
+        typer.Option(
+            "--include-uncommitted", help="Start from the files of --project as they are now, not from the last commit."
+        ),
+    ] = False,
     file: Annotated[
         list[str] | None,
         typer.Option(
@@ -162,6 +168,8 @@ def run(
         )
     if project and (directory or scratch):
         raise typer.BadParameter("--project cannot be combined with --directory or --scratch.")
+    if include_uncommitted and not project:
+        raise typer.BadParameter("--include-uncommitted requires --project.")
     request = session_start.RunRequest(
         prompt=_read_prompt(prompt),
         session=session or ("last" if fork_at else None),
@@ -177,6 +185,7 @@ def run(
         directory=None if scratch else str(directory or Path.cwd()),
         requires_directory=directory is not None,
         projects=tuple(project or ()),
+        include_uncommitted=include_uncommitted,
         files=tuple(file or ()),
         inline=tuple(inline or ()),
         tool_limit=limit,

@@ -71,6 +71,11 @@ def _console(*, stderr: bool) -> Console:
     return console
 
 
+def is_terminal() -> bool:
+    """Returns whether results go to a terminal."""
+    return sys.stdout.isatty()
+
+
 def quote(text: str) -> str:
     """Escapes untrusted text for use in a line of markup."""
     return escape_shown(show_line(text))
@@ -160,7 +165,7 @@ class ContentWriter:
     """Writes the bytes of a file or a patch to stdout: unchanged to a pipe, escaped to a terminal."""
 
     def __init__(self) -> None:
-        self._escaped = sys.stdout.isatty()
+        self._escaped = is_terminal()
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
         self._open_line = ""
 

@@ -131,8 +131,8 @@ class BranchCheckedOut(Conflict):
     def __init__(self, branch: str, project: str) -> None:
         super().__init__(
             f"The branch {branch!r} is checked out in the project {project!r}; a merge would leave its files outdated.",
-            help_text="Nothing was changed. Run `footplate apply` or `footplate export --branch NAME` there, or "
-            "merge into another branch with `footplate merge --into BRANCH`.",
+            help_text="Nothing was changed. Run `footplate merge --into NEW-BRANCH` and then `git merge NEW-BRANCH` in "
+            "that checkout, or run `footplate apply` there for the changes without commits.",
         )
 
 

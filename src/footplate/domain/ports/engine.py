@@ -291,8 +291,9 @@ class SessionTree:
 
 
 class Trees(Protocol):
-    async def resolve_base(self, organisation: str, project: SessionProject) -> BaseCommit:
+    async def resolve_base(self, organisation: str, project: SessionProject, commit: str | None = None) -> BaseCommit:
         """Return the base commit for a session that starts now. Fetches new commits, and creates a missing repository.
+        `commit`: the session starts from this commit of the repository, which need not be on a branch.
 
         Raises `Permanent` if the repository cannot be used, `Temporary` if its server does not respond.
         """

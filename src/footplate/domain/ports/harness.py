@@ -164,7 +164,14 @@ class Environment(Protocol):
 
     @property
     def root(self) -> str:
-        """The absolute path of the working directory."""
+        """The absolute path of the session's files: of its first project, if it has projects. Rules are relative to
+        it.
+        """
+
+    @property
+    def working_directory(self) -> str:
+        """The absolute path of the directory in which programs start: the root, or a directory below it."""
+        return self.root
 
     @property
     def home(self) -> str:
@@ -197,7 +204,7 @@ class Environment(Protocol):
         stdin: bytes = b"",
         timeout: float = 60,  # noqa: ASYNC109 - as above
     ) -> CommandResult:
-        """Run one program in the working directory, outside the shell."""
+        """Run one program in the root directory, outside the shell."""
 
     async def read(self, path: str) -> bytes:
         """Read a file. Relative paths start at the working directory.

@@ -30,11 +30,16 @@ organisation."""
 DEFAULT_ORGANISATION: Final = "default"
 PRIVATE_TREES: Final = "trees"
 """Directory in a worker's data directory for the host's own data about sessions' trees. Agents cannot see it."""
+SUBDIRECTORY_KEY: Final = "subdirectory"
+"""The key in the context of a session for the directory of its first project in which programs start."""
+BASE_COMMITS_KEY: Final = "base_commits"
+"""The key in the context of a session for the commits that it starts from, by project id."""
 _MAX_PATH_BYTES: Final = 1024
 _MAX_NAME_BYTES: Final = 255
 _BRANCH_PATTERN: Final = re.compile(
     r"(?!.*(?:\.\.|@\{|//|\.lock(?:/|$)|/\.))[^\x00-\x20\x7f~^:?*\[\\./-][^\x00-\x20\x7f~^:?*\[\\]*"
 )
+_COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _HOST_PATTERN: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]*:[0-9a-f:.]*")
 _UNSAFE_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -216,6 +221,27 @@ def check_branch(given: str, field: str = "branch") -> str:
     return given
 
 
+def read_subdirectory(context: Mapping[str, Json]) -> str:
+    """Read the directory in which programs start from a session's context. Return an empty string for the project
+    itself.
+    """
+    given = context.get(SUBDIRECTORY_KEY, "")
+    if not isinstance(given, str) or (given and not {"", ".", ".."}.isdisjoint(given.split("/"))):
+        raise _context_refusal(
+            SUBDIRECTORY_KEY, given, "Send a path in the first project, without `..`, for example `packages/website`."
+        )
+    return given
+
+
+def read_base_commits(context: Mapping[str, Json]) -> Mapping[str, str]:
+    """Read the commits that a session starts from, by project id."""
+    given = context.get(BASE_COMMITS_KEY, {})
+    found = {key: value for key, value in given.items() if isinstance(value, str)} if isinstance(given, dict) else {}
+    if found != given or not all(_COMMIT_PATTERN.fullmatch(commit) for commit in found.values()):
+        raise _context_refusal(BASE_COMMITS_KEY, given, "Send an object with the full commit id for each project id.")
+    return found
+
+
 def derive_name(location: str) -> str:
     """Derive a project's name from the last part of its path or URL."""
     last = PurePosixPath(unquote(urlsplit(location).path) if "://" in location else location).name.removesuffix(".git")
@@ -258,6 +284,11 @@ class ProjectUnit(Protocol):
         self, principal: Principal, workspace_id: str, change: Callable[[Workspace], Workspace]
     ) -> Workspace: ...
     async def archive_workspace(self, principal: Principal, workspace_id: str) -> Workspace: ...
+
+
+def _context_refusal(key: str, given: Json, help_text: str) -> InvalidRequest:
+    field = f"context.{key}"
+    return InvalidRequest(f"{field}: {given!r} cannot be used", field=field, help_text=help_text)
 
 
 def _path_refusal(given: str, reason: str) -> InvalidRequest:

@@ -7,6 +7,7 @@ harmless.
 
 import base64
 import binascii
+import posixpath
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final
@@ -108,7 +109,7 @@ class TurnAttachments:
     async def _write(self, path: str, content: bytes) -> None:
         await self._environment.ensure_open()  # outside `try`: this failure is not the file's
         try:
-            await self._environment.write(path, content)
+            await self._environment.write(posixpath.join(self._environment.root, path), content)
         except OSError as error:
             raise AttachmentFailed(
                 f"{path} could not be written to the session's files: {error.strerror or error}.",

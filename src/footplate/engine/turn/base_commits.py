@@ -8,7 +8,7 @@ host. This module also loads the instructions that the first project has at its 
 from dataclasses import replace
 
 from footplate.domain.ports.engine import Claim, Trees, TurnStore
-from footplate.domain.projects.project import SessionProject
+from footplate.domain.projects.project import SessionProject, read_base_commits
 from footplate.domain.projects.project_instructions import ProjectInstructions
 
 
@@ -16,11 +16,12 @@ async def fix_base_commits(trees: Trees | None, turns: TurnStore, claim: Claim) 
     """Return the claim with a base commit for each project."""
     if trees is None or all(project.base is not None for project in claim.config.projects):
         return claim
+    commits = read_base_commits(claim.context)
     projects: list[SessionProject] = []
     for project in claim.config.projects:
         base = project.base
         if base is None:
-            found = await trees.resolve_base(claim.organisation, project)
+            found = await trees.resolve_base(claim.organisation, project, commits.get(project.id))
             base = await turns.decide_base(claim, project.id, replace(found, name=project.name))
         projects.append(replace(project, base=base))
     return replace(claim, config=replace(claim.config, projects=tuple(projects)))

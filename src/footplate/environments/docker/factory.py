@@ -35,6 +35,7 @@ from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.isolation.working_tree_paths import SessionLocation
 from footplate.environments.leases import Lease
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
+from footplate.environments.working_directory_choice import find_subdirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,7 @@ class ContainerFactory(Environments):
             socket_names=sockets.names if sockets else (),
             limits=settings.limits,
             trees=checked_out,
+            subdirectory=find_subdirectory(location.tree, variables) if projects else "",
         )
         container_labels = {
             labels.ORGANISATION: organisation,

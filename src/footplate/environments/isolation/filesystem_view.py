@@ -89,6 +89,8 @@ class FilesystemView:
     """The session's projects; the first one is the tree itself."""
     root_inside: str | None = None
     """The path of the tree in a container that the operator started."""
+    subdirectory: str = ""
+    """The directory in the tree in which programs start. Empty: the tree itself."""
 
     @property
     def shares_network(self) -> bool:

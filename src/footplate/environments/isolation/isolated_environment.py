@@ -115,7 +115,14 @@ class EnclosedEnvironment(BaseEnvironment):
     ) -> None:
         """`sockets` are the sockets that the view mounts."""
         super().__init__(
-            view.root, deadline=deadline, home=HOME_MOUNT, env=env, grace=grace, output_limit=output_limit, lease=lease
+            view.root,
+            deadline=deadline,
+            home=HOME_MOUNT,
+            working_directory=f"{view.root}/{view.subdirectory}" if view.subdirectory else None,
+            env=env,
+            grace=grace,
+            output_limit=output_limit,
+            lease=lease,
         )
         self._view = view
         self._sockets = sockets
@@ -176,15 +183,15 @@ class EnclosedEnvironment(BaseEnvironment):
 
     async def read(self, path: str) -> bytes:
         with _as_file_error(path):
-            return await file_access.read_file(await self._ensure_spawner(), self._root, path)
+            return await file_access.read_file(await self._ensure_spawner(), self._root, self._absolute_path(path))
 
     async def write(self, path: str, content: bytes) -> None:
         with _as_file_error(path):
-            await file_access.write_file(await self._ensure_spawner(), self._root, path, content)
+            await file_access.write_file(await self._ensure_spawner(), self._root, self._absolute_path(path), content)
 
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         with _as_file_error(path):
-            return await file_access.list_files(await self._ensure_spawner(), self._root, path)
+            return await file_access.list_files(await self._ensure_spawner(), self._root, self._absolute_path(path))
 
     async def resolve_paths(self, paths: Sequence[str]) -> Sequence[str | None]:
         try:

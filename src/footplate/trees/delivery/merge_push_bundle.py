@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from footplate import failpoints
-from footplate.domain.errors import Conflict, InvalidRequest
+from footplate.domain.errors import Conflict
 from footplate.domain.files.delivery import BUNDLE_REF, BranchCheckedOut, Delivery, DeliveryResult, DeliveryStatus
 from footplate.domain.organisations.fair_limiter import OrganisationLimiter
 from footplate.domain.projects.write_leases import HeldLease, WriteLeases
@@ -94,12 +94,6 @@ class Deliverer:
     async def _merge(self, delivery: Delivery, branch: str, lease: HeldLease) -> DeliveryResult:
         for _ in range(_MAX_ATTEMPTS):
             target = await self._current_commit(delivery, branch)
-            if target is None and delivery.project.base_commit is not None:
-                raise InvalidRequest(
-                    f"into: the project {delivery.project.name!r} has no branch {branch!r}",
-                    field="into",
-                    help_text="Use an existing branch, or create one with `footplate push --branch`.",
-                )
             async with self._slots.acquire_slot(delivery.organisation), self._open_repository(delivery) as git:
                 if target is not None:
                     await self._mirrors.check_size(git, target)

@@ -90,8 +90,10 @@ class Mirrors:
     def mirror_path(self, organisation: str, project_id: str) -> Path:
         return self._data / MIRRORS_DIRECTORY / directory_name(organisation) / project_id
 
-    async def refresh(self, organisation: str, project: SessionProject) -> BaseCommit:
-        """Fetches new commits and returns the base for a session that starts now."""
+    async def refresh(self, organisation: str, project: SessionProject, commit: str | None = None) -> BaseCommit:
+        """Fetches new commits and returns the base for a session that starts now: the given commit, or the head of the
+        project's branch.
+        """
         path = self.mirror_path(organisation, project.id)
         lock = path.with_name(_LOCK_NAME.format(path.name))
         root = resolve_projects_root(self._root, organisation) if project.url is None else ""
@@ -102,13 +104,14 @@ class Mirrors:
                 if remote.refs != await _list_local_refs(git):
                     await self._fetch(git, source, [f"+{kind}*:{kind}*" for kind in _REFS])
                 base = _select_base(remote, project, source)
+                base = base if commit is None else replace(base, commit=commit)
                 if base.commit is not None and not await has_commit(git, base.commit):
-                    await self._fetch(git, source, [base.commit])  # checked out in the source, but on no branch
+                    await self._fetch(git, source, [base.commit])  # in the source, but on no branch
                 if base.commit is not None:
                     await self.check_size(git, base.commit)
                     base = replace(base, tree=await read_commit_tree(git, base.commit))
             except GitFailed as error:
-                raise fetch_error(error, project) from error
+                raise fetch_error(error, project, root) from error
             return base
 
     async def ensure_commit(self, organisation: str, project: SessionProject, commit: str) -> Path:
@@ -127,7 +130,7 @@ class Mirrors:
                 try:
                     await self._fetch(git, source, [commit])
                 except GitFailed as error:
-                    raise fetch_error(error, project) from error
+                    raise fetch_error(error, project, root) from error
         return path
 
     def merge_packs_later(self, organisation: str, project_id: str) -> None:
@@ -164,14 +167,14 @@ class Mirrors:
                     seconds=self._seconds,
                 )
             except GitFailed as error:
-                raise push_rejected_error(project, error.output) from error
+                raise push_rejected_error(project, root, error.output) from error
         if code == 0:
             return BranchUpdateResult.DONE
         if b"branch is currently checked out" in output:
             return BranchUpdateResult.CHECKED_OUT
         if any(message in output for message in _BRANCH_MOVED_MESSAGES):
             return BranchUpdateResult.MOVED
-        raise push_rejected_error(project, output.decode("utf-8", "replace"))
+        raise push_rejected_error(project, root, output.decode("utf-8", "replace"))
 
     async def _open_mirror(self, path: Path, source: RepositorySource) -> Git:
         git = Git(git_dir=path, configuration=source.configuration, inherited_descriptors=source.descriptors)

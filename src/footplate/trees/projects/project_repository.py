@@ -1,8 +1,9 @@
 """Opens the source of a project: a repository below the projects root, or a remote repository with a URL.
 
-A missing repository below the root is created. A path is opened one name at a time, without following symbolic links,
-and git receives the descriptor of the last directory. Replacing a directory by a link after the check therefore has
-no effect. A worker that runs as root reads a repository with the rights of its owner.
+A missing repository below the root is created, unless it would be inside another repository. A path is opened one name
+at a time, without following symbolic links, and git receives the descriptor of the last directory. Replacing a
+directory by a link after the check therefore has no effect. A worker that runs as root reads a repository with the
+rights of its owner.
 """
 
 import asyncio
@@ -75,7 +76,7 @@ async def open_source(
     try:
         if project_directory.is_uninitialised:
             await _init_repository(project_directory)
-        git_dir = await asyncio.to_thread(_open_git_dir, project_directory, project.path or "")
+        git_dir = await asyncio.to_thread(_open_git_dir, project_directory)
         try:
             yield await asyncio.to_thread(_local_source, git_dir)
         finally:
@@ -86,8 +87,11 @@ async def open_source(
 
 @dataclass(frozen=True, slots=True)
 class _ProjectDirectory:
+    path: str
     descriptor: int
     """A file descriptor."""
+    enclosing_repository: str | None
+    """The path of the repository that the directory is in, below the projects root."""
     is_uninitialised: bool
     """The directory is empty, or contains only an interrupted initialisation."""
 
@@ -97,15 +101,20 @@ def _open_project_directory(root: str, path: str) -> _ProjectDirectory:
     links.
     """
     steps = normalize_path(path, root).split("/")  # checked again: the stored path may be older than the rule
+    path, enclosing = "/".join([root.rstrip("/"), *steps]), None
     try:
         os.makedirs(root, exist_ok=True)  # noqa: PTH103 - the operator's own directory, which may be a link
         directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _root_error(root, error) from error
-    for step in steps:
+    for number, step in enumerate(steps):
+        if number and _is_git_dir_at(directory, ".git"):
+            enclosing = "/".join([root.rstrip("/"), *steps[:number]])
         try:
-            inner = _open_step(directory, step)
+            inner = _open_step(directory, step, creates=enclosing is None)
         except OSError as error:
+            if enclosing is not None and isinstance(error, FileNotFoundError):
+                raise _enclosed_error(path, enclosing) from error
             raise _path_error(path, step, error) from error
         finally:
             os.close(directory)
@@ -113,13 +122,19 @@ def _open_project_directory(root: str, path: str) -> _ProjectDirectory:
     with os.scandir(directory) as entries:
         names = {entry.name for entry in entries}
     is_interrupted = names == {".git"} and not _is_git_dir_at(directory, ".git")
-    return _ProjectDirectory(directory, not names or is_interrupted)
+    is_uninitialised = not names or is_interrupted
+    if enclosing is not None and is_uninitialised:
+        os.close(directory)
+        raise _enclosed_error(path, enclosing)
+    return _ProjectDirectory(path, directory, enclosing, is_uninitialised)
 
 
-def _open_step(parent: int, name: str) -> int:
+def _open_step(parent: int, name: str, *, creates: bool) -> int:
     try:
         return os.open(name, _DIRECTORY, dir_fd=parent)
     except FileNotFoundError:
+        if not creates:
+            raise
         os.mkdir(name, dir_fd=parent)
     inner = os.open(name, _DIRECTORY, dir_fd=parent)
     if os.geteuid() == 0:  # the owner of the parent directory owns this one too
@@ -128,7 +143,7 @@ def _open_step(parent: int, name: str) -> int:
     return inner
 
 
-def _open_git_dir(found: _ProjectDirectory, path: str) -> int:
+def _open_git_dir(found: _ProjectDirectory) -> int:
     """Returns the descriptor of the git directory: `.git`, or the directory itself if the repository is bare."""
     try:
         git_dir = os.open(".git", _DIRECTORY, dir_fd=found.descriptor)
@@ -136,14 +151,16 @@ def _open_git_dir(found: _ProjectDirectory, path: str) -> int:
         git_dir = os.dup(found.descriptor)
     except OSError as error:
         raise NoRepository(
-            f"The project's .git in {path!r} is a file or a symbolic link, which is not followed.",
+            f"The project's .git in {found.path!r} is a file or a symbolic link, which is not followed.",
             help_text="Use the path of the repository itself, not of a linked worktree or a submodule.",
         ) from error
     if _is_git_dir(git_dir):
         return git_dir
     os.close(git_dir)
+    if found.enclosing_repository is not None:
+        raise _enclosed_error(found.path, found.enclosing_repository)
     raise NoRepository(
-        f"The project's directory {path!r} contains files but is not a git repository.",
+        f"The project's directory {found.path!r} contains files but is not a git repository.",
         help_text="Run `git init` there and commit the files that sessions should start with.",
     )
 
@@ -246,22 +263,33 @@ async def _remote_source(url: str, address_policy: AddressPolicy) -> RepositoryS
     )
 
 
-def fetch_error(error: GitFailed, project: SessionProject) -> Permanent:
+def fetch_error(error: GitFailed, project: SessionProject, root: str) -> Permanent:
     """Returns an error with git's message for a source that cannot be fetched from."""
-    location = project.url or project.path
     return NoRepository(
-        f"The project {project.name!r} at {location!r} cannot be fetched: "
+        f"The project {project.name!r} at {_location(project, root)!r} cannot be fetched: "
         f"{(error.output.splitlines() or [error.output])[-1]}",
         help_text="Check that it is a git repository that the worker can read without a password.",
     )
 
 
-def push_rejected_error(project: SessionProject, git_output: str) -> Conflict:
+def push_rejected_error(project: SessionProject, root: str, git_output: str) -> Conflict:
     reason = (git_output.strip().splitlines() or ["git gave no reason"])[-1]
     return Conflict(
-        f"The project {project.name!r} at {project.url or project.path!r} rejected the branch: {reason}",
+        f"The project {project.name!r} at {_location(project, root)!r} rejected the branch: {reason}",
         help_text="Nothing was changed. Give the server write access, or run `footplate export --branch NAME` "
         "to create the branch in your own repository.",
+    )
+
+
+def _location(project: SessionProject, root: str) -> str:
+    return project.url or str(Path(root, project.path or ""))
+
+
+def _enclosed_error(path: str, enclosing: str) -> NoRepository:
+    return NoRepository(
+        f"The project's directory {path!r} is not a git repository. It is inside the repository {enclosing!r}.",
+        help_text=f"Create a project with the path {enclosing!r}. A session can start in a directory of its project "
+        "(`context.subdirectory`).",
     )
 
 

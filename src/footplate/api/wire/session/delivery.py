@@ -34,7 +34,11 @@ class SessionMerge(Body):
 
     project_id: ProjectSelector = None
     into: Annotated[
-        Id | None, Field(description="The target branch. Default: the branch that the session started from.")
+        Id | None,
+        Field(
+            description="The target branch. A missing branch is created from the commit that the session started from. "
+            "Default: the branch that the session started from."
+        ),
     ] = None
     message: Message | None = None
     wait_seconds: Wait = int(DEFAULT_WAIT_SECONDS)

@@ -9,6 +9,7 @@ from typing import Any
 
 from footplate.cli import defaults
 from footplate.cli.actions import projects as project_actions
+from footplate.cli.actions.projects import SelectedProjects
 from footplate.cli.actions.run import message_content, tool_selection
 from footplate.cli.follow.approval_prompt import ApprovalPrompt
 from footplate.cli.follow.live_approvals import LiveApprovalView
@@ -41,6 +42,8 @@ class RunRequest:
     """Working directory, if the server can see it. None for a directory of the session."""
     projects: tuple[str, ...] = ()
     """Ids or paths. The first project is the working directory."""
+    include_uncommitted: bool = False
+    """Whether the session starts with the uncommitted changes of the projects."""
     files: tuple[str, ...] = ()
     """Paths, URLs or ids of files for the session's working tree."""
     inline: tuple[str, ...] = ()
@@ -196,7 +199,11 @@ async def _continue_in_fork(client: AsyncFootplate, server: Server, request: Run
 
 
 async def _start_session(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:
-    session = await retry_with_fresh_ids(client, lambda: _create_session(client, server, request))
+    check_directory(server, request)
+    projects = await project_actions.select_projects(
+        client, server, request.projects, include_uncommitted=request.include_uncommitted
+    )
+    session = await retry_with_fresh_ids(client, lambda: _create_session(client, server, request, projects))
     return StartedTurn(session.id, "0")
 
 
@@ -211,17 +218,19 @@ async def retry_with_fresh_ids(client: AsyncFootplate, create: Callable[[], Awai
         return await create()
 
 
-async def _create_session(client: AsyncFootplate, server: Server, request: RunRequest) -> Session:
+async def _create_session(
+    client: AsyncFootplate, server: Server, request: RunRequest, projects: SelectedProjects
+) -> Session:
     """Creates a session. Claude models run in Claude Code by default, if the server supports it."""
     harness = request.harness or server.harness
     if harness is None and not (request.agent or server.agent):
         default_harness = defaults.default_harness(_choose_model(server, request))
         try:
-            return await _create_with_harness(client, server, request, default_harness)
+            return await _create_with_harness(client, server, request, projects, default_harness)
         except InvalidRequest as error:
             if default_harness is None or error.field != "agent.harness":
                 raise
-    return await _create_with_harness(client, server, request, harness)
+    return await _create_with_harness(client, server, request, projects, harness)
 
 
 def _session_directory(request: RunRequest) -> str | None:
@@ -248,18 +257,16 @@ def check_directory(server: Server, request: RunRequest) -> None:
 
 
 async def _create_with_harness(
-    client: AsyncFootplate, server: Server, request: RunRequest, harness: str | None
+    client: AsyncFootplate, server: Server, request: RunRequest, projects: SelectedProjects, harness: str | None
 ) -> Session:
-    check_directory(server, request)
     agent, environment_id = await choose_agent_and_environment(client, server, request, harness)
-    project_ids = await project_actions.resolve_project_ids(client, server, request.projects)
-    directory = _session_directory(request) if server.is_local and not project_ids else None
+    directory = _session_directory(request) if server.is_local and not projects.ids else None
     return await client.sessions.create(
         agent=agent,
         environment_id=environment_id,
         title=request.title or value_formatting.title_from_prompt(request.prompt),
-        context={"directory": directory} if directory else None,
-        project_ids=project_ids,
+        context={"directory": directory} if directory else projects.context or None,
+        project_ids=projects.ids or None,
         mode="background" if request.background else None,
         initial_events=[await _build_message(client, request)],
     )

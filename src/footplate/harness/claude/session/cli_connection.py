@@ -76,7 +76,7 @@ class CliConnection:
         unfinished turn without a new prompt. `servers`: the agent's MCP servers with their tools listed, if it has any.
         """
         config, environment = repository_config.with_instructions(turn.config, given), turn.environment
-        scratch, root = environment.scratch, environment.root
+        scratch, root = environment.scratch, environment.working_directory
         for subpath, content in files.items():
             await environment.write(cli_options.transcript_path(scratch, root, session_id, subpath), content)
         if (path := cli_options.system_prompt_path(config, scratch)) is not None:

@@ -186,7 +186,7 @@ async def _glob(environment: Environment, tool_input: Glob) -> ToolOutput:
     base = tool_input.path or "."
     pattern = tool_input.pattern
     if pattern.startswith("/"):
-        start = posixpath.join(environment.root, base).rstrip("/.") + "/"
+        start = posixpath.join(environment.working_directory, base).rstrip("/.") + "/"
         if not pattern.startswith(start):
             raise ToolFailure(f"An absolute pattern must start with {start}.")
         pattern = pattern.removeprefix(start)
@@ -207,6 +207,8 @@ def _match_files(files: Sequence[FileInfo], pattern: glob_match.Glob) -> list[st
 async def _grep(environment: Environment, tool_input: Grep) -> ToolOutput:
     path = tool_input.path or "."
     command = ["grep", "-rnIE", "--exclude-dir=.git", "-e", tool_input.pattern, "--", path]
+    if environment.working_directory != environment.root:
+        command = ["sh", "-c", 'cd -- "$0" && exec "$@"', environment.working_directory, *command]
     result = await environment.run(command, timeout=DEFAULT_TIMEOUT)
     if result.timed_out:
         raise ToolFailure("grep took too long. Search a smaller directory.")

@@ -1,0 +1,56 @@
+"""Shows a patch on a terminal as git does: in colour, and in the user's pager."""
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Final
+
+from rich.syntax import Syntax
+
+from footplate.cli.render import terminal_io
+from footplate.domain.text.visible_text import show_prose
+
+_LINES_AT_ONCE: Final = 500
+_TAB_SIZE: Final = 8
+_PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
+"""As git sets them: colours are shown, and a text that fits on the screen is printed without waiting."""
+
+
+def show_patch(patch: bytes, *, uses_pager: bool) -> None:
+    """Prints a patch to the terminal. Control characters in it are escaped."""
+    lines = patch.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
+    syntax, console = Syntax("", "diff", theme="ansi_dark", tab_size=_TAB_SIZE), terminal_io.out()
+    with _open_output(_find_pager() if uses_pager else None) as output:
+        for start in range(0, len(lines), _LINES_AT_ONCE):
+            shown = "\n".join(map(show_prose, lines[start : start + _LINES_AT_ONCE]))
+            highlighted = syntax.highlight(shown.encode("utf-8", "replace").decode())
+            highlighted.right_crop()  # its last line break, which the console adds
+            with console.capture() as captured:
+                terminal_io.print_exactly(console, highlighted)
+            output.write(captured.get())
+
+
+def _find_pager() -> str | None:
+    pager = os.environ.get("PAGER", "less" if shutil.which("less") else "")
+    return None if pager in {"", "cat"} or os.environ.get("TERM") == "dumb" else pager
+
+
+@contextmanager
+def _open_output(pager: str | None) -> Iterator[IO[str]]:
+    if pager is None:
+        yield terminal_io.out().file
+        return
+    environment = {**_PAGER_DEFAULTS, **os.environ}
+    process = subprocess.Popen(pager, shell=True, stdin=subprocess.PIPE, env=environment)  # noqa: S602 - as git does
+    previous_handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C belongs to the pager
+    try:
+        assert process.stdin is not None
+        with suppress(BrokenPipeError), io.TextIOWrapper(process.stdin, "utf-8") as stream:
+            yield stream
+    finally:
+        process.wait()
+        signal.signal(signal.SIGINT, previous_handler)
