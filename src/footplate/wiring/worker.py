@@ -37,7 +37,6 @@ from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
 from footplate.store.log.file_snapshots import SnapshotHistory
 from footplate.store.log.turn_claims import Claims
-from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.policies import SessionRuleLoader
