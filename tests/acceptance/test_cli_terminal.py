@@ -164,7 +164,7 @@ async def test_a_call_is_edited_and_allowed_for_the_session_at_the_terminal(
     assert sum(line.startswith("  bash  touch again.txt  ok") for line in terminal.lines) == 2
 
 
-async def test_ctrl_c_at_the_prompt_says_how_to_continue(cell: Cell, client: AsyncFootplate) -> None:
+async def test_ctrl_c_at_the_prompt_states_how_to_continue(cell: Cell, client: AsyncFootplate) -> None:
     agent = await _create_careful_agent(client)
     terminal = Terminal(100)
     watched = asyncio.create_task(terminal.run(cell, "run", "--agent", agent, "Say hello", NO_COLOR="1"))

@@ -322,9 +322,9 @@ class Event(ResponseModel):
     updated_input: dict[str, Any] | None = None
     """The input that a person approved instead of the model's."""
     session_rule: str | None = None
-    answered_by: str | None = None
+    decided_by: str | None = None
     """Who decided: the id of an API key, `clock` for an expired approval, or `turn`."""
-    answered_by_name: str | None = None
+    decided_by_name: str | None = None
     edited_by_name: str | None = None
     """Who edited the input, if not the person who approved it."""
     permission: dict[str, Any] | None = None

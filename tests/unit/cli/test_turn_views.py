@@ -149,14 +149,14 @@ def _text(text: str) -> list[dict[str, str]]:
 
 
 ASKED: dict[str, Any] = {"id": "t1", "name": "bash", "input": {"command": "git push"}, "evaluated_permission": "ask"}
-EDITED: dict[str, Any] = {"result": "allow", "updated_input": {"command": "git push -n"}, "answered_by_name": "Ada"}
+EDITED: dict[str, Any] = {"result": "allow", "updated_input": {"command": "git push -n"}, "decided_by_name": "Ada"}
 
 
 @pytest.mark.parametrize(
     ("decision", "lines"),
     [
         (
-            {"result": "allow", "answered_by_name": "Ada"},
+            {"result": "allow", "decided_by_name": "Ada"},
             ["  bash  git push  allowed by Ada", "  bash  git push  ok 1.5s"],
         ),
         (
@@ -168,16 +168,16 @@ EDITED: dict[str, Any] = {"result": "allow", "updated_input": {"command": "git p
             ["  bash  git push -n  edited by Bob, allowed by Ada", "  bash  git push -n  ok 1.5s, edited by Bob"],
         ),
         (
-            {"result": "allow", "session_rule": "Bash(git *)", "answered_by_name": "Ada"},
+            {"result": "allow", "session_rule": "Bash(git *)", "decided_by_name": "Ada"},
             [
                 "  bash  git push  allowed by Ada for this session",
                 "        later calls that match: Bash(git *)",
                 "  bash  git push  ok 1.5s",
             ],
         ),
-        ({"result": "allow", "answered_by": "clock"}, ["  bash  git push  allowed by the time limit", ANY]),
+        ({"result": "allow", "decided_by": "clock"}, ["  bash  git push  allowed by the time limit", ANY]),
         (
-            {"result": "deny", "deny_message": "Not today.", "answered_by_name": "Ada"},
+            {"result": "deny", "deny_message": "Not today.", "decided_by_name": "Ada"},
             ["  bash  git push  denied by Ada", "        Not today."],
         ),
     ],
@@ -216,7 +216,7 @@ def test_a_call_that_did_not_run_is_not_shown_as_failed(capsys: pytest.CaptureFi
 def test_a_result_shows_a_call_and_a_decision_that_were_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     view = TextView()
     view.recall_event(_event("agent.tool_use", 1, **ASKED))
-    view.recall_event(_event("user.tool_confirmation", 2, tool_use_id="t1", result="deny", answered_by_name="Ada"))
+    view.recall_event(_event("user.tool_confirmation", 2, tool_use_id="t1", result="deny", decided_by_name="Ada"))
     view.show_event(_event("agent.tool_result", 3, tool_use_id="t1", is_error=True, content=_text("Denied.")))
     assert capsys.readouterr().err == "  bash  git push  denied by Ada\n        Denied.\n"
 

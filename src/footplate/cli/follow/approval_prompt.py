@@ -78,7 +78,7 @@ async def ask_decision(
             try:
                 edited = await input_editor.edit_input(edited or approval.input or {}, _read_line)
             except ValueError as error:
-                terminal_io.print_error(f"The input was not changed: {error}")
+                terminal_io.print_error(f"{error}. The input is unchanged.")
         else:
             return None
 

@@ -19,12 +19,17 @@ async def edit_input(current: Mapping[str, Any], read_line: Callable[[], Awaitab
     """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if editor:
-        return parse_input(await _run_editor(editor, json.dumps(current, indent=2)))
-    screen = terminal_io.err()
-    terminal_io.print_exactly(screen, json.dumps(current))
-    screen.print("New input as JSON: ", end="")
-    screen.file.flush()
-    return parse_input(await read_line())
+        text = await _run_editor(editor, json.dumps(current, indent=2))
+    else:
+        screen = terminal_io.err()
+        terminal_io.print_exactly(screen, json.dumps(current))
+        screen.print("New input as JSON: ", end="")
+        screen.file.flush()
+        text = await read_line()
+    try:
+        return parse_input(text)
+    except ValueError as error:
+        raise ValueError(f"The new input {error}") from None
 
 
 def parse_input(text: str) -> dict[str, Any]:
@@ -56,9 +61,9 @@ async def _run_editor(editor: str, text: str) -> str:
                 await process.wait()
                 raise
         except OSError as error:
-            raise ValueError(f"{editor} cannot be started: {error}") from None
+            raise ValueError(f"The editor {editor} cannot be started: {error}") from None
         finally:
             signal.signal(signal.SIGINT, previous_handler)
         if code != 0:
-            raise ValueError(f"{editor} ended with exit code {code}.")
+            raise ValueError(f"The editor {editor} ended with exit code {code}")
         return file.read_text()

@@ -44,14 +44,14 @@ class LiveApprovalView:
         """The id of the call in question."""
         self._asking_task: asyncio.Task[None] | None = None
         self._on_undecided: Callable[[], Awaitable[None]] | None = None
-        self._left_pending: set[str] = set()
+        self._undecided: set[str] = set()
         """Calls of a parked turn that the user did not decide. The user is not asked again."""
 
     def ask_about(self, event_ids: Sequence[str], on_undecided: Callable[[], Awaitable[None]]) -> None:
         """Asks about the calls of a parked turn. Calls `on_undecided` if the user leaves one of them pending."""
         self._on_undecided = on_undecided
         for event_id in event_ids:
-            if event_id not in self._left_pending:
+            if event_id not in self._undecided:
                 self._add_pending(event_id, is_parked=True)
 
     def show_event(self, event: Event) -> None:
@@ -115,8 +115,8 @@ class LiveApprovalView:
                 self.show_note(error.message)
                 is_decided = False
             if is_parked and not is_decided:
-                self._left_pending.add(event_id)
-        if self._left_pending and self._on_undecided is not None:
+                self._undecided.add(event_id)
+        if self._undecided and self._on_undecided is not None:
             await self._on_undecided()
 
     async def _ask_about(self, event_id: str, *, is_parked: bool) -> bool:

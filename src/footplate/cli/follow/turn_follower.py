@@ -60,7 +60,7 @@ class TurnFollower:
         self._turn_input_id: str | None = None
         self._known_calls: set[str] = set()
         self._parked = False
-        self._left_pending = False
+        self._undecided = False
         self._timed_out = False
         self._detached = False
 
@@ -77,7 +77,7 @@ class TurnFollower:
         try:
             await self._watch(after, input_id, show_all=show_all)
         except asyncio.CancelledError:
-            if self._detached or not (self._timed_out or self._left_pending):
+            if self._detached or not (self._timed_out or self._undecided):
                 raise
         except (Unreachable, StreamLost):
             self._view.show_note(
@@ -144,7 +144,7 @@ class TurnFollower:
         """Stops watching, because the user leaves a call pending. Not if the turn has resumed meanwhile."""
         turn = await self._find_turn(self._turn_input_id)
         if turn is not None and turn.status == "awaiting_tool_results":
-            self._left_pending = True
+            self._undecided = True
             self._cancel()
 
     async def _find_turn(self, input_id: str | None) -> Turn | None:

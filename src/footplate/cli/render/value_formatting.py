@@ -37,7 +37,7 @@ def call_label(name: str, tool_input: Mapping[str, Any] | None) -> str:
 
 def describe_decision(decision: Event) -> str:
     """Describes a decision on a call that needed approval, such as `allowed by Ada`. The names are escaped."""
-    by = " by the time limit" if decision.answered_by == "clock" else _by(decision.answered_by_name)
+    by = " by the time limit" if decision.decided_by == "clock" else _by(decision.decided_by_name)
     if decision.result != "allow":
         return f"denied{by}"
     edited = f"{describe_editor(decision)}, " if decision.edited_by_name else "edited and "
@@ -47,7 +47,7 @@ def describe_decision(decision: Event) -> str:
 
 def describe_editor(decision: Event) -> str:
     """Describes who edited the input of a call: the person who allowed it, unless another one is named."""
-    return f"edited{_by(decision.edited_by_name or decision.answered_by_name)}"
+    return f"edited{_by(decision.edited_by_name or decision.decided_by_name)}"
 
 
 def _by(name: str | None) -> str:

@@ -243,7 +243,7 @@ class Turns:
             "tool_use_id": event_id,
             "result": "deny",
             "deny_message": reason,
-            "answered_by": DECIDED_BY_TURN,
+            "decided_by": DECIDED_BY_TURN,
         }
         denial = decision = threads.in_thread(
             Event(events.USER_TOOL_CONFIRMATION, body), await self._find_thread(claim.session_id, event_id)

@@ -248,8 +248,8 @@ def _plan_input(
 
 def _author_fields(principal: Principal) -> JsonObject:
     """The extra fields of a decision that say who made it."""
-    named: JsonObject = {} if principal.id == DECIDED_BY_TIMEOUT else {"answered_by_name": principal.name}
-    return {"answered_by": principal.id, **named}
+    named: JsonObject = {} if principal.id == DECIDED_BY_TIMEOUT else {"decided_by_name": principal.name}
+    return {"decided_by": principal.id, **named}
 
 
 async def _write_plans(
