@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -49,39 +49,48 @@ async def test_input_typed_before_the_prompt_is_ignored(keyboard: int) -> None:
     assert await approval_prompt.ask_decision(CALL) == TypedDecision("deny")
 
 
-async def _type_lines(keyboard: int, *lines: str) -> None:
-    for line in lines:
-        await asyncio.sleep(0.2)
-        os.write(keyboard, f"{line}\n".encode())
+@pytest.fixture
+def type_lines(keyboard: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Answers the next prompts with these lines."""
+    del keyboard  # only its terminal is needed
+
+    def set_lines(*lines: str) -> None:
+        remaining = iter(lines)
+
+        async def read_line() -> str:
+            return next(remaining)
+
+        monkeypatch.setattr(approval_prompt, "_read_line", read_line)
+
+    return set_lines
 
 
 @pytest.mark.parametrize(
     ("lines", "rule"), [(("s", ""), "Bash(git push)"), (("s", "Bash(git push *)"), "Bash(git push *)")]
 )
-async def test_a_call_can_be_allowed_for_the_session(keyboard: int, lines: tuple[str, ...], rule: str) -> None:
-    typing = asyncio.create_task(_type_lines(keyboard, *lines))
+async def test_a_call_can_be_allowed_for_the_session(
+    type_lines: Callable[..., None], lines: tuple[str, ...], rule: str
+) -> None:
+    type_lines(*lines)
     assert await approval_prompt.ask_decision(CALL, can_edit=True) == TypedDecision("allow", session_rule=rule)
-    await typing
 
 
 async def test_the_input_can_be_edited_and_is_shown_again(
-    keyboard: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    type_lines: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("EDITOR", raising=False)
     monkeypatch.delenv("VISUAL", raising=False)
-    typing = asyncio.create_task(_type_lines(keyboard, "e", "not JSON", "e", '{"command": "git status"}', "y"))
+    type_lines("e", "not JSON", "e", '{"command": "git status"}', "y")
     decided = await approval_prompt.ask_decision(CALL, can_edit=True)
-    await typing
     assert decided == TypedDecision("allow", {"command": "git status"})
     assert "is not valid JSON" in (err := capsys.readouterr().err)
     assert err.rindex("command: git status") < err.rindex("Allow it?")
 
 
-async def test_a_call_that_a_rule_holds_cannot_be_allowed_for_the_session(keyboard: int) -> None:
+async def test_a_call_that_a_rule_holds_cannot_be_allowed_for_the_session(type_lines: Callable[..., None]) -> None:
     held = CALL.model_copy(update={"permission": {"reason": "", "rule": "Bash(git push *)", "layer": "agent"}})
-    typing = asyncio.create_task(_type_lines(keyboard, "s", "n"))
+    type_lines("s", "n")
     assert await approval_prompt.ask_decision(held, can_edit=True) == TypedDecision("deny")
-    await typing
 
 
 @pytest.mark.parametrize(
